@@ -18,6 +18,7 @@ from bench.latency import R1, R2
 from bench.rebuild import R15
 from bench.report import machine, save, table
 from bench.rules import R25, R26
+from bench.sending import R14
 from bench.sinks import R22, R22U, R23, R23F
 from bench.starts import R17, R18
 from bench.surroundings import surroundings
@@ -49,7 +50,26 @@ OF_A_STAGE = (
     R32,
     R33,
 )
-OF_SERVICES = (R4, R5, R7, R9, R9W, R10, R11, R15, R17, R18, R19, R19O, R20, R20M, R27, R28, G1)
+OF_SERVICES = (
+    R4,
+    R5,
+    R7,
+    R9,
+    R9W,
+    R10,
+    R11,
+    R14,
+    R15,
+    R17,
+    R18,
+    R19,
+    R19O,
+    R20,
+    R20M,
+    R27,
+    R28,
+    G1,
+)
 CONTESTS = {contest.key: contest for contest in (*OF_A_STAGE, *OF_SERVICES)}
 ROUNDS = 5
 FOLDER = Path(".bench")

@@ -36,7 +36,7 @@ def pieces(source: Source, **limits: int) -> list[Piece]:
 
 
 def pieces_of(
-    path: Path, content: bytes, given: FormatName | None = None, records: int = 2, **options: str
+    path: Path, content: bytes, given: FormatName | None = None, *, records: int = 2, **options: str
 ) -> list[Piece]:
     path.write_bytes(content)
     with open_source(str(path), given, options) as source:
@@ -164,8 +164,12 @@ def test_json_values_pass_as_they_are_written(text: str, read_bytes: int) -> Non
             return super().read(read_bytes)
 
     found = list(_Values(Dripping(text.encode())).each())
-    assert [unit.content for unit in found] == [b'{"a": "]}\\""}\n', b'{"b": [1, {}]}\n', b"3.50\n"]
-    assert [unit.at for unit in found] == [1, 2, 3]
+    assert [content for content, _, _ in found] == [
+        b'{"a": "]}\\""}\n',
+        b'{"b": [1, {}]}\n',
+        b"3.50\n",
+    ]
+    assert [at for _, _, at in found] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate"])

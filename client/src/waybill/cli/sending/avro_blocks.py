@@ -37,7 +37,7 @@ def _blocks(source: "_Source", mark: bytes) -> Iterator[Unit]:
         source.take(size)
         if count < 0 or source.take(MARK_BYTES) != mark:
             raise WaybillError(f"not an Avro object container: block {block} is damaged")
-        yield Unit(source.given(), count, records + 1)
+        yield source.given(), count, records + 1
         records += count
 
 

@@ -3,7 +3,10 @@ in quotes ends no row. The header goes in front of each part."""
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from typing import BinaryIO
 
 from waybill.cli.sending.units import BYTES_MAX, Unit, Units
@@ -12,33 +15,31 @@ from waybill.errors import WaybillError
 CHARACTERS = {"tab": "\t", "space": " ", "none": ""}
 READ_BYTES = 65_536
 UTF_8 = ("utf-8", "utf8")
-Lines = Iterator[tuple[bytes, str]]
+EMPTY_LINES = (b"\n", b"\r\n")
 
 
 def read_csv(file: BinaryIO, options: Mapping[str, str]) -> Units:
     """Read rows in UTF-8, whatever the file is in."""
     encoding = options.get("encoding", "utf-8")
-    rows = _Rows(
-        _plain(file) if encoding.lower() in UTF_8 else _transcoded(file, encoding), options
-    )
+    lines = _plain(file) if encoding.lower() in UTF_8 else _transcoded(file, encoding)
+    rows = _Rows(lines, options).each()
     head = b""
     if options.get("header", "present") == "present":
-        head = next((unit.content for unit in rows if unit.records), b"")
+        head = next((row for row, records, _ in rows if records), b"")
     return Units(each=rows, head=head)
 
 
 class _Rows:
-    """An iterator of the rows, and of the empty lines between them, which are counted as lines."""
+    """The rows, and the empty lines between them, which are counted as lines."""
 
-    def __init__(self, lines: Lines, options: Mapping[str, str]) -> None:
+    def __init__(self, lines: Iterator[bytes], options: Mapping[str, str]) -> None:
         self._lines = lines
-        self._taken: list[bytes] = []
-        self._size = 0
-        self._begun = 1
         csv.field_size_limit(max(csv.field_size_limit(), BYTES_MAX))
         delimiter, quote, escape = characters_of(options)
-        self._parsed = csv.reader(
-            self._texts(),
+        marks = [re.escape(mark.encode()) for mark in (quote, escape) if mark]
+        self._marked = re.compile(b"|".join(marks) or b"(?!)").search
+        self._reader = partial(
+            csv.reader,
             delimiter=delimiter,
             quotechar=quote or None,
             quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
@@ -46,29 +47,38 @@ class _Rows:
             strict=True,
         )
 
-    def __iter__(self) -> Iterator[Unit]:
-        return self
+    def each(self) -> Iterator[Unit]:
+        """Only a row with a quote or an escape in it may have several lines."""
+        marked, line = self._marked, 1
+        for row in self._lines:
+            if marked(row):
+                lines = self._taken(row, line)
+                yield b"".join(lines), 1, line
+                line += len(lines)
+            else:
+                yield row, 0 if row in EMPTY_LINES else 1, line
+                line += 1
 
-    def __next__(self) -> Unit:
+    def _taken(self, first: bytes, number: int) -> list[bytes]:
+        """Return the lines of the row that begins so, as far as the parser asks for them. What is
+        not UTF-8 passes: Waybill names it."""
+        taken: list[bytes] = []
+
+        def texts() -> Iterator[str]:
+            size = 0
+            for line in chain((first,), self._lines):
+                taken.append(line)
+                size += len(line)
+                if size > BYTES_MAX:
+                    raise csv.Error(f"more than {BYTES_MAX} bytes: is a quote never closed?")
+                yield line.decode("utf-8", "surrogateescape")
+
         try:
-            fields = next(self._parsed)
+            next(self._reader(texts()))
         except csv.Error as error:
-            raise self._wrong(str(error)) from error
-        unit = Unit(b"".join(self._taken), 1 if fields else 0, self._begun)
-        self._begun += len(self._taken)
-        self._taken, self._size = [], 0
-        return unit
-
-    def _texts(self) -> Iterator[str]:
-        for raw, text in self._lines:
-            self._taken.append(raw)
-            self._size += len(raw)
-            if self._size > BYTES_MAX:
-                raise self._wrong(f"has more than {BYTES_MAX} bytes: is a quote never closed?")
-            yield text
-
-    def _wrong(self, reason: str) -> WaybillError:
-        return WaybillError(f"not CSV: the record that begins at line {self._begun}: {reason}")
+            where = f"the record that begins at line {number}"
+            raise WaybillError(f"not CSV: {where}: {error}") from error
+        return taken
 
 
 def check_csv(options: Mapping[str, str]) -> None:
@@ -93,22 +103,20 @@ def characters_of(options: Mapping[str, str]) -> tuple[str, str, str]:
     return delimiter, quote, escape
 
 
-def _plain(file: BinaryIO) -> Lines:
-    """What is not UTF-8 passes: Waybill names its line."""
-    for number, line in enumerate(file):
-        raw = line if number else line.removeprefix(codecs.BOM_UTF8)
-        yield raw, raw.decode("utf-8", "surrogateescape")
+def _plain(file: BinaryIO) -> Iterator[bytes]:
+    first = file.readline().removeprefix(codecs.BOM_UTF8)
+    return chain((first,) if first else (), file)
 
 
-def _transcoded(file: BinaryIO, encoding: str) -> Lines:
+def _transcoded(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     text = ""
     try:
         while piece := file.read(READ_BYTES):
             *lines, text = (text + decoder.decode(piece)).split("\n")
-            yield from ((f"{line}\n".encode(), f"{line}\n") for line in lines)
+            yield from (f"{line}\n".encode() for line in lines)
         text += decoder.decode(b"", final=True)
     except UnicodeError as error:
         raise WaybillError(f"the file is not {encoding}: {error}") from error
     if text:
-        yield text.encode(), text
+        yield text.encode()

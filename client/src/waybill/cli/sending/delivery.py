@@ -130,7 +130,7 @@ class Delivery:
         body = Body(
             content=piece.content,
             media_type=form.media_type,
-            options=form.sent_options(self.source.options, piece.units[0].at),
+            options=form.sent_options(self.source.options, piece.begins_at),
         )
         try:
             receipt = client.send(

@@ -58,7 +58,7 @@ class _Values:
         self._refuse_if(bool(reason), reason)
         content = self._text[self._at : end].encode("utf-8", "surrogateescape")
         self._at = end
-        return Unit(content + b"\n", 1, self._count)
+        return content + b"\n", 1, self._count
 
     def _go_on(self) -> bool:
         """True if another value of the array follows."""

@@ -12,10 +12,10 @@ def read_ndjson(file: BinaryIO, options: Mapping[str, str]) -> Units:
 
 def read_raw(file: BinaryIO, options: Mapping[str, str]) -> Units:
     content = file.read()
-    return Units(each=iter([Unit(content, 1, 1)] if content else []))
+    return Units(each=iter([(content, 1, 1)] if content else []))
 
 
 def _lines(file: Iterable[bytes]) -> Iterator[Unit]:
     for number, line in enumerate(file, start=1):
         if record := line.strip():
-            yield Unit(record + b"\n", 1, number)
+            yield record + b"\n", 1, number

@@ -1,23 +1,17 @@
 """Cuts records into requests of a bounded size. Never reads a record's meaning, never sends."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 RECORDS_MAX = 10_000  # what Waybill takes in one request that has a key
 BYTES_MAX = 10_000_000
 
 
-class Unit(NamedTuple):
-    """What cannot be cut further: a record, a block of them, or a line that is none.
-
-    `at`: the number of its line or, where a format has no lines, of its first record, from 1.
-    """
-
-    content: bytes
-    records: int
-    at: int
+Unit = tuple[bytes, int, int]
+"""What cannot be cut further, how many records that is, and where: a record, a block of them, or a
+line that is none. Where is the number of its line or, where a format has no lines, of its first
+record, from 1. A plain tuple, because there may be millions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +31,17 @@ class Piece:
 
     @cached_property
     def content(self) -> bytes:
-        return self.head + b"".join(unit.content for unit in self.units)
+        return self.head + b"".join(content for content, _, _ in self.units)
 
     @cached_property
     def places(self) -> list[int]:
         """The number of the line, or of the record, of each record."""
-        return [unit.at + more for unit in self.units for more in range(unit.records)]
+        return [at + more for _, records, at in self.units for more in range(records)]
+
+    @property
+    def begins_at(self) -> int:
+        """The number of its first line, or record."""
+        return self.units[0][2]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,29 +61,19 @@ class Limits:
             self.records = min(records, half) if isinstance(records, int) and records else half
 
 
-@dataclass(slots=True, kw_only=True)
-class _Open:
-    """The piece that is not full yet."""
-
-    size: int
-    units: list[Unit] = field(default_factory=list)
-    records: int = 0
-
-    def add(self, unit: Unit) -> None:
-        self.units.append(unit)
-        self.records += unit.records
-        self.size += len(unit.content)
-
-
 def cut(units: Iterable[Unit], head: bytes, limits: Limits) -> Iterator[Piece]:
     """Fill one piece after the other; a unit beyond the limits goes alone. The limits may be
     lowered while pieces are taken. What holds no record is no piece."""
-    found = _Open(size=len(head))
+    taken: list[Unit] = []
+    records, size = 0, len(head)
     for unit in units:
-        full = found.records + unit.records > limits.records
-        if found.records and (full or found.size + len(unit.content) > limits.bytes):
-            yield Piece(head=head, units=tuple(found.units))
-            found = _Open(size=len(head))
-        found.add(unit)
-    if found.records:
-        yield Piece(head=head, units=tuple(found.units))
+        content, more, _ = unit
+        full = records + more > limits.records or size + len(content) > limits.bytes
+        if records and full:
+            yield Piece(head=head, units=tuple(taken))
+            taken, records, size = [], 0, len(head)
+        taken.append(unit)
+        records += more
+        size += len(content)
+    if records:
+        yield Piece(head=head, units=tuple(taken))
