@@ -111,6 +111,24 @@ def test_csv_in_other_encodings_becomes_utf_8(tmp_path: Path, encoding: str) -> 
     ]
 
 
+@given(
+    lines=st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""))),
+    records=st.integers(1, 5),
+    size=st.integers(1, 30),
+)
+def test_pieces_lose_nothing_and_keep_the_order(
+    lines: list[bytes], records: int, size: int
+) -> None:
+    units = _lines(line + b"\n" for line in lines)
+    found = list(cut(units, b"", Limits(records=records, bytes=size)))
+    wanted = [(n, line.strip()) for n, line in enumerate(lines, start=1) if line.strip()]
+    assert [place for piece in found for place in piece.places] == [n for n, _ in wanted]
+    assert b"".join(contents(found)) == b"".join(line + b"\n" for _, line in wanted)
+    for piece in found:
+        assert len(piece.places) <= records
+        assert len(piece.places) == 1 or len(piece.content) <= size
+
+
 FIELDS = st.text(st.sampled_from('ab",;\n\\é '), max_size=6)
 
 
@@ -231,8 +249,10 @@ def test_a_raw_file_is_one_record_and_unpacked_only_by_its_name(tmp_path: Path) 
 def test_options_that_make_no_sense_are_usage_errors(
     tmp_path: Path, name: str, options: dict[str, str]
 ) -> None:
-    with pytest.raises(typer.BadParameter):
-        pieces_of(tmp_path / name, b"{}\n", **options)
+    (tmp_path / name).write_bytes(b"{}\n")
+    opened = open_source(str(tmp_path / name), None, options)
+    with pytest.raises(typer.BadParameter), opened:
+        pass
 
 
 def test_json_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def merge(
 
     \b
     Example:
-      waybill send orders orders rows.ndjson | waybill token merge
+      waybill token merge < tokens.txt
       waybill token merge wb1.AbC… wb1.DeF…
 
     \b
