@@ -6,7 +6,6 @@ for: a Spark driver that only uses `waybill_spark` pays for nothing else.
 
 from typing import TYPE_CHECKING
 
-from waybill.bodies import Body
 from waybill.dead_letters import DeadLetter, Dropped, RecordPlace
 from waybill.errors import (
     Conflict,
@@ -56,6 +55,7 @@ from waybill.outcomes import (
     SinkProgress,
     StageProgress,
 )
+from waybill.payloads import Payload
 from waybill.pipelines import (
     InputColumn,
     Pipeline,
@@ -80,7 +80,6 @@ __all__ = [
     "AsyncReceipt",
     "AsyncReplayed",
     "AsyncToken",
-    "Body",
     "Change",
     "CheckedStage",
     "Client",
@@ -107,6 +106,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "OutcomeKind",
+    "Payload",
     "PhaseNotReached",
     "Pipeline",
     "PipelineConnector",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from waybill import plans, questions
-from waybill.bodies import Records
 from waybill.client import NAME_GRACE_S, START_TIMEOUT_S, TIMEOUT_S
 from waybill.connection import AsyncConnection
 from waybill.errors import NotReady, Unreachable, WaybillError
@@ -28,6 +27,7 @@ from waybill.models import (
     StartFrom,
 )
 from waybill.outcomes import Outcome
+from waybill.payloads import Records
 from waybill.pipeline_calls import AsyncPipelineCalls
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
@@ -122,7 +122,7 @@ class AsyncClient(AsyncWatchCalls, AsyncManifestCalls, AsyncPipelineCalls):
         generation: int | None = None,
         key: str | None = None,
     ) -> AsyncReceipt:
-        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Body`, for
+        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Payload`, for
         example of CSV.
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from waybill import plans, questions
-from waybill.bodies import Records
 from waybill.connection import Connection
 from waybill.errors import NotReady, Unreachable, WaybillError
 from waybill.fields import Fields
@@ -21,6 +20,7 @@ from waybill.generations import Generations
 from waybill.manifest_calls import ManifestCalls
 from waybill.models import IssuedToken, Operation, Position, Receipt, Replayed, Span, StartFrom
 from waybill.outcomes import Outcome
+from waybill.payloads import Records
 from waybill.pipeline_calls import PipelineCalls
 from waybill.pipelines import Pipeline
 from waybill.plans import Plan, Put
@@ -115,7 +115,7 @@ class Client(WatchCalls, ManifestCalls, PipelineCalls):
         generation: int | None = None,
         key: str | None = None,
     ) -> Receipt:
-        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Body`, for
+        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Payload`, for
         example of CSV.
 
         Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not

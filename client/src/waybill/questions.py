@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
-from waybill.bodies import Records, body_of
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
 from waybill.models import Position, Span, StartFrom
 from waybill.ndjson import encode
+from waybill.payloads import Records, payload_of
 from waybill.tokens import AnyToken, text_of
 
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # a longer token goes into a body: proxies cut long addresses
@@ -37,7 +37,7 @@ def send(
     if_match: str | None = None,
     key: str | None = None,
 ) -> Question:
-    body = body_of(records)
+    body = payload_of(records)
     if not body.content:
         raise Unusable(f"no records to send to {pipeline}.{input}")
     headers = {"Content-Type": body.media_type}

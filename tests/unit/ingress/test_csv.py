@@ -104,6 +104,19 @@ def test_a_row_is_refused_with_its_line_and_field() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "head"),
+    [(CsvOptions(line=10_001), HEADER), (CsvOptions(line=10_001, header=False), b"")],
+)
+def test_of_a_part_lines_count_from_that_of_its_first_row(options: CsvOptions, head: bytes) -> None:
+    found = rows(head + b"\n1,ada,x\n2,y\n", options)
+    assert reasons(found) == {
+        0: "line 10002, field 3: amount: DECIMAL takes a number, this is 'x'",
+        1: "line 10003: 2 fields, where 3 are expected",
+    }
+    assert "line 10002" in str(refused(head + b'1,ada,1\n2,"a', options).detail)
+
+
+@pytest.mark.parametrize(
     ("key", "keys"),
     [
         ("id", [b"1", b"2"]),
@@ -214,6 +227,7 @@ def options_of(read: Reader) -> CsvOptions:
         ({"delimiter": "tab", "quote": "none"}, CsvOptions(delimiter="\t", quote="")),
         ({"header": "absent", "null": "\\N"}, CsvOptions(header=False, null="\\N")),
         ({"escape": "\\", "encoding": "latin1"}, CsvOptions(escape="\\", encoding="iso8859-1")),
+        ({"line": "10001"}, CsvOptions(line=10_001)),
         ({"atomic": "true"}, CsvOptions()),
     ],
 )
@@ -230,6 +244,10 @@ def test_parameters_say_how_it_is_written(parameters: dict[str, str], options: C
         ("text/csv", {"delimiter": "\n"}),
         ("text/csv", {"delimiter": '"'}),
         ("text/csv", {"header": "yes"}),
+        ("text/csv", {"line": "0"}),
+        ("text/csv", {"line": "-1"}),
+        ("text/csv", {"line": "1" * 20}),
+        ("application/json", {"line": "1"}),
         ("text/csv", {"encoding": "rot13"}),
         ("text/csv", {"encoding": "utf-99"}),
         ("text/csv", {"encoding": "base64"}),

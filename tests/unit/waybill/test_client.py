@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from waybill import Client, Invalid, Operation, Position, Rejected, Span, Unusable
+from waybill import Client, Invalid, Operation, Payload, Position, Rejected, Span, Unusable
 from waybill.testing import Response, ScriptedServer, problem
 
 RECORDS_PATH = "/v1/pipelines/orders/inputs/orders/records"
@@ -27,6 +27,15 @@ def test_send_takes_any_iterable(server: ScriptedServer, client: Client) -> None
     server.answer("POST", RECORDS_PATH, Response(json=RECEIPT))
     client.send("orders", "orders", ({"id": number} for number in range(2)))
     assert server.requests[0].body.count(b"\n") == 2
+
+
+def test_send_takes_a_payload_with_its_options(server: ScriptedServer, client: Client) -> None:
+    server.answer("POST", RECORDS_PATH, Response(json=RECEIPT))
+    table = Payload(content=b"1;2\n", media_type="text/csv", options={"delimiter": ";"})
+    client.send("orders", "orders", table, atomic=True)
+    (request,) = server.requests
+    assert (request.body, request.headers["content-type"]) == (b"1;2\n", "text/csv")
+    assert dict(request.params) == {"delimiter": ";", "atomic": "true"}
 
 
 def test_send_names_the_rejected_rows(server: ScriptedServer, client: Client) -> None:

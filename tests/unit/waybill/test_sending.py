@@ -19,8 +19,8 @@ from waybill.cli.sending.csv_rows import read_csv
 from waybill.cli.sending.formats import FormatName, format_of
 from waybill.cli.sending.json_values import _Values
 from waybill.cli.sending.lines import _lines
-from waybill.cli.sending.source import Source, open_source
-from waybill.cli.sending.units import Limits, Piece, cut
+from waybill.cli.sending.source import OpenedSource, open_source
+from waybill.cli.sending.units import Piece, RequestLimits, cut
 from waybill.errors import WaybillError
 
 SCHEMA: dict[str, Any] = {
@@ -31,8 +31,8 @@ SCHEMA: dict[str, Any] = {
 AVRO_ROWS = [{"id": number, "name": f"é{number}"} for number in range(50)]
 
 
-def pieces(source: Source, **limits: int) -> list[Piece]:
-    return list(cut(source.units.each, source.units.head, Limits(**limits)))
+def pieces(source: OpenedSource, **limits: int) -> list[Piece]:
+    return list(cut(source.units.each, source.units.head, RequestLimits(**limits)))
 
 
 def pieces_of(
@@ -75,7 +75,7 @@ def test_a_piece_goes_before_the_next_record_is_read() -> None:
         yield from (b"a", b"b")
         raise AssertionError("read too far")
 
-    first = next(cut(_lines(lines()), b"", Limits(records=1)))
+    first = next(cut(_lines(lines()), b"", RequestLimits(records=1)))
     assert first.content == b"a\n"
 
 
@@ -120,7 +120,7 @@ def test_pieces_lose_nothing_and_keep_the_order(
     lines: list[bytes], records: int, size: int
 ) -> None:
     units = _lines(line + b"\n" for line in lines)
-    found = list(cut(units, b"", Limits(records=records, bytes=size)))
+    found = list(cut(units, b"", RequestLimits(records=records, bytes=size)))
     wanted = [(n, line.strip()) for n, line in enumerate(lines, start=1) if line.strip()]
     assert [place for piece in found for place in piece.places] == [n for n, _ in wanted]
     assert b"".join(contents(found)) == b"".join(line + b"\n" for _, line in wanted)
@@ -140,7 +140,7 @@ def test_cut_csv_holds_the_rows_of_the_whole(rows: list[tuple[str, str]], record
 
     units = read_csv(whole, {})
     again: list[list[str]] = []
-    for piece in cut(units.each, units.head, Limits(records=records)):
+    for piece in cut(units.each, units.head, RequestLimits(records=records)):
         header, *some = csv.reader(io.StringIO(piece.content.decode(), newline=""), strict=True)
         assert header == ["x", "y"]
         assert len(piece.places) == len(some) <= records

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from waybill.bodies import Body
 from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.exits import ExitCode
 from waybill.cli.render import Form
 from waybill.cli.sending.bar import Bar
-from waybill.cli.sending.source import Source
-from waybill.cli.sending.units import Limits, Piece, cut
+from waybill.cli.sending.source import OpenedSource
+from waybill.cli.sending.units import Piece, RequestLimits, cut
 from waybill.errors import Invalid, TooLarge, WaybillError
 from waybill.models import Rejected
 from waybill.outcomes import Outcome
+from waybill.payloads import Payload
 
 if TYPE_CHECKING:
     from waybill.client import Client
@@ -29,10 +29,10 @@ class Delivery:
     pipeline: str
     input: str
     output: Form
-    source: Source
+    source: OpenedSource
     generation: int | None = None
     key: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     requests: int = 0
     sent_to: int = 0
     sent_bytes: int = 0
@@ -127,7 +127,7 @@ class Delivery:
 
     def _request(self, client: "Client", piece: Piece) -> None:
         form = self.source.format
-        body = Body(
+        body = Payload(
             content=piece.content,
             media_type=form.media_type,
             options=form.sent_options(self.source.options, piece.begins_at),

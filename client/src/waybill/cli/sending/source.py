@@ -29,7 +29,7 @@ LOOK_BYTES = 64  # far enough past leading spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class OpenedSource:
     """Records to send. `size`: of the file in bytes, if it is one."""
 
     format: Format
@@ -46,7 +46,7 @@ class Source:
 @contextmanager
 def open_source(
     source: str, given: FormatName | None, options: Mapping[str, str]
-) -> Iterator[Source]:
+) -> Iterator[OpenedSource]:
     """Open it in the format that is `given`, or that it seems to have."""
     with _raw(source) as raw:
         with _reading(source):
@@ -58,7 +58,7 @@ def open_source(
             form = FORMATS[name]
             taken = form.options(options)
             units = form.read(file, taken)
-        yield Source(
+        yield OpenedSource(
             format=form,
             options=taken,
             units=replace(units, each=_guarded(units.each, source)),

@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(slots=True, kw_only=True)
-class Limits:
+class RequestLimits:
     """Of one request. Waybill may take less than is tried first, and says so when it refuses."""
 
     records: int = RECORDS_MAX
@@ -61,7 +61,7 @@ class Limits:
             self.records = min(records, half) if isinstance(records, int) and records else half
 
 
-def cut(units: Iterable[Unit], head: bytes, limits: Limits) -> Iterator[Piece]:
+def cut(units: Iterable[Unit], head: bytes, limits: RequestLimits) -> Iterator[Piece]:
     """Fill one piece after the other; a unit beyond the limits goes alone. The limits may be
     lowered while pieces are taken. What holds no record is no piece."""
     taken: list[Unit] = []

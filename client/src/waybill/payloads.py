@@ -13,7 +13,7 @@ NDJSON = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Payload:
     """Records in a format of their own, for example `text/csv`; docs/formats.md lists the media
     types, and the `options` of each."""
 
@@ -22,11 +22,11 @@ class Body:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-Records = Iterable[Record] | Body
+Records = Iterable[Record] | Payload
 
 
-def body_of(records: Records) -> Body:
+def payload_of(records: Records) -> Payload:
     """Return what goes over the wire."""
-    if isinstance(records, Body):
+    if isinstance(records, Payload):
         return records
-    return Body(content=encode(records), media_type=NDJSON)
+    return Payload(content=encode(records), media_type=NDJSON)
