@@ -1,12 +1,16 @@
 """Inputs of CSV, Avro and raw bytes on the whole stack: what others put into their topics, and what
 comes over HTTP, arrives as rows; what is none dies alone."""
 
+import gzip
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -22,6 +26,7 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 
 WAIT_S = 60.0
+WAYBILL = Path(sys.executable).with_name("waybill")
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -253,3 +258,48 @@ def test_records_of_others_that_are_none_die_alone(formats: Formats) -> None:
     assert now == (before[0] + 1, before[1] + 1)
     assert formats.died("lines") == [(b"8;b\nc;1;NULL", "not CSV: field 2: a quote that is not")]
     assert formats.died("values") == [(b"\xff" * 20, "it is no value of the Avro schema, or")]
+
+
+@pytest.mark.parametrize(
+    ("input", "name", "content", "options", "row"),
+    [
+        (
+            "lines",
+            "rows.csv.gz",
+            gzip.compress(b'order_id|customer|amount|day\n101|"a;b\n"|1.5|\n'),
+            ("--delimiter", "|"),
+            (101, "a;b\n", Decimal("1.50"), None),
+        ),
+        (
+            "values",
+            "rows.avro",
+            container(SCHEMA, [{"order_id": 102, "customer": "c"}]),
+            (),
+            (102, "c", None, None),
+        ),
+        (
+            "files",
+            "one.bin",
+            b"\x00\x01",
+            ("--record-key", "three"),
+            ("three", 2, "0001", None, True),
+        ),
+    ],
+)
+def test_a_file_arrives_by_the_command(
+    formats: Formats,
+    stack: StackState,
+    tmp_path: Path,
+    input: str,
+    name: str,
+    content: bytes,
+    options: tuple[str, ...],
+    row: tuple[object, ...],
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    command = [str(WAYBILL), "send", formats.name, input, str(tmp_path / name), "--url", stack.url]
+    command += ["--wait", str(WAIT_S), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * WAIT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("complete")
+    assert row in formats.rows(input)

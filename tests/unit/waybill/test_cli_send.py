@@ -150,6 +150,17 @@ def test_tokens_that_cannot_be_merged_are_all_printed(
             assert result.stdout == printed
 
 
+def test_the_error_that_ended_it_is_told_also_where_nothing_can_be_merged(
+    server: ScriptedServer, command: Command
+) -> None:
+    replies = (make_receipt("wb1.a"), make_receipt("wb1.b"), problem(500, "a fault of ours"))
+    server.answer("POST", PATH, *replies)
+    server.answer("POST", TOKENS, problem(500, "no merging"))
+    result = command("send", "orders", "orders", stdin=lines_of(20_001))
+    assert (result.exit_code, result.stdout) == (1, "wb1.a\nwb1.b\n")
+    assert "error: a fault of ours" in result.stderr
+
+
 def test_what_is_too_large_is_cut_again_and_so_is_all_after_it(
     server: ScriptedServer, command: Command
 ) -> None:

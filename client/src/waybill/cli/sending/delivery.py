@@ -1,6 +1,7 @@
 """What one `waybill send` has sent, and what became of it: one token for all that was accepted."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,11 @@ class Delivery:
         try:
             try:
                 self._send_all(client)
-            finally:
-                self._merge(client)
+            except BaseException:  # also Ctrl-C: what was sent has a token
+                with suppress(WaybillError):
+                    self._merge(client)
+                raise
+            self._merge(client)
             if wait_s is not None:
                 self._follow(client, wait_s)
         finally:
