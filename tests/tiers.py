@@ -129,6 +129,13 @@ DEEP = {
         "[request.after_commit]",
         "many_clients_with_few_keys",
     ),
+    "integration/ingress/test_sending.py": (
+        "[rows.ndjson]",
+        "[rows.json]",
+        "[rows.csv]",
+        "as_json_are_sent",
+        "end_of_a_damaged_file",
+    ),
     "integration/local_stack/test_again.py": ("",),
     "integration/local_stack/test_big_batches_on_a_cluster.py": ("",),
     "integration/local_stack/test_first_pipeline.py": ("",),
