@@ -73,7 +73,7 @@ def test_a_large_source_goes_in_several_requests_and_has_one_token(
     assert result.stderr == "20001 accepted, 0 rejected\n"
 
 
-def test_rejected_rows_are_told_with_their_line_and_end_with_1(
+def test_rejected_rows_are_shown_with_their_line_and_end_with_1(
     server: ScriptedServer, command: Command
 ) -> None:
     server.answer("POST", PATH, make_receipt("wb1.a", 9_999, 3), make_receipt("wb1.b", 4, 0))
@@ -150,7 +150,7 @@ def test_tokens_that_cannot_be_merged_are_all_printed(
             assert result.stdout == printed
 
 
-def test_the_error_that_ended_it_is_told_also_where_nothing_can_be_merged(
+def test_the_error_that_ended_it_is_shown_also_where_nothing_can_be_merged(
     server: ScriptedServer, command: Command
 ) -> None:
     replies = (make_receipt("wb1.a"), make_receipt("wb1.b"), problem(500, "a fault of ours"))

@@ -86,7 +86,7 @@ def send(
     """Send records to an input of a pipeline and print their token.
 
     The ending of a file says its format: .ndjson, .jsonl, .json, .csv, .tsv, .avro, and .bin, which
-    is one record, byte for byte. Behind each may stand .gz. A source without an ending is NDJSON,
+    is one record, byte for byte. Each may have .gz after it. A source without an ending is NDJSON,
     one JSON object a line, or a JSON array; --format says what else it is.
 
     A large source goes in several requests, cut between records. There is one token for all of
@@ -108,8 +108,8 @@ def send(
       3 dead-lettered or lost · 4 still in progress when the time was over · 5 unknown
     """
     if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
-        told = f"a key has 1 to {KEY_CHARACTERS_MAX} characters: each request adds its number"
-        raise typer.BadParameter(told, param_hint="--key")
+        message = f"a key has 1 to {KEY_CHARACTERS_MAX} characters: each request adds its number"
+        raise typer.BadParameter(message, param_hint="--key")
     given = {
         "delimiter": delimiter,
         "quote": quote,

@@ -46,7 +46,7 @@ class _Source:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._taken: list[bytes] = []
+        self._parts: list[bytes] = []
         self._ahead = b""
 
     def take(self, size: int) -> bytes:
@@ -56,7 +56,7 @@ class _Source:
         self._ahead = b""
         if len(found) < size:
             raise WaybillError("the Avro object container is cut off")
-        self._taken.append(found)
+        self._parts.append(found)
         return found
 
     def long(self) -> int:
@@ -75,5 +75,5 @@ class _Source:
         return bool(self._ahead)
 
     def given(self) -> bytes:
-        found, self._taken = b"".join(self._taken), []
+        found, self._parts = b"".join(self._parts), []
         return found

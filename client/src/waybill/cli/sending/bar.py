@@ -1,4 +1,4 @@
-"""Shows how much of a source was sent: on a terminal only, and not before it has taken a second."""
+"""Shows how much of a source was sent: on a terminal only, and only after a second."""
 
 import sys
 import threading

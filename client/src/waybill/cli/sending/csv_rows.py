@@ -52,22 +52,22 @@ class _Rows:
         marked, line = self._marked, 1
         for row in self._lines:
             if marked(row):
-                lines = self._taken(row, line)
+                lines = self._lines_of(row, line)
                 yield b"".join(lines), 1, line
                 line += len(lines)
             else:
                 yield row, 0 if row in EMPTY_LINES else 1, line
                 line += 1
 
-    def _taken(self, first: bytes, number: int) -> list[bytes]:
+    def _lines_of(self, first: bytes, number: int) -> list[bytes]:
         """Return the lines of the row that begins so, as far as the parser asks for them. What is
         not UTF-8 passes: Waybill names it."""
-        taken: list[bytes] = []
+        found: list[bytes] = []
 
         def texts() -> Iterator[str]:
             size = 0
             for line in chain((first,), self._lines):
-                taken.append(line)
+                found.append(line)
                 size += len(line)
                 if size > BYTES_MAX:
                     raise csv.Error(f"more than {BYTES_MAX} bytes: is a quote never closed?")
@@ -78,7 +78,7 @@ class _Rows:
         except csv.Error as error:
             where = f"the record that begins at line {number}"
             raise WaybillError(f"not CSV: {where}: {error}") from error
-        return taken
+        return found
 
 
 def check_csv(options: Mapping[str, str]) -> None:

@@ -47,8 +47,8 @@ class Format:
         """Return what applies; one that the format does not have is a usage error."""
         for name in given:
             if name not in self.takes:
-                told = f"does not go with {self.media_type}: `--format` says what the source is"
-                raise typer.BadParameter(told, param_hint=f"--{PARAMETERS.get(name, name)}")
+                message = f"does not go with {self.media_type}: `--format` says what the source is"
+                raise typer.BadParameter(message, param_hint=f"--{PARAMETERS.get(name, name)}")
         options = {**self.usual, **given}
         try:
             self.check(options)
@@ -60,8 +60,8 @@ class Format:
         """Return those of a request whose first record is in that line."""
         if not self.reasons_have_line:
             return dict(options)
-        told = {name: value for name, value in options.items() if name != "encoding"}
-        return {**told, "line": str(line)}
+        kept = {name: value for name, value in options.items() if name != "encoding"}
+        return {**kept, "line": str(line)}
 
 
 OF_CSV = frozenset({"delimiter", "quote", "escape", "header", "null", "encoding"})
@@ -112,6 +112,6 @@ def format_of(path: str) -> FormatName:
     ending = PurePath(name.removesuffix(GZIP_ENDING)).suffix.lower()
     found = BY_ENDING.get(ending) if ending else FormatName.NDJSON
     if found is None:
-        told = f"{name} is in no known format by its ending: add --format {'|'.join(FormatName)}"
-        raise typer.BadParameter(told, param_hint="FILE")
+        message = f"{name} is in no known format by its ending: add --format {'|'.join(FormatName)}"
+        raise typer.BadParameter(message, param_hint="FILE")
     return found

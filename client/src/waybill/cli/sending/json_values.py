@@ -1,4 +1,4 @@
-"""JSON values one after the other, or in an array: each as it stands in the file."""
+"""JSON values one after the other, or in an array: each as it is in the file."""
 
 import codecs
 import json
@@ -10,7 +10,7 @@ from waybill.cli.sending.units import BYTES_MAX, Unit, Units
 from waybill.errors import WaybillError
 
 READ_BYTES = 1_000_000
-GOES_ON = ("", *".0123456789eE+-")  # behind a value: the end of the text, or more of a number
+GOES_ON = ("", *".0123456789eE+-")  # after a value: the end of the text, or more of a number
 SPACE = re.compile(r"[ \t\n\r]*")
 
 

@@ -56,11 +56,11 @@ def open_source(
             if given is None and name is FormatName.NDJSON and _begins_array(file):
                 name = FormatName.JSON
             form = FORMATS[name]
-            taken = form.options(options)
-            units = form.read(file, taken)
+            applied = form.options(options)
+            units = form.read(file, applied)
         yield OpenedSource(
             format=form,
-            options=taken,
+            options=applied,
             units=replace(units, each=_guarded(units.each, source)),
             size=_size(raw),
             raw=raw,
@@ -105,8 +105,8 @@ def _open(source: str) -> io.BufferedReader:
     try:
         return io.BufferedReader(io.FileIO(source), BUFFER_BYTES)
     except OSError as error:
-        told = f"cannot read {source}: {error.strerror}; {EXPECTED}"
-        raise typer.BadParameter(told, param_hint=HINT) from error
+        message = f"cannot read {source}: {error.strerror}; {EXPECTED}"
+        raise typer.BadParameter(message, param_hint=HINT) from error
 
 
 def _packed(

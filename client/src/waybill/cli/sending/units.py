@@ -63,17 +63,17 @@ class RequestLimits:
 
 def cut(units: Iterable[Unit], head: bytes, limits: RequestLimits) -> Iterator[Piece]:
     """Fill one piece after the other; a unit beyond the limits goes alone. The limits may be
-    lowered while pieces are taken. What holds no record is no piece."""
-    taken: list[Unit] = []
+    lowered between two pieces. What holds no record is no piece."""
+    filled: list[Unit] = []
     records, size = 0, len(head)
     for unit in units:
         content, more, _ = unit
         full = records + more > limits.records or size + len(content) > limits.bytes
         if records and full:
-            yield Piece(head=head, units=tuple(taken))
-            taken, records, size = [], 0, len(head)
-        taken.append(unit)
+            yield Piece(head=head, units=tuple(filled))
+            filled, records, size = [], 0, len(head)
+        filled.append(unit)
         records += more
         size += len(content)
     if records:
-        yield Piece(head=head, units=tuple(taken))
+        yield Piece(head=head, units=tuple(filled))
