@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 
 from contract.test_scopes import routers
+from local_client import local_client
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug
 from waybill_shared.contract.routes import HTTP_SERVICES
@@ -120,5 +120,5 @@ def test_schemas_are_those_that_are_used(service: str) -> None:
 
 
 def test_the_root_of_ingress_leads_to_the_documentation() -> None:
-    answer = TestClient(make_app("ingress")).get("/", follow_redirects=False)
+    answer = local_client(make_app("ingress")).get("/", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "/docs")

@@ -70,6 +70,8 @@ def test_who_acts_is_the_same_in_the_sdk(slug: Slug) -> None:
         assert not isinstance(error, NotReady)
     elif slug.acts is not Acts.US:
         assert isinstance(error, NotReady)
-    may_not = slug.startswith(("key_", "scope_", "origin_")) and slug is not Slug.KEY_REUSED
+    may_not = (
+        slug.startswith(("key_", "scope_", "origin_", "host_")) and slug is not Slug.KEY_REUSED
+    )
     assert isinstance(error, NotAllowed) is may_not
     assert isinstance(error, NotFound) is slug.endswith("not_found")

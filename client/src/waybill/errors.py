@@ -7,7 +7,7 @@ WaybillError
 ├── UnexpectedAnswer       what answers is not Waybill, or is of another version
 ├── ProblemError           Waybill answered with a problem (RFC 9457)
 │   ├── Invalid            400, 422: the request is wrong; `errors` and `rejected` say where
-│   ├── NotAllowed         401, 403: no API key, or one that may not do this
+│   ├── NotAllowed         401, 403, 421: no API key, or one that may not do this
 │   ├── NotFound           404: no such pipeline, input, operation, dead letter, or token of ours
 │   ├── Conflict           409: not allowed in the present state
 │   ├── Expired            410: the token is older than tokens live, or retention took a dead letter
@@ -107,7 +107,8 @@ class Invalid(ProblemError):
 
 
 class NotAllowed(ProblemError):
-    """There is no API key, it is not known or not valid any more, or it may not do this."""
+    """There is no API key, it is not known or not valid any more, or it may not do this; or, where
+    there are no keys, Waybill does not answer to this host name."""
 
 
 class NotFound(ProblemError):

@@ -28,6 +28,7 @@ KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
     409: Conflict,
     410: Expired,
     413: TooLarge,
+    421: NotAllowed,
     422: Invalid,
     429: NotReady,
     502: NotReady,

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from builders import make_reply
+from local_client import local_client
 from scraping import read_scrape
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
@@ -38,7 +39,7 @@ def answers() -> FakeAnswers:
 @pytest.fixture
 def client(answers: FakeAnswers) -> Iterator[TestClient]:
     app = make_app(FakeKafka(), answers=answers)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with local_client(app, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -99,7 +100,7 @@ def test_who_does_not_wait_is_told_that_it_was_taken(
 @pytest.mark.parametrize("wait", ["-1", "10.1", "inf", "nan", "soon"])
 def test_a_wait_that_cannot_be_is_refused_before_anything_is_done(wait: str) -> None:
     kafka = FakeKafka()
-    answer = TestClient(make_app(kafka)).post(START, params={"wait": wait})
+    answer = local_client(make_app(kafka)).post(START, params={"wait": wait})
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "query.wait")
     assert kafka.written == []
 

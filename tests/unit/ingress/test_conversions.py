@@ -3,6 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import FakeKafka
 from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.models import ConversionAnswer, ConvertRequest
@@ -82,7 +83,7 @@ def test_more_tables_than_a_pipeline_has_inputs() -> None:
 
 @pytest.fixture
 def client() -> TestClient:
-    return TestClient(make_app(FakeKafka()), raise_server_exceptions=False)
+    return local_client(make_app(FakeKafka()), raise_server_exceptions=False)
 
 
 def test_over_http_it_is_a_text(client: TestClient) -> None:

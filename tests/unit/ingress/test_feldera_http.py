@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import (
     RING,
     FakeAnswers,
@@ -57,7 +58,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
         feldera_router(records, tokens, registry, repeats, limits=LIMITS),
         feldera_commands_router(commands, FakeAnswers(), registry, repeats),
     ]
-    with TestClient(create_app("ingress", routers, Health())) as client:
+    with local_client(create_app("ingress", routers, Health())) as client:
         yield client
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
@@ -36,7 +37,7 @@ def kafka() -> FakeKafka:
 
 @pytest.fixture
 def client(kafka: FakeKafka) -> Iterator[TestClient]:
-    with TestClient(make_app(kafka), raise_server_exceptions=False) as client:
+    with local_client(make_app(kafka), raise_server_exceptions=False) as client:
         yield client
 
 
@@ -143,7 +144,7 @@ def test_a_command_carries_the_id_of_the_key_that_sent_it(
 ) -> None:
     file, now = tmp_path / "api_keys.json", datetime(2026, 11, 21, tzinfo=UTC)
     key, kept = add_key(file, frozenset({Scope.ADMIN}), env="test", now=now)
-    client = TestClient(make_app(kafka, KeysInForce(file, SystemClock())))
+    client = local_client(make_app(kafka, KeysInForce(file, SystemClock())))
     headers = {"Authorization": f"Bearer {key}"}
     body = MANIFEST if method == "PUT" else None
     answer = client.request(method, f"/v1/pipelines/orders{path}", headers=headers, content=body)

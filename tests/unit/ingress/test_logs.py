@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from builders import make_reply
+from local_client import local_client
 from unit.ingress.fakes import FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
 from waybill_shared.contract.codec import decode
@@ -33,7 +34,7 @@ def answers() -> FakeAnswers:
 @pytest.fixture
 def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
     app = make_app(kafka, answers=answers, known_pipeline=pipeline(source()))
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with local_client(app, raise_server_exceptions=False) as client:
         yield client
 
 

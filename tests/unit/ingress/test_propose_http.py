@@ -3,6 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import FakeKafka, FakeSamples
 from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.models import ProposalAnswer, ProposeRequest
@@ -22,7 +23,7 @@ def samples() -> FakeSamples:
 
 @pytest.fixture
 def client(kafka: FakeKafka, samples: FakeSamples) -> TestClient:
-    return TestClient(make_app(kafka, samples=samples), raise_server_exceptions=False)
+    return local_client(make_app(kafka, samples=samples), raise_server_exceptions=False)
 
 
 def test_columns_are_proposed_and_nothing_is_written(client: TestClient, kafka: FakeKafka) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import FakeKafka, unsealed
 from unit.ingress.graves import FakeLetters, place
 from unit.ingress.in_memory import make_app
@@ -20,7 +21,7 @@ def letters() -> FakeLetters:
 @pytest.fixture
 def client(letters: FakeLetters) -> TestClient:
     app = make_app(FakeKafka(), letters=letters)
-    return TestClient(app, raise_server_exceptions=False)
+    return local_client(app, raise_server_exceptions=False)
 
 
 def test_replay_is_answered_with_a_token_and_the_same_one_again(

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from ruamel.yaml import YAML
 
 from builders import make_reply
+from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
 from unit.stage_runner.fakes import command
@@ -55,7 +56,7 @@ def answers() -> FakeAnswers:
 @pytest.fixture
 def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
     app = make_app(kafka, answers=answers)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with local_client(app, raise_server_exceptions=False) as client:
         yield client
 
 

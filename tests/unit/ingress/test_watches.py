@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import (
     NOW,
     OLD_ID,
@@ -94,7 +95,7 @@ def around() -> Around:
 
 @pytest.fixture
 def client(around: Around) -> Iterator[TestClient]:
-    with TestClient(around.app(), raise_server_exceptions=False) as client:
+    with local_client(around.app(), raise_server_exceptions=False) as client:
         yield client
 
 

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.testclient import TestClient
 from starlette.types import Message
 
+from local_client import local_client
 from waybill_shared.contract.errors import (
     InvalidMessage,
     Refusal,
@@ -19,6 +20,7 @@ from waybill_shared.contract.errors import (
     UserError,
 )
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.hosts import LOOPBACK_ONLY
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug
 from waybill_shared.http import dialects
 from waybill_shared.http.app import create_app, read_body
@@ -62,7 +64,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     foreign = Dialect(prefix=f"{FOREIGN}/", render=render)
     monkeypatch.setattr(dialects, "DIALECTS", (foreign, *DIALECTS))
     app = create_app("status", [router("/v1"), router(FOREIGN)], Health())
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with local_client(app, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -124,7 +126,8 @@ def test_body_that_its_sender_left_is_no_fault_of_ours(client: TestClient) -> No
         sent.append(message)
 
     async def post() -> None:
-        scope = {"type": "http", "method": "POST", "path": "/v1/body", "headers": []}
+        host = (b"host", b"127.0.0.1")
+        scope = {"type": "http", "method": "POST", "path": "/v1/body", "headers": [host]}
         await client.app({**scope, "query_string": b""}, receive, send)
 
     asyncio.run(post())
@@ -132,7 +135,7 @@ def test_body_that_its_sender_left_is_no_fault_of_ours(client: TestClient) -> No
 
 
 def test_worker_says_in_our_own_form_that_it_serves_no_more_than_that() -> None:
-    face = _Face(service="token_tracker", health=Health(), keys=None)
-    status, kind, body = face.answer("/v1/tokens", "")
+    face = _Face(service="token_tracker", health=Health(), keys=None, hosts=LOOPBACK_ONLY)
+    status, kind, body = face.answer("/v1/tokens", "", ["127.0.0.1"])
     assert (status, kind) == (404, PROBLEM_JSON)
     assert json.loads(body)["type"] == "urn:waybill:problem:not_found"

@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from scraping import read_scrape
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
@@ -34,7 +35,7 @@ def router(kind: type[APIRoute]) -> APIRouter:
 @pytest.fixture(params=[APIRoute, PlainRoute])
 def client(request: pytest.FixtureRequest) -> Iterator[TestClient]:
     app = create_app("ingress", [router(request.param)], Health())
-    with TestClient(app) as client:
+    with local_client(app) as client:
         yield client
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.status.fakes import (
     KEY,
     RING,
@@ -61,5 +62,5 @@ def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iter
     ]
 
     app = create_app("status", routers, Health())
-    with TestClient(app) as client:
+    with local_client(app) as client:
         yield client

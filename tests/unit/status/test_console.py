@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.routes import Scope, route_for
@@ -24,7 +25,7 @@ BYTES_MAX = 175_000
 
 @pytest.fixture
 def pages() -> TestClient:
-    return TestClient(create_app("status", [console_router()], Health()))
+    return local_client(create_app("status", [console_router()], Health()))
 
 
 def test_the_package_has_each_file_of_the_console() -> None:
@@ -94,10 +95,12 @@ def test_pages_need_no_key_and_a_key_is_told_what_it_may_do(tmp_path: Path) -> N
     now = datetime(2026, 11, 21, tzinfo=UTC)
     key, _ = add_key(file, frozenset({Scope.READ}), env="test", now=now)
     keys = KeysInForce(file, SystemClock())
-    client = TestClient(create_app("status", [console_router(), key_router()], Health(), keys=keys))
+    client = local_client(
+        create_app("status", [console_router(), key_router()], Health(), keys=keys)
+    )
     assert client.get("/").status_code == 200
     assert client.get("/v1/key").status_code == 401
     answer = client.get("/v1/key", headers={"Authorization": f"Bearer {key}"})
     assert answer.json()["scopes"] == ["read"]
-    open_to_all = TestClient(create_app("status", [key_router()], Health()))
+    open_to_all = local_client(create_app("status", [key_router()], Health()))
     assert open_to_all.get("/v1/key").json() == {"id": None, "scopes": ["admin", "read", "write"]}

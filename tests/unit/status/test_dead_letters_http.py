@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
+from local_client import local_client
 from unit.status.fakes import FakeOwners, FakeStore, record
 from unit.status.letters import TOPIC, FakeTopics, raw
 from waybill_shared.contract import dead_letters as named
@@ -45,7 +46,7 @@ def topics() -> FakeTopics:
 def client(topics: FakeTopics) -> Iterator[TestClient]:
     owners = FakeOwners(orders())
     reader = DeadLetterReader(Pipelines(owners.directory, owners, FakeStore()), topics)
-    with TestClient(create_app("status", [dead_letters_router(reader)], Health())) as client:
+    with local_client(create_app("status", [dead_letters_router(reader)], Health())) as client:
         yield client
 
 

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import TopicDescription
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.status.fakes import NOW, TOPIC, FakeOwners, FakeStore, FixedClock, dead, record, slot
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.connectors import ConnectorProgress
@@ -68,7 +69,7 @@ def reader(
 
 @pytest.fixture
 def asking(reader: ProgressReader) -> Iterator[TestClient]:
-    with TestClient(create_app("status", [flow_router(reader)], Health())) as client:
+    with local_client(create_app("status", [flow_router(reader)], Health())) as client:
         yield client
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from local_client import local_client
 from scraping import Scrape, read_scrape
 from unit.status.fakes import (
     NOW,
@@ -200,7 +201,7 @@ def test_too_many_waiters_are_sent_away(store: FakeStore) -> None:
     hub, owners = Hub(store, waiters_max=0), FakeOwners(record())
     tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=FixedClock())
     app = create_app("status", [tokens_router(tokens, query_bytes_max=1)], Health())
-    client = TestClient(app)
+    client = local_client(app)
     for answer in (
         client.get(path(), params={"wait": 1}),
         client.get(path(), headers={"Accept": "text/event-stream"}),

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import httpx2
 import uvicorn
-from pydantic_settings import BaseSettings, SettingsConfigDict
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -23,6 +22,7 @@ from waybill_local.openapi import merge
 from waybill_local.ports import HOST, address
 from waybill_local.proxy import Upstreams, forward
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import (
     HTTP_SERVICES,
@@ -34,7 +34,9 @@ from waybill_shared.contract.version import VERSION
 from waybill_shared.http import asyncapi
 from waybill_shared.http.app import RequestIds, request_id
 from waybill_shared.http.dialects import refuse
+from waybill_shared.http.host_guard import HostGuard
 from waybill_shared.process import logs
+from waybill_shared.settings.hosts import HostSettings
 
 NAME = "gateway"
 ASK_TIMEOUT_S = 5.0
@@ -44,10 +46,8 @@ DOCS = Path(__file__).with_name("docs.html")
 _Answers = Mapping[str, tuple[int, Any]]
 
 
-class Settings(BaseSettings):
-    """The ports of this process and of the services behind it."""
-
-    model_config = SettingsConfigDict(env_prefix="WAYBILL_", frozen=True, extra="ignore")
+class Settings(HostSettings):
+    """The ports of this process and of the services behind it. Those check the API keys."""
 
     gateway_port: int = 8080
     ingress_port: int = 8081
@@ -61,9 +61,11 @@ class Settings(BaseSettings):
         return {service: getattr(self, f"{service}_port") for service in SERVICES}
 
 
-def create_app(upstreams: Upstreams) -> Starlette:
-    """The gateway in front of these services."""
+def create_app(upstreams: Upstreams, hosts: AllowedHosts | None = LOOPBACK_ONLY) -> Starlette:
+    """The gateway in front of these services. `hosts`: by which names it may be called; None: by
+    any, since the services ask for API keys."""
     gateway = Gateway(upstreams)
+    guards = [Middleware(HostGuard, hosts=hosts)] if hosts is not None else []
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -72,7 +74,7 @@ def create_app(upstreams: Upstreams) -> Starlette:
 
     app = Starlette(
         lifespan=lifespan,
-        middleware=[Middleware(RequestIds)],
+        middleware=[Middleware(RequestIds), *guards],
         routes=[
             Route("/healthz", gateway.healthz),
             Route("/readyz", gateway.readyz),
@@ -188,8 +190,9 @@ def _unknown(method: str, path: str, request_id: str) -> Response:
 def main() -> None:
     settings = Settings()
     logs.configure(NAME, settings.log_format)
+    hosts = None if settings.api_keys_file else settings.hosts
     uvicorn.run(
-        create_app(Upstreams(ports=settings.upstream_ports)),
+        create_app(Upstreams(ports=settings.upstream_ports), hosts),
         host=HOST,
         port=settings.gateway_port,
         access_log=False,

@@ -210,5 +210,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
             yield
             await transactions.close()
 
-    app = create_app("ingress", routers, health, run, keys, origins=settings.cors_origins)
+    app = create_app(
+        "ingress", routers, health, run, keys, origins=settings.cors_origins, hosts=settings.hosts
+    )
     return app, failed, answers

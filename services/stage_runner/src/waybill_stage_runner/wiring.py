@@ -63,7 +63,14 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
         topics=topics,
     )
     stack.enter_context(
-        serve_monitor(settings.host, settings.stage_runner_port, "stage_runner", health, keys)
+        serve_monitor(
+            settings.host,
+            settings.stage_runner_port,
+            "stage_runner",
+            health,
+            keys,
+            hosts=settings.hosts,
+        )
     )
     return Loop(ownership, commands, drivers, health)
 

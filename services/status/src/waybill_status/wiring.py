@@ -150,6 +150,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         keys,
         open_tokens=settings.open_tokens,
         origins=settings.cors_origins,
+        hosts=settings.hosts,
     )
     return app, loop
 

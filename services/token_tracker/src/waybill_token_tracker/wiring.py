@@ -61,7 +61,14 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
         clock=clock,
     )
     stack.enter_context(
-        serve_monitor(settings.host, settings.token_tracker_port, "token_tracker", health, keys)
+        serve_monitor(
+            settings.host,
+            settings.token_tracker_port,
+            "token_tracker",
+            health,
+            keys,
+            hosts=settings.hosts,
+        )
     )
     lag = LagWatch(KafkaTopics(admin), ConsumerGroups(admin), prefix)
     announcer = Announcer(KafkaHearings(admin, prefix), store, source_of(prefix))

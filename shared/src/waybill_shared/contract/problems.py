@@ -128,6 +128,8 @@ class Slug(StrEnum):
         "the `Content-Encoding` is not one of those in `taken`")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported_media_type", 415, Acts.CALLER,
         "the `Content-Type` is not one of those in `taken`")
+    HOST_REFUSED = ("host_refused", 421, Acts.CALLER,
+        "without API keys: `Host` is neither loopback nor in `WAYBILL_ALLOWED_HOSTS`")
     BODY_NOT_AVRO = ("body_not_avro", 422, Acts.CALLER,
         "the body is no Avro object container whose schema fits the input; nothing was accepted")
     BODY_NOT_CSV = ("body_not_csv", 422, Acts.CALLER,

@@ -22,10 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from waybill_shared.access.authentication import ANYONE, BEARER, KeysInForce
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable, UserError
+from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import HOME, scope_for, token_is_enough
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http.dialects import refuse
+from waybill_shared.http.host_guard import HostGuard
 from waybill_shared.http.openapi import describe
 from waybill_shared.http.plain_routes import serve_plainly
 from waybill_shared.process import metrics
@@ -58,9 +60,11 @@ def create_app(
     *,
     open_tokens: bool = False,
     origins: Sequence[str] = (),
+    hosts: AllowedHosts = LOOPBACK_ONLY,
 ) -> FastAPI:
-    """Without `keys` whoever reaches the port may do everything. `open_tokens`: who has a token may
-    ask for it without a key. `origins`: web pages from there may use all routes."""
+    """Without `keys` whoever reaches the port by one of its names, `hosts`, may do everything.
+    `open_tokens`: who has a token may ask for it without a key. `origins`: web pages from there may
+    use all routes."""
     guard = _guard(keys, open_tokens=open_tokens, origins=origins)
     app = FastAPI(
         title=f"Waybill {service}",
@@ -91,6 +95,8 @@ def create_app(
             allow_headers=FROM_PAGES,
             expose_headers=TO_PAGES,
         )
+    if keys is None:
+        app.add_middleware(HostGuard, hosts=hosts)
     app.add_middleware(RequestIds)
     return app
 

@@ -3,13 +3,14 @@ asks for a key where the HTTP services do."""
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts
 from waybill_shared.contract.problems import HEADERS_OF, PROBLEM_JSON, Slug, problem_body
 from waybill_shared.contract.routes import OPERATIONS
 from waybill_shared.contract.version import VERSION
@@ -19,12 +20,18 @@ from waybill_shared.process.health import Health, ready
 
 @contextmanager
 def serve_monitor(
-    host: str, port: int, service: str, health: Health, keys: KeysInForce | None = None
+    host: str,
+    port: int,
+    service: str,
+    health: Health,
+    keys: KeysInForce | None = None,
+    *,
+    hosts: AllowedHosts = LOOPBACK_ONLY,
 ) -> Iterator[None]:
-    """Without `keys` whoever reaches the port may read it."""
+    """Without `keys` whoever reaches the port by one of its names, `hosts`, may read it."""
     if keys:
         health.checks["api_keys"] = keys.check
-    face = _Face(service=service, health=health, keys=keys)
+    face = _Face(service=service, health=health, keys=keys, hosts=hosts)
     server = ThreadingHTTPServer((host, port), _handler(face))
     thread = threading.Thread(target=server.serve_forever, name="monitor", daemon=True)
     thread.start()
@@ -43,11 +50,17 @@ class _Face:
     service: str
     health: Health
     keys: KeysInForce | None
+    hosts: AllowedHosts
 
-    def answer(self, path: str, authorization: str) -> tuple[int, str, bytes]:
+    def answer(
+        self, path: str, authorization: str, called: Sequence[str]
+    ) -> tuple[int, str, bytes]:
+        """`called`: the headers `Host`."""
         try:
             scope = OPERATIONS.get(path)
-            if self.keys is not None and scope is not None:
+            if self.keys is None:
+                self.hosts.require(called)
+            elif scope is not None:
                 self.keys.require(authorization, scope)
             if path == "/metrics":
                 text = metrics.text_of(self.service, self.health.readiness())
@@ -75,7 +88,8 @@ def _handler(face: _Face) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path, authorization = self.path.partition("?")[0], self.headers.get("Authorization", "")
-            status, content_type, body = face.answer(path, authorization)
+            called = self.headers.get_all("Host", [])
+            status, content_type, body = face.answer(path, authorization, called)
             self.send_response(status)
             for name, value in HEADERS_OF.get(status, {}).items():
                 self.send_header(name, value)

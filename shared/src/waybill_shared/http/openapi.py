@@ -137,7 +137,7 @@ def _describe(operation: JsonObject, method: str, path: str) -> None:
     answers = operation["responses"]
     if "HTTPValidationError" in repr(answers.get("422")):
         del answers["422"]  # FastAPI's own guess: its form is not ours
-    common: tuple[Slug, ...] = (Slug.INTERNAL,)
+    common: tuple[Slug, ...] = (Slug.INTERNAL, Slug.HOST_REFUSED)
     if scope := scope_for(method, path):
         operation["security"] = [{SCHEME: [str(scope)]}]
         common += (Slug.KEY_MISSING, Slug.KEY_REFUSED, Slug.KEY_EXPIRED, Slug.SCOPE_MISSING)

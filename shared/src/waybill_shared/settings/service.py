@@ -3,19 +3,20 @@
 import re
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, TypeVar
+from typing import Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import BaseSettings
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+from waybill_shared.settings.hosts import HostSettings, Listed
 
 ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 
 
-class ServiceSettings(KafkaSettings, RedisSettings):
+class ServiceSettings(KafkaSettings, RedisSettings, HostSettings):
     topic_prefix: str = Field(
         default="waybill", description="of topics, groups, transactional ids and Redis keys"
     )
@@ -25,21 +26,12 @@ class ServiceSettings(KafkaSettings, RedisSettings):
         default=Path(".waybill/keys.json"), description="the key ring that seals tokens"
     )
 
-    api_keys_file: Path | None = Field(
-        default=None, description="the API keys of callers; without it only loopback is served"
-    )
-
     open_tokens: bool = Field(
         default=False, description="who has a token may ask for its outcome without an API key"
     )
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+    cors_origins: Listed = Field(
         default=(), description="of web pages that may use this, such as https://shop.example"
     )
-
-    @field_validator("cors_origins", mode="before")
-    @classmethod
-    def _listed(cls, given: object) -> object:
-        return given.replace(",", " ").split() if isinstance(given, str) else given
 
     @field_validator("cors_origins")
     @classmethod
