@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import httpx2
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import ASGIApp
 
+from serving import ask, serve
 from waybill_local.gateway import create_app
 from waybill_local.ports import HOST
 from waybill_local.proxy import Upstreams
+from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts, read_allowed_hosts
 from waybill_shared.http import asyncapi
 
 WAIT_S = 10.0
@@ -102,22 +102,6 @@ def make_service(upstream: Upstream) -> FastAPI:
     return app
 
 
-@contextlib.contextmanager
-def serve(app: ASGIApp) -> Iterator[int]:
-    """Serve `app` on a free port, in a thread."""
-    listener = socket.create_server((HOST, 0))
-    config = uvicorn.Config(app, log_config=None, lifespan="auto", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join(WAIT_S)
-        listener.close()
-
-
 @pytest.fixture
 def ingress() -> Upstream:
     return Upstream(name="ingress")
@@ -143,9 +127,11 @@ def client(ports: dict[str, int]) -> Iterator[httpx2.Client]:
 
 
 @contextlib.contextmanager
-def gateway(upstreams: Upstreams) -> Iterator[httpx2.Client]:
+def gateway(
+    upstreams: Upstreams, hosts: AllowedHosts | None = LOOPBACK_ONLY
+) -> Iterator[httpx2.Client]:
     with (
-        serve(create_app(upstreams)) as port,
+        serve(create_app(upstreams, hosts)) as port,
         httpx2.Client(base_url=f"http://{HOST}:{port}", timeout=WAIT_S, trust_env=False) as client,
     ):
         yield client
@@ -182,7 +168,7 @@ def test_headers_for_the_next_connection_only_are_not_passed_on(client: httpx2.C
 
 def test_spaces_around_a_header_are_no_part_of_it(client: httpx2.Client) -> None:
     request = (
-        b"POST /v1/tokens HTTP/1.1\r\nHost: x\r\nX-Kept:  2 \t\r\n"
+        b"POST /v1/tokens HTTP/1.1\r\nHost: localhost\r\nX-Kept:  2 \t\r\n"
         b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
     )
     assert client.base_url.port is not None
@@ -318,3 +304,30 @@ def test_version_names_everybodys(client: httpx2.Client) -> None:
     answer = client.get("/version").json()
     assert answer["service"] == "gateway"
     assert set(answer["services"]) == {"ingress", "token_tracker", "stage_runner", "status"}
+
+
+def test_a_page_whose_name_leads_here_writes_and_reads_nothing(
+    client: httpx2.Client, ingress: Upstream, status: Upstream
+) -> None:
+    assert client.base_url.port is not None
+    page = ("Host: evil.example:8080", "Origin: http://evil.example:8080")
+    path = "/v1/pipelines/orders/inputs/orders/records"
+    for lines in (
+        (f"POST {path} HTTP/1.1", *page, "Content-Type: application/json"),
+        ("GET /v1/tokens/stream HTTP/1.1", page[0], "Accept: text/event-stream"),
+        ("GET /v1/tokens/held?wait=30 HTTP/1.1", page[0]),
+        ("GET /v1/pipelines/orders HTTP/1.1", page[0], "X-Forwarded-Host: localhost"),
+    ):
+        code, body = ask(client.base_url.port, *lines, body=b'{"order_id": 1}')
+        assert (code, json.loads(body)["type"]) == (421, "urn:waybill:problem:host_refused")
+    assert not ingress.got_part.is_set()
+    assert not status.got_part.is_set()
+
+
+def test_names_of_the_setting_and_all_where_there_are_keys_reach_the_services(
+    ports: dict[str, int],
+) -> None:
+    for hosts in (read_allowed_hosts(["waybill.example"]), None):
+        with gateway(Upstreams(ports=ports), hosts) as client:
+            answer = client.post("/v1/tokens", headers={"host": "waybill.example:8080"})
+            assert answer.json()["headers"]["host"] == "waybill.example:8080"
