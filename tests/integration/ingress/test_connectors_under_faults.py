@@ -125,13 +125,13 @@ def test_private_addresses_are_refused_however_they_are_written(
         )
         for number in range(len(hosts)):
             failed = fetched.reaches("failed", f"at{number}")
-            assert "which is not public" in failed["connector"]["error"]
+            assert "is not at a public address" in failed["connector"]["error"]
         assert files.files["/orders.json"].asked == []
     with an_ingress(surroundings, tmp_path, WAYBILL_CONNECTORS_ALLOW="127.0.0.1") as process:
         fetched = Fetched(surroundings, admin, process.http)
         names = ("moved", "again", "file")
         fetched.declare(*({"name": name, "url": files.url(name)} for name in names))
         said = [fetched.reaches("failed", name)["connector"]["error"] for name in names]
-        assert "169.254.169.254, which is not public" in said[0]
+        assert "169.254.169.254 is not at a public address" in said[0]
         assert "more than 5 times" in said[1]
         assert "which is not fetched" in said[2]

@@ -88,8 +88,9 @@ def test_a_name_with_one_private_address_is_refused(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC, "10.0.0.1"]))
-    with pytest.raises(FetchFailed, match=r"two\.example is at 10\.0\.0\.1, which is not public"):
+    with pytest.raises(FetchFailed, match=r"two\.example is not at a public address") as refused:
         fetch("http://two.example/a.json")
+    assert "10.0.0.1" not in str(refused.value), "nobody is to list the names of our network"
     assert network.reached == []
 
 
@@ -99,7 +100,7 @@ def test_where_a_redirect_leads_is_looked_up_and_checked_again(
     monkeypatch.setattr(socket, "getaddrinfo", Names([PUBLIC], ["169.254.169.254"]))
     moved = b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n"
     network.answer = moved
-    with pytest.raises(FetchFailed, match=r"169\.254\.169\.254, which is not public"):
+    with pytest.raises(FetchFailed, match=r"moving\.example is not at a public address"):
         fetch("http://moving.example/a.json")
     assert network.reached == [PUBLIC]
 

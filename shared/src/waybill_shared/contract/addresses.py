@@ -42,11 +42,9 @@ class AllowedAddresses:
     def address(self, text: str) -> bool:
         return self.names(text) or is_public(text)
 
-    def refused(self, host: str, addresses: Iterable[str]) -> str | None:
-        """The first of its addresses that may not be connected to."""
-        if self.host(host):
-            return None
-        return next((each for each in addresses if not self.address(each)), None)
+    def all_allowed(self, host: str, addresses: Iterable[str]) -> bool:
+        """Return whether the host was named, or each of its addresses may be connected to."""
+        return self.host(host) or all(map(self.address, addresses))
 
 
 def allowed(text: str) -> AllowedAddresses:

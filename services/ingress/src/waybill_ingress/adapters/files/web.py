@@ -117,11 +117,11 @@ class WebFile:
         except (OSError, UnicodeError) as error:
             raise Passing(f"{host:.200} is not found") from error
         addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-        refused = self._web.allowed.refused(host, addresses)
-        if self._signature is None and refused is not None:
+        if self._signature is None and not self._web.allowed.all_allowed(host, addresses):
+            # Not the address: whoever names hosts here is not to look around in the network.
             raise FetchFailed(
-                f"{host:.200} is at {refused}, which is not public: the people who run"
-                " Waybill may allow it in WAYBILL_CONNECTORS_ALLOW"
+                f"{host:.200} is not at a public address: the people who run Waybill may allow it"
+                " in WAYBILL_CONNECTORS_ALLOW"
             )
         last: OSError = OSError(f"{host:.200} has no address")
         for address in addresses:
