@@ -56,6 +56,17 @@ def test_the_same_request_has_one_answer(
     assert covered == set(new)
 
 
+def test_who_repeats_at_another_ingress_at_once_gets_the_answer_and_no_409(
+    known: Known, ingress: httpx2.Client, other: httpx2.Client
+) -> None:
+    for _ in range(30):
+        key = fresh_key()
+        first = send(ingress, known, key)
+        again = send(other, known, key)
+        assert again.status_code == first.status_code == 200, again.text
+        assert again.content == first.content
+
+
 def test_a_key_is_for_one_request(known: Known, ingress: httpx2.Client) -> None:
     key = fresh_key()
     send(ingress, known, key).raise_for_status()

@@ -42,6 +42,8 @@ class Process:
         self.world = world
         self.killed = False
         self.slow = False
+        self.sees = 0.5
+        """How often it has read all that there is."""
         self._requests = requests
         self._claims_read = self._answers_read = 0
         self._open: Transaction | None = None
@@ -60,7 +62,12 @@ class Process:
         return f"{next(self.world.ids):032x}"
 
     def held(self, who: str) -> HeldKey | None:
-        self._see(self.world.dice.random() < 0.5)
+        self._see(self.world.dice.random() < self.sees)
+        return self._requests.held(who, self.world.now_ms)
+
+    async def held_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+        await self.pause()
+        self._see(self.sees == 0.0 or self.world.dice.random() < self.sees)
         return self._requests.held(who, self.world.now_ms)
 
     def forgets_before(self) -> int:

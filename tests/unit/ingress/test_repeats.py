@@ -330,6 +330,16 @@ def test_where_the_clock_was_put_back_a_claim_of_who_is_gone_is_taken_over() -> 
     assert len(world.records) == 1
 
 
+def test_an_answer_that_another_process_has_just_given_is_waited_for() -> None:
+    world = World()
+    first, late = world.process(), world.process()
+    late.sees = 0.0
+    run(repeats_of(first), "k")
+    late._see_claims(len(world.claims))
+    assert run(repeats_of(late), "k").replayed
+    assert len(world.records) == 1
+
+
 def test_keys_of_different_callers_never_meet() -> None:
     def who(tenant: str, key_id: str | None, key: str) -> str:
         caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)

@@ -6,6 +6,7 @@ in those of what was written.
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,8 @@ from waybill_shared.process.clock import Clock
 READ_TIMEOUT_S: Final = 30.0  # longer than a transaction may be open, and the broker looks every 10
 PARTITIONS: Final = {spec.name: spec.partitions for spec in topic_specs()}
 THREADS: Final = 4
+ANSWER_LAG_S: Final = 0.5  # an answer of another process is known here after a tenth of that
+LOOK_S: Final = 0.01
 RECENT_MAX: Final = 1_000
 RECENT_BYTES_MAX: Final = 10_000
 """Answers are repeated soon or never: so many small ones are not read again."""
@@ -80,6 +83,16 @@ class KafkaRequestLog:
             raise Retryable("this ingress still reads which keys were used: try again in a moment")
         with self._lock:
             return self._requests.held(who, self._clock.now_ms())
+
+    async def held_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+        """Look again and again: what is read is read by threads."""
+        held, ends_at_s = self.held(who), time.monotonic() + ANSWER_LAG_S
+        while held is not None and held.id == before.id and held.place is None:
+            if time.monotonic() >= ends_at_s:
+                break
+            await asyncio.sleep(LOOK_S)
+            held = self.held(who)
+        return held
 
     def forgets_before(self) -> int:
         with self._lock:

@@ -160,6 +160,8 @@ class Repeats:
     async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
         """Who has the key, with an answer or shut out."""
         held = self._requests.held(wanted.who)
+        if held is not None and held.request == wanted.request and self._is_elsewhere(held):
+            held = await self._requests.held_soon(wanted.who, held)
         if held is None:
             return None
         same = held.request == wanted.request
@@ -175,6 +177,11 @@ class Repeats:
         if held is not None and not same and (held.place is not None or held.begun):
             raise _reused()
         return held
+
+    def _is_elsewhere(self, held: HeldKey) -> bool:
+        """Return whether another process carries it out, for all that is known here."""
+        open_there = held.place is None and held.id not in self._mine
+        return open_there and self._is_carried_out(held)
 
     def _is_carried_out(self, held: HeldKey) -> bool:
         """For all that is known here. A claim is never of a later time than that at which it was
