@@ -209,6 +209,45 @@ def test_a_host_that_hangs_holds_up_no_other() -> None:
     run(scene)
 
 
+def test_receivers_of_one_key_that_hang_hold_up_no_other_key_at_their_host() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.receiver.hold.clear()
+        await s.process()
+        s.log.write(*(watch(f"a{n}", url=HOOK) for n in range(30)))
+        s.log.write(*(replace(watch(f"b{n}", url=HOOK), actor="other") for n in range(30)))
+        await s.told(60)
+        while len(s.receiver.sent) < 2:
+            await asyncio.sleep(0.005)
+        await s.quiet()
+        assert sorted(sent.watch[0] for sent, _ in s.receiver.sent) == ["a", "b"]
+        s.receiver.hold.set()
+        await delivered(s, 60)
+
+    run(scene)
+
+
+def test_a_status_whose_clock_is_a_day_ahead_gives_nothing_up() -> None:
+    async def scene(s: Scene) -> None:
+        s.store.put(DONE, version=1)
+        s.receiver.says["a"] = [BUSY, SILENT, BUSY]
+        s.receiver.hold.clear()
+        behind = await s.process()
+        s.log.write(watch("a", url=HOOK))
+        while not s.receiver.sent:
+            await asyncio.sleep(0.005)
+        behind.shares.give()
+        await s.quiet()
+        s.clock.now += 2 * TRIED_MS
+        s.receiver.hold.set()
+        ahead = await s.process()
+        await delivered(s, 1)
+        assert ahead.detail("a").state == WatchState.DELIVERED
+        assert len(s.receiver.sent) == 5
+
+    run(scene)
+
+
 def test_no_more_than_so_many_are_sent_at_once() -> None:
     async def scene(s: Scene) -> None:
         s.store.put(DONE, version=1)
@@ -379,7 +418,7 @@ def test_what_is_delivered_leaves_nothing_behind() -> None:
         await delivered(s, 200)
         ((_, due),) = process.watchers._owned.values()
         assert (due._carried, due._over, due._notes) == ({}, {}, {})
-        assert due._means.turns._hosts == {}
+        assert due._means.turns._lines == {}
         assert [*process.deliveries.all_due()] == []
 
     run(scene)

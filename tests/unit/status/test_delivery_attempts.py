@@ -30,7 +30,7 @@ def attempts(answer: Answered, *, luck: float = 0.0) -> list[WebhookDelivery]:
     found = [replace(make_delivery(), since=MADE, next_at=MADE)]
     while found[-1].due:
         last = found[-1]
-        found.append(after_attempt(last, answer, now_ms=last.next_at, luck=luck))
+        found.append(after_attempt(last, answer, now_ms=last.next_at, took_ms=0, luck=luck))
     return found[1:]
 
 
@@ -60,24 +60,38 @@ def test_one_that_wants_no_more_is_left_alone() -> None:
 
 
 def test_luck_makes_pauses_longer_and_a_webhook_may_ask_for_more() -> None:
-    one = after_attempt(make_delivery(), BUSY, now_ms=MADE, luck=1.0)
+    one = after_attempt(make_delivery(), BUSY, now_ms=MADE, took_ms=0, luck=1.0)
     assert one.next_at - MADE == FIRST_PAUSE_MS * (1 + JITTER)
-    asked = replace(BUSY, retry_after_ms=2 * HOUR_MS)
-    assert (
-        after_attempt(make_delivery(), asked, now_ms=MADE, luck=0.5).next_at == MADE + 2 * HOUR_MS
-    )
-    day = replace(BUSY, retry_after_ms=99 * HOUR_MS)
-    assert after_attempt(make_delivery(), day, now_ms=MADE, luck=0.5).next_at == MADE + TRIED_MS
+    for hours, heeded_ms in ((2, 2 * HOUR_MS), (99, TRIED_MS)):
+        asked = replace(BUSY, retry_after_ms=hours * HOUR_MS)
+        after = after_attempt(make_delivery(), asked, now_ms=MADE, took_ms=0, luck=0.5)
+        assert after.next_at == MADE + heeded_ms
+
+
+@pytest.mark.parametrize("ahead_ms", [-99 * HOUR_MS, -HOUR_MS, HOUR_MS, TRIED_MS, 99 * HOUR_MS])
+def test_whoever_tries_it_by_another_clock_gives_it_no_less_and_no_more_time(ahead_ms: int) -> None:
+    tried = [replace(make_delivery(), since=MADE, next_at=MADE)]
+    while tried[-1].due:
+        last, by = tried[-1], ahead_ms if len(tried) % 2 else -ahead_ms
+        tried.append(after_attempt(last, BUSY, now_ms=last.next_at + by, took_ms=0, luck=0.0))
+    assert len(tried[1:]) == len(attempts(BUSY))
+
+
+def test_what_an_attempt_took_with_the_wait_for_its_turn_is_time_in_which_it_was_tried() -> None:
+    one = after_attempt(make_delivery(), BUSY, now_ms=MADE, took_ms=TRIED_MS - 1, luck=0.0)
+    assert (one.state, one.next_at) == (DeliveryState.DUE, MADE + 1)
+    last = after_attempt(make_delivery(), BUSY, now_ms=MADE, took_ms=TRIED_MS, luck=0.0)
+    assert last.state == DeliveryState.FAILED
 
 
 def test_a_clock_that_was_set_back_makes_nobody_wait_longer() -> None:
-    due = after_attempt(make_delivery(), BUSY, now_ms=MADE, luck=0.0)
+    due = after_attempt(make_delivery(), BUSY, now_ms=MADE, took_ms=0, luck=0.0)
     assert wait_ms(due, MADE) == 5_000
     assert wait_ms(due, MADE + 6_000) == 0
     assert wait_ms(make_delivery(), MADE - 99 * HOUR_MS) <= PAUSE_MS_MAX * (1 + JITTER)
     assert wait_ms(due, MADE - 99 * HOUR_MS) <= PAUSE_MS_MAX * (1 + JITTER)
     asked = after_attempt(
-        make_delivery(), replace(BUSY, retry_after_ms=3 * HOUR_MS), now_ms=MADE, luck=0.0
+        make_delivery(), replace(BUSY, retry_after_ms=3 * HOUR_MS), now_ms=MADE, took_ms=0, luck=0.0
     )
     assert wait_ms(asked, MADE - 99 * HOUR_MS) == 3 * HOUR_MS
 

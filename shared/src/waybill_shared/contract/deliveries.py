@@ -18,8 +18,8 @@ ENDED_MAX: Final = 200_000
 class WebhookDelivery:
     """`event`: as it is sent; empty when it is over, and if it is long: then it is found in
     `waybill.status`. `turn`: which redelivery it is, 0 at
-    first. `since`, `next_at`, `at`: when it became due, when it is tried next, and when it was
-    tried last or came to its end."""
+    first. `since`, `next_at`, `at`: since when it is tried, when it is tried next, and when it was
+    tried last or came to its end; all by the clock of who tried last."""
 
     watch: str
     event_id: str

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 TOGETHER_MAX: Final = 100  # that are noted in one transaction
 FORGOTTEN: Final = "its event is not kept any more"
-NO_TURN: Final = "it had no turn for 24 hours: others were sent to its host, one at a time"
+NO_TURN: Final = "it had no turn for 24 hours: others of its API key were sent to its host"
 UNWATCHED: Final = "the watch was deleted"
 
 
@@ -154,6 +154,8 @@ class DuePartition:
         self, delivery: WebhookDelivery, event: str, *, silent: bool
     ) -> tuple[WebhookDelivery, bool]:
         """The delivery after it, and whether there was no answer."""
+        loop = asyncio.get_running_loop()
+        due_at_s = loop.time()
         try:
             answer = await self._send(delivery, event, silent=silent)
         except TimeoutError:
@@ -161,14 +163,17 @@ class DuePartition:
         except Exception:
             logger.exception("an event was not sent", extra={"watch": delivery.watch})
             answer = Answered(error="a fault of status, whose log has the reason")
-        luck = self._means.luck.random()
-        after = after_attempt(delivery, answer, now_ms=self._now_ms(), luck=luck)
+        took_ms, luck = int((loop.time() - due_at_s) * 1000), self._means.luck.random()
+        now_ms = self._now_ms()
+        after = after_attempt(delivery, answer, now_ms=now_ms, took_ms=took_ms, luck=luck)
         return after, answer.silent
 
     async def _send(self, delivery: WebhookDelivery, event: str, *, silent: bool) -> Answered:
         """TimeoutError when it has no turn for as long as it may be tried."""
-        host = read_target(delivery.webhook.url).host
-        async with self._means.turns.of(host, TRIED_MS / 1000, silent=silent) as turn:
+        watch = self._means.watches.find(delivery.watch)
+        whose = ("", "") if watch is None else (watch.tenant, watch.actor)
+        line = *whose, read_target(delivery.webhook.url).host
+        async with self._means.turns.of(line, TRIED_MS / 1000, silent=silent) as turn:
             answer = await self._means.receivers.send(delivery, event, self._now_ms() // 1000)
             turn.ended(answer)
             return answer

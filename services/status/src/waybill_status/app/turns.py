@@ -1,5 +1,6 @@
-"""Whose turn it is to be sent something: one at a time per host, and so many in all. A host that
-does not answer has pauses, and holds up no other."""
+"""Whose turn it is to be sent something: what one API key sends to one host goes one at a time, and
+so many in all. Where there is no answer there are pauses, which hold up no other host and no other
+key."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,49 +16,53 @@ REST_S_MAX: Final = 60.0
 TOO_MANY: Final = 429
 
 
+Line = tuple[str, ...]
+"""Tenant, API key and host: what waits there goes one after the other."""
+
+
 @dataclass(slots=True)
-class _Host:
+class _Line:
     one: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
     rests_until: float = 0.0
     rest_s: float = 0.0
 
 
-class HostTurn:
-    def __init__(self, host: _Host) -> None:
-        self._host = host
+class LineTurn:
+    def __init__(self, line: _Line) -> None:
+        self._line = line
 
     def ended(self, answer: Answered) -> None:
         """One that gave no answer at all rests, longer each time."""
-        host = self._host
-        host.rest_s = min(max(1.0, 2 * host.rest_s), REST_S_MAX) if answer.silent else 0.0
+        line = self._line
+        line.rest_s = min(max(1.0, 2 * line.rest_s), REST_S_MAX) if answer.silent else 0.0
         asked_s = answer.retry_after_ms / 1000 if answer.status == TOO_MANY else 0.0
-        rest_s = max(host.rest_s, min(asked_s, REST_S_MAX))
-        host.rests_until = asyncio.get_running_loop().time() + rest_s
+        rest_s = max(line.rest_s, min(asked_s, REST_S_MAX))
+        line.rests_until = asyncio.get_running_loop().time() + rest_s
 
 
 class Turns:
     """Lives on the loop."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, _Host] = {}
+        self._lines: dict[Line, _Line] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._silent = asyncio.Semaphore(SILENT_AT_ONCE)
 
     @asynccontextmanager
-    async def of(self, name: str, wait_s: float, *, silent: bool) -> AsyncIterator[HostTurn]:
+    async def of(self, name: Line, wait_s: float, *, silent: bool) -> AsyncIterator[LineTurn]:
         """`silent`: it gave no answer last time. TimeoutError when there is no turn in `wait_s`."""
-        host = self._hosts.setdefault(name, _Host())
-        host.users += 1
+        line = self._lines.setdefault(name, _Line())
+        line.users += 1
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(wait_s):
-                    await stack.enter_async_context(host.one)
-                    await asyncio.sleep(host.rests_until - asyncio.get_running_loop().time())
+                    await stack.enter_async_context(line.one)
+                    await asyncio.sleep(line.rests_until - asyncio.get_running_loop().time())
                     slots = self._silent if silent else self._slots
                     await stack.enter_async_context(slots)
-                yield HostTurn(host)
+                yield LineTurn(line)
         finally:
-            host.users -= 1
-            if not host.users:
-                del self._hosts[name]
+            line.users -= 1
+            if not line.users:
+                del self._lines[name]

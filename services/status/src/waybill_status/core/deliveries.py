@@ -30,16 +30,20 @@ class Answered:
 
 
 def after_attempt(
-    delivery: WebhookDelivery, answer: Answered, *, now_ms: int, luck: float
+    delivery: WebhookDelivery, answer: Answered, *, now_ms: int, took_ms: int, luck: float
 ) -> WebhookDelivery:
-    """The delivery as it is from now on. `luck`: from 0 to 1. The last attempt is when 24 hours are
-    over."""
-    tried = replace(delivery, attempts=delivery.attempts + 1, at=now_ms)
+    """Return the delivery as it is from now on. `took_ms`: since the attempt was due, with the wait
+    for its turn. `luck`: from 0 to 1. The last attempt is when 24 hours of trying are over.
+
+    Those are the pauses and what the attempts took, each measured by one clock: whoever takes over
+    may have another one, so `since` is moved to where its own clock has it."""
+    tried_ms = delivery.next_at - delivery.since + took_ms
+    tried = replace(delivery, attempts=delivery.attempts + 1, at=now_ms, since=now_ms - tried_ms)
     if answer.taken:
         return tried.ended(DeliveryState.DELIVERED, now_ms)
-    ends_at = delivery.since + TRIED_MS
-    if answer.status == GONE or now_ms >= ends_at:
+    if answer.status == GONE or tried_ms >= TRIED_MS:
         return tried.ended(DeliveryState.FAILED, now_ms, answer.error)
+    ends_at = tried.since + TRIED_MS
     pause = min(FIRST_PAUSE_MS * 2 ** min(delivery.attempts, DOUBLINGS_MAX), PAUSE_MS_MAX)
     pause = max(int(pause * (1 + JITTER * luck)), answer.retry_after_ms)
     return replace(tried, next_at=min(now_ms + pause, ends_at), error=answer.error)
