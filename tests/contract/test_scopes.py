@@ -1,5 +1,6 @@
-"""No route without a scope, in the table, in the services, and in what OpenAPI says of them."""
+"""No route without a scope, in the table, in the services, and in what is said of them."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.routes import (
     HOME,
     OPERATIONS,
+    PAGES,
     ROUTES,
     VARIABLE,
     Scope,
@@ -179,3 +181,20 @@ def test_reading_changes_nothing_and_only_admins_change_pipelines() -> None:
             assert route.scope is Scope.WRITE, route
         else:
             assert route.scope is Scope.ADMIN, route
+
+
+def test_the_page_for_operators_has_every_route_with_its_scope() -> None:
+    page = (Path(__file__).parents[2] / "docs/security.md").read_text("utf-8")
+    said = {
+        (route, scope)
+        for scope, routes in re.findall(
+            r"^\| (`\w+`|no key) \|.*\| ([^|]+) \|$", page, re.MULTILINE
+        )
+        for route in re.findall(r"`([A-Z]+ /\S*)`", routes)
+    }
+    routes = {f"{each.method} {each.path}": each.scope for each in (*ROUTES, *PAGES)}
+    operations = {f"GET {path}": scope for path, scope in OPERATIONS.items()}
+    assert said == {
+        (route, f"`{scope}`" if scope else "no key")
+        for route, scope in (routes | operations).items()
+    }
