@@ -37,7 +37,11 @@ from waybill_shared.process.health import Health
 EVIL = "evil.example:8080"
 OWN_PAGES = (*OPERATIONS, "/openapi.json", "/docs", asyncapi.PATH, "/", "/nothing", "/v0/nothing")
 OF_THE_GATEWAY = (*OWN_PAGES, *(f"/metrics/{service}" for service in SERVICES))
-FORMS = ({}, {"accept": "text/event-stream"}, {"origin": f"http://{EVIL}"})
+FORMS: tuple[dict[str, str], ...] = (
+    {},
+    {"accept": "text/event-stream"},
+    {"origin": f"http://{EVIL}"},
+)
 WORKERS = tuple(service for service in SERVICES if service not in HTTP_SERVICES)
 ALLOWED = (
     "127.0.0.1",

@@ -5,12 +5,17 @@ from pathlib import Path
 import pytest
 
 from waybill_ingress.settings import Settings as IngressSettings
+from waybill_local.gateway import Settings as GatewaySettings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts
 from waybill_shared.process.lifetime import run
+from waybill_shared.settings.hosts import HostSettings
 from waybill_shared.settings.service import ServiceSettings, read_settings
 from waybill_shared.settings.webhooks import WebhookSettings
+from waybill_stage_runner.settings import Settings as RunnerSettings
 from waybill_status.settings import Settings as StatusSettings
+from waybill_token_tracker.settings import Settings as TrackerSettings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
@@ -25,6 +30,28 @@ def test_other_addresses_need_a_keys_file(host: str, monkeypatch: pytest.MonkeyP
         read_settings(ServiceSettings)
     monkeypatch.setenv("WAYBILL_API_KEYS_FILE", "keys.json")
     assert ServiceSettings().api_keys_file == Path("keys.json")
+
+
+@pytest.mark.parametrize(
+    "kind", [IngressSettings, RunnerSettings, TrackerSettings, StatusSettings, GatewaySettings]
+)
+def test_who_may_be_called_what_is_read_by_all_that_serve(
+    kind: type[HostSettings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_settings(kind).hosts == LOOPBACK_ONLY
+    monkeypatch.setenv("WAYBILL_ALLOWED_HOSTS", "Waybill.Example., token_tracker [2001:DB8:0::1]")
+    assert read_settings(kind).hosts == AllowedHosts(
+        frozenset({"waybill.example", "token_tracker", "2001:db8::1"})
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "*.example", "https://a.example", "a.example:8080", "a/b", "[a.example]", "."]
+)
+def test_what_is_no_host_is_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAYBILL_ALLOWED_HOSTS", text)
+    with pytest.raises(UserError, match=r"^WAYBILL_ALLOWED_HOSTS: .* is no host: write waybill\."):
+        read_settings(ServiceSettings)
 
 
 def test_variable_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
