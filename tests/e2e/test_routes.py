@@ -23,7 +23,7 @@ def test_every_route_is_one_of_a_service_and_the_other_way_round(stack: StackSta
     assert served == {(route.method, _shape(route.path)) for route in ROUTES}
 
 
-def test_no_process_answers_a_web_page_whose_name_leads_here(stack: StackState) -> None:
+def test_no_process_answers_a_web_page_with_a_name_that_leads_here(stack: StackState) -> None:
     ports = {each.name: int(each.address.rpartition(":")[2]) for each in stack.processes}
     write = "POST /v1/pipelines/orders/inputs/orders/records HTTP/1.1"
     for name in ("gateway", *SERVICES):

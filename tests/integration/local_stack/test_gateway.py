@@ -306,7 +306,7 @@ def test_version_names_everybodys(client: httpx2.Client) -> None:
     assert set(answer["services"]) == {"ingress", "token_tracker", "stage_runner", "status"}
 
 
-def test_a_page_whose_name_leads_here_writes_and_reads_nothing(
+def test_a_web_page_with_a_name_that_leads_here_writes_and_reads_nothing(
     client: httpx2.Client, ingress: Upstream, status: Upstream
 ) -> None:
     assert client.base_url.port is not None

@@ -65,7 +65,7 @@ class Process:
         self._see(self.world.dice.random() < self.sees)
         return self._requests.held(who, self.world.now_ms)
 
-    async def held_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
         await self.pause()
         self._see(self.sees == 0.0 or self.world.dice.random() < self.sees)
         return self._requests.held(who, self.world.now_ms)

@@ -227,7 +227,7 @@ def test_receivers_of_one_key_that_hang_hold_up_no_other_key_at_their_host() -> 
     run(scene)
 
 
-def test_a_status_whose_clock_is_a_day_ahead_gives_nothing_up() -> None:
+def test_a_status_with_a_clock_a_day_ahead_gives_nothing_up() -> None:
     async def scene(s: Scene) -> None:
         s.store.put(DONE, version=1)
         s.receiver.says["a"] = [BUSY, SILENT, BUSY]

@@ -5,6 +5,7 @@ Owns what spans services (readiness, OpenAPI, documentation); knows no resource 
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +37,9 @@ from waybill_shared.http.app import RequestIds, request_id
 from waybill_shared.http.dialects import refuse
 from waybill_shared.http.host_guard import HostGuard
 from waybill_shared.process import logs
+from waybill_shared.process.lifetime import run
 from waybill_shared.settings.hosts import HostSettings
+from waybill_shared.settings.service import read_settings
 
 NAME = "gateway"
 ASK_TIMEOUT_S = 5.0
@@ -188,7 +191,7 @@ def _unknown(method: str, path: str, request_id: str) -> Response:
 
 
 def main() -> None:
-    settings = Settings()
+    settings = read_settings(Settings)
     logs.configure(NAME, settings.log_format)
     hosts = None if settings.api_keys_file else settings.hosts
     uvicorn.run(
@@ -206,4 +209,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

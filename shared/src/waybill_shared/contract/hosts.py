@@ -25,7 +25,7 @@ HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """Names and addresses beside those of loopback, each in one spelling and at any port."""
+    """Names and addresses other than those of loopback, each in one spelling and at any port."""
 
     names: frozenset[str] = frozenset()
 
@@ -48,7 +48,7 @@ def read_allowed_hosts(words: Iterable[str]) -> AllowedHosts:
         if NAME.fullmatch(word) is None or not (name := _name_in(word)):
             raise ValueError(
                 f"{word!r:.100} is no host: write waybill.example, 192.0.2.1 or [2001:db8::1], with"
-                " no scheme and no port; `*` is not taken"
+                " no scheme and no port; `*` is not accepted"
             )
         found.add(name)
     return AllowedHosts(frozenset(found))

@@ -9,7 +9,7 @@ from waybill_shared.http.dialects import refuse
 
 
 class HostGuard:
-    """Stands inside of `RequestIds`. What is no HTTP passes: nothing here serves WebSockets."""
+    """Middleware inside of `RequestIds`. What is not HTTP passes: no route is a WebSocket."""
 
     def __init__(self, app: ASGIApp, hosts: AllowedHosts) -> None:
         self.app = app

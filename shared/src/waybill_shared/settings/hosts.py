@@ -26,8 +26,8 @@ class HostSettings(BaseSettings):
     )
     allowed_hosts: Listed = Field(
         default=(),
-        description="names that it may be called by without API keys, beside 127.0.0.1, localhost"
-        " and [::1]; with commas",
+        description="names that it may be called by without API keys, other than 127.0.0.1,"
+        " localhost and [::1]; with commas",
     )
 
     @field_validator("allowed_hosts")

@@ -84,15 +84,15 @@ class KafkaRequestLog:
         with self._lock:
             return self._requests.held(who, self._clock.now_ms())
 
-    async def held_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
         """Look again and again: what is read is read by threads."""
-        held, ends_at_s = self.held(who), time.monotonic() + ANSWER_LAG_S
-        while held is not None and held.id == before.id and held.place is None:
+        known, ends_at_s = self.held(who), time.monotonic() + ANSWER_LAG_S
+        while known is not None and known.id == before.id and known.place is None:
             if time.monotonic() >= ends_at_s:
                 break
             await asyncio.sleep(LOOK_S)
-            held = self.held(who)
-        return held
+            known = self.held(who)
+        return known
 
     def forgets_before(self) -> int:
         with self._lock:

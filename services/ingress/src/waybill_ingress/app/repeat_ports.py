@@ -49,9 +49,9 @@ class RequestLog(Protocol):
         """What was known of the key a moment ago."""
         ...
 
-    async def held_soon(self, who: str, before: HeldKey) -> HeldKey | None:
-        """What is known of the key as soon as the claim `before`, of another process, has an answer
-        or has ended; after a moment, what is known then."""
+    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+        """Return what is known of the key as soon as the claim `before`, of another process, has an
+        answer or has ended. If that takes longer than a moment, return what is known then."""
         ...
 
     def forgets_before(self) -> int:

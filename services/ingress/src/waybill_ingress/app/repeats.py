@@ -161,7 +161,7 @@ class Repeats:
         """Who has the key, with an answer or shut out."""
         held = self._requests.held(wanted.who)
         if held is not None and held.request == wanted.request and self._is_elsewhere(held):
-            held = await self._requests.held_soon(wanted.who, held)
+            held = await self._requests.known_soon(wanted.who, held)
         if held is None:
             return None
         same = held.request == wanted.request

@@ -171,8 +171,8 @@ class DuePartition:
     async def _send(self, delivery: WebhookDelivery, event: str, *, silent: bool) -> Answered:
         """TimeoutError when it has no turn for as long as it may be tried."""
         watch = self._means.watches.find(delivery.watch)
-        whose = ("", "") if watch is None else (watch.tenant, watch.actor)
-        line = *whose, read_target(delivery.webhook.url).host
+        owner = ("", "") if watch is None else (watch.tenant, watch.actor)
+        line = *owner, read_target(delivery.webhook.url).host
         async with self._means.turns.of(line, TRIED_MS / 1000, silent=silent) as turn:
             answer = await self._means.receivers.send(delivery, event, self._now_ms() // 1000)
             turn.ended(answer)

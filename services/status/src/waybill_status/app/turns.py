@@ -1,6 +1,5 @@
-"""Whose turn it is to be sent something: what one API key sends to one host goes one at a time, and
-so many in all. Where there is no answer there are pauses, which hold up no other host and no other
-key."""
+"""Which event is sent next: those of one API key to one host go one at a time, and so many in all.
+Where there is no answer there are pauses, which delay no other host and no other key."""
 
 import asyncio
 from collections.abc import AsyncIterator
