@@ -35,6 +35,15 @@ CONNECTORS: Final = {
     "s3": "waybill_ingress.adapters.files.connector",
 }
 """By kind the module that tries a connection, as `CONNECTOR` there."""
+LEADS_TO: Final[Mapping[str, Mapping[str, object]]] = {
+    "postgres": {"host": None, "port": 5432, "database": None},
+    "rest": {"uri": None, "warehouse": None},
+    "sql": {"database": None, "name": None},
+    "hive": {"uri": None},
+    "glue": {"uri": None, "objects": None},
+}
+"""By kind, or by catalog of Iceberg: the keys that say where a connection leads, with what counts
+if they are left out. All others say how it gets in."""
 
 
 class Secret(BaseModel):
@@ -156,6 +165,36 @@ def read_connections(file: Path | None) -> Connections:
                 for p in error.problems
             ]
         ) from None
+
+
+def places_in(file: Path | None) -> dict[str, str]:
+    """Return by name of each connection where it leads, as far as the file says: names that have
+    the same are one database or catalog. Nothing if it cannot be read."""
+    try:
+        known = read_connections(file)
+    except UserError:
+        return {}
+    raw = {} if known.document is None else known.document.tree
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(name): place for name in raw if (place := _place(raw, str(name))) is not None}
+
+
+def _place(raw: Mapping[str, Any], name: str) -> str | None:
+    at = raw.get(name)
+    if not isinstance(at, Mapping):
+        return None
+    kind = at.get("catalog", at.get("kind"))
+    keys = LEADS_TO.get(kind) if isinstance(kind, str) else None
+    if keys is None:
+        return None
+    values = {key: at.get(key, default) for key, default in keys.items()}
+    if kind == "sql":  # a database is a connection, and the catalog in it is called as this one
+        database = str(values["database"])
+        values["database"] = _place(raw, database) if database != name else None
+        values["name"] = values["name"] or name
+    told = (str(value).lower().rstrip("/") for value in values.values() if value is not None)
+    return " ".join((kind, *told))
 
 
 def _as_text(secret: str, connection: str, where: str) -> str:

@@ -188,6 +188,9 @@ class FakeDirectory:
     def living(self, tenant: str) -> list[PipelineRecord]:
         return [each for each in self.records.values() if each.tenant == tenant]
 
+    def lives(self) -> list[PipelineRecord]:
+        return [*self.records.values(), *self.ended.values()]
+
     def life_for(self, tenant: str, name: str) -> Life:
         known = self.by_name(tenant, name)
         return Life(uid=known.pipeline_uid if known else f"next-{name}", number=0)

@@ -67,7 +67,7 @@ def make_app(
     graves = letters or FakeLetters()
     replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
     commands, told = (
-        Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher()),
+        Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),
         answers or FakeAnswers(),
     )
     process = World().process()

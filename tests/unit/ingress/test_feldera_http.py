@@ -52,7 +52,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
     repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
     tokens, commands = (
         TokenIssuer(registry, kafka, mint),
-        Commands(registry, kafka, mint, "waybill", fetcher=FakeFetcher()),
+        Commands(registry, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),
     )
     routers = [
         feldera_router(records, tokens, registry, repeats, limits=LIMITS),

@@ -51,6 +51,7 @@ from waybill_ingress.settings import Settings
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.key_ring import load_key_ring
+from waybill_shared.connections import places_in
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.fetched import KnownConnectors
@@ -172,7 +173,14 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
         settings, stack, admin, directory, registry=registry, mint=mint, fetcher=fetcher
     )
     commands, tokens = (
-        Commands(registry, log, mint, prefix, fetcher=fetcher),
+        Commands(
+            registry,
+            log,
+            mint,
+            prefix,
+            fetcher=fetcher,
+            places=lambda: places_in(settings.connections_file),
+        ),
         TokenIssuer(registry, topics, mint),
     )
     watches, watched = _watches(

@@ -60,16 +60,17 @@ class PipelineDirectory:
             return self._by_id.get(short_id)
 
     def living(self, tenant: str) -> list[PipelineRecord]:
-        with self._lock:
-            records = list(self._by_uid.values())
-        alive = [r for r in records if r.tenant == tenant and r.desired != "deleted"]
+        alive = [record for record in self.everywhere() if record.tenant == tenant]
         return sorted(alive, key=lambda record: record.name)
+
+    def lives(self) -> list[PipelineRecord]:
+        """Return all pipelines of all tenants, deleted ones too."""
+        with self._lock:
+            return list(self._by_uid.values())
 
     def everywhere(self) -> list[PipelineRecord]:
         """The living pipelines of all tenants."""
-        with self._lock:
-            records = list(self._by_uid.values())
-        return [record for record in records if record.desired != "deleted"]
+        return [record for record in self.lives() if record.desired != "deleted"]
 
     def life_for(self, tenant: str, name: str) -> Life:
         """That of the living pipeline of that name, else the one that comes next.

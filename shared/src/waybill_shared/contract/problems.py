@@ -94,6 +94,8 @@ class Slug(StrEnum):
         "this path accepts other methods")
     BEGINNING_NEEDED = ("beginning_needed", 409, Acts.CALLER,
         "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
+    KEYS_DIFFER = ("keys_differ", 409, Acts.CALLER,
+        "another pipeline upserts into the table of a sink by other keys; nothing permits that")
     NOTHING_TO_DELIVER = ("nothing_to_deliver", 409, Acts.CALLER,
         "the watch has no webhook, is not told yet, or was told more than a week ago")
     PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
@@ -110,6 +112,8 @@ class Slug(StrEnum):
         "a dead-letter topic does not hold it any more; `rejected` says since when it has records")
     RECORDS_LOST = ("records_lost", 410, Acts.CALLER,
         "at `/v0`, where `/v1` tells an outcome: records of the token, `lost`, will never arrive")
+    TARGET_SHARED = ("target_shared", 409, Acts.CALLER,
+        "another pipeline writes to the topic or table of a sink; `errors` say what permits it")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,

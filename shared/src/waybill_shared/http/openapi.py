@@ -74,6 +74,19 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.UNSUPPORTED_MEDIA_TYPE: {"taken": ["application/x-ndjson", "text/csv"]},
     Slug.UNSUPPORTED_ENCODING: {"taken": ["gzip", "zstd"]},
     Slug.INVALID: {"errors": [_ERROR]},
+    Slug.TARGET_SHARED: {
+        "errors": [
+            {
+                "message": "iceberg lakehouse.raw.orders is written by sink 'lake' of pipeline"
+                " 'orders', too",
+                "line": 14,
+                "column": 32,
+                "path": "stages.0.sinks.0.iceberg.table",
+                "hint": "say `shared: true` here and in sink 'lake' of pipeline 'orders'",
+            }
+        ]
+    },
+    Slug.KEYS_DIFFER: {"errors": [_ERROR]},
     Slug.PLAN_INCOMPATIBLE: {"errors": [_ERROR]},
     Slug.RECORDS_REFUSED_BY_KAFKA: {"rejected": [_REJECTED]},
     Slug.RECORDS_REJECTED: {"rejected": [_REJECTED]},

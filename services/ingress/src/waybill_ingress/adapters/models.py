@@ -251,6 +251,11 @@ class ValidateRequest(StrictRequest):
     manifest: str | dict[str, Any] = Field(
         description="YAML or JSON as a text, or the same as an object: of that no error has a line"
     )
+    allow_shared: bool = Field(
+        default=False,
+        description="check it as `apply` with `allow_shared`: a topic or table that another"
+        " pipeline writes is a warning, no error",
+    )
 
 
 class ProposeRequest(StrictRequest):

@@ -36,7 +36,8 @@ OF_COMMANDS: Final = (
     Slug.PIPELINE_NOT_READY,
     Slug.NOT_AVAILABLE_NOW,
 )
-APPLY_REFUSALS: Final = refusals(*OF_BODIES, *OF_COMMANDS, members=FAILED)
+OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
+APPLY_REFUSALS: Final = refusals(*OF_BODIES, *OF_COMMANDS, *OF_TARGETS, members=FAILED)
 ACT_REFUSALS: Final = refusals(Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=FAILED)
 RESPONSES: Final[Responses] = {
     200: {"model": OperationAnswer, "description": "it is done"},
@@ -51,6 +52,13 @@ StartFrom = Annotated[
         alias="from",
         description="where stages begin in topics that were deleted and created again: needed if"
         " they read any, of no effect on other topics",
+    ),
+]
+AllowShared = Annotated[
+    bool,
+    Query(
+        description="apply it even if another pipeline writes to the topic or table of a sink, and"
+        " not both sinks say `shared: true`",
     ),
 ]
 Wait = Annotated[
@@ -108,7 +116,13 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
         responses=APPLY_REFUSALS,
         openapi_extra={**OF_WRITES, "requestBody": MANIFESTS},
     )
-    async def apply(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+    async def apply(
+        request: Request,
+        pipeline: str,
+        *,
+        allow_shared: AllowShared = False,
+        wait: Wait = WAIT_S,
+    ) -> Response:
         """The manifest is compiled before anything is written down: one that is refused has
         changed nothing. The name in it must be that of the path."""
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
@@ -120,7 +134,9 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
         asking, own = caller(request), request_id(request)
 
         async def begin(log: Log | None) -> OperationId:
-            return await commands.apply(asking, pipeline, manifest, own, log)
+            return await commands.apply(
+                asking, pipeline, manifest, own, log, allow_shared=allow_shared
+            )
 
         return await carry_out(request, begin, wait, raw)
 

@@ -74,9 +74,11 @@ async def _sent(commands: Commands, request: Request, wanted: ValidateRequest) -
     """Of an object nobody knows lines and columns."""
     asking, own, manifest = caller(request), request_id(request), wanted.manifest
     if isinstance(manifest, str):
-        return await commands.validate(asking, manifest, own)
+        return await commands.validate(asking, manifest, own, allow_shared=wanted.allow_shared)
     text = json.dumps(manifest, ensure_ascii=False)
     try:
-        return await commands.validate(asking, text, own, without_places=True)
+        return await commands.validate(
+            asking, text, own, without_places=True, allow_shared=wanted.allow_shared
+        )
     except UserError as error:
         raise error.without_places() from error

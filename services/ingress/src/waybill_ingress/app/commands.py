@@ -3,7 +3,7 @@ and will be answered once; ingress itself changes no pipeline, and says no more 
 What is to be validated waits for no pipeline: its command goes to the runner of the pipeline that
 it would change, under a key of its own if there is none."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -12,10 +12,17 @@ from waybill_ingress.app.ports import Log, Mint
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_topics import dead_topic_problems
+from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Command, Problem, Reply, command_key
+from waybill_shared.contract.events import (
+    Command,
+    PipelineRecord,
+    Problem,
+    Reply,
+    command_key,
+)
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
@@ -26,6 +33,7 @@ from waybill_shared.contract.operations import (
     SINK,
     WITHOUT_PLACES,
     OperationId,
+    with_notes,
 )
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -40,25 +48,46 @@ def reason_of(reply: Reply) -> Slug:
 
 class Commands:
     def __init__(
-        self, registry: Registry, log: Log, mint: Mint, prefix: str, *, fetcher: Fetcher
+        self,
+        registry: Registry,
+        log: Log,
+        mint: Mint,
+        prefix: str,
+        *,
+        fetcher: Fetcher,
+        places: Callable[[], Places],
     ) -> None:
+        """`places` reads the file of connections."""
         self._registry = registry
         self._log = log
         self._mint = mint
         self._prefix = prefix
         self._fetcher = fetcher
+        self._places = places
 
     async def apply(
-        self, caller: Caller, name: str, manifest: str, request_id: str, log: Log | None = None
+        self,
+        caller: Caller,
+        name: str,
+        manifest: str,
+        request_id: str,
+        log: Log | None = None,
+        *,
+        allow_shared: bool = False,
     ) -> OperationId:
-        """`log`, here and below: another one to write to."""
+        """Send a manifest to its runner; UserError if it does not go with what is there.
+
+        `log`, here and below: another one to write to. `allow_shared`: where other pipelines write.
+        """
         declared = parse_manifest(manifest, reserved=self._prefix)
         if declared.name != name:
             message = f"the manifest is called {declared.name!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        await self._refuse_in_this_world(caller.tenant, declared, manifest)
-        operation = await self._send(caller, Action.APPLY, name, request_id, log, manifest=manifest)
+        notes = await self._compare(caller.tenant, declared, manifest, allow_shared=allow_shared)
+        operation = await self._send(
+            caller, Action.APPLY, name, request_id, log, manifest=manifest, options=notes
+        )
         self._registry.note_applied(caller.tenant, operation)
         return operation
 
@@ -83,14 +112,28 @@ class Commands:
         return await self._send(caller, Action.RESTART, name, request_id, log, options=options)
 
     async def validate(
-        self, caller: Caller, manifest: str, request_id: str, *, without_places: bool = False
+        self,
+        caller: Caller,
+        manifest: str,
+        request_id: str,
+        *,
+        without_places: bool = False,
+        allow_shared: bool = False,
     ) -> OperationId:
-        """`without_places`: who sent it does not know lines and columns of this text."""
+        """Have a manifest checked, as `apply` would with that `allow_shared`.
+
+        `without_places`: who sent it does not know lines and columns of this text.
+        """
         declared = parse_manifest(manifest, reserved=self._prefix)
         name = declared.name
-        await self._refuse_in_this_world(caller.tenant, declared, manifest)
+        try:
+            options = await self._compare(
+                caller.tenant, declared, manifest, allow_shared=allow_shared
+            )
+        except UserError as error:
+            raise UserError(error.problems) from error  # what a check has found is its answer
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
-        options = {WITHOUT_PLACES: "true"} if without_places else {}
+        options |= {WITHOUT_PLACES: "true"} if without_places else {}
         known = await self._registry.known(caller.tenant, name)
         if known is not None:
             options[COMPARED_WITH] = known.pipeline_uid
@@ -146,13 +189,41 @@ class Commands:
             options=options,
         )
 
-    async def _refuse_in_this_world(self, tenant: str, manifest: Manifest, text: str) -> None:
-        """What is well written, and does not go with what is there."""
-        others = await self._registry.others(tenant, manifest.name)
+    async def _compare(
+        self, tenant: str, manifest: Manifest, text: str, *, allow_shared: bool
+    ) -> dict[str, str]:
+        """Refuse what is well written and does not go with what is there; return the options that
+        warn of the rest."""
+        lives = await self._registry.lives(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
+        others = [
+            record
+            for record in lives
+            if record.tenant == tenant
+            and record.name != manifest.name
+            and record.desired != "deleted"
+        ]
         crossing = dead_topic_problems(manifest, known, others)
-        if problems := [*crossing, *self._connector_problems(manifest)]:
-            raise UserError(place(problems, text))
+        problems = [*crossing, *self._connector_problems(manifest)]
+        shared = self._shared_targets(tenant, manifest, text, known, lives)
+        undeclared = () if allow_shared else shared.undeclared
+        if every := [*problems, *shared.refused, *undeclared]:
+            slug = Slug.KEYS_DIFFER if shared.refused else Slug.TARGET_SHARED
+            raise UserError(place(every, text), Slug.INVALID if problems else slug)
+        return with_notes([*shared.permitted, *shared.notes])
+
+    def _shared_targets(
+        self,
+        tenant: str,
+        manifest: Manifest,
+        text: str,
+        known: PipelineRecord | None,
+        lives: list[PipelineRecord],
+    ) -> SharedTargets:
+        """Nothing of a manifest that is the same."""
+        if known is not None and known.manifest == text:
+            return SharedTargets()
+        return find_shared(manifest, known, lives, tenant=tenant, places=self._places())
 
     def _connector_problems(self, manifest: Manifest) -> Iterator[Problem]:
         for i, source in enumerate(manifest.inputs):

@@ -72,11 +72,12 @@ class Registry:
                 raise self._unknown(tenant, name, heard=False)
         return record
 
-    async def others(self, tenant: str, name: str) -> list[PipelineRecord]:
-        """All other pipelines, as this ingress knows them."""
-        if not self._news.begun() and not await self._news.catch_up():
+    async def lives(self, tenant: str, name: str) -> list[PipelineRecord]:
+        """Return all pipelines of all tenants, deleted ones too: those recorded before this call,
+        or while Kafka does not answer, those known here. `name` is who asks."""
+        if not await self._news.catch_up() and not self._news.begun():
             raise self._unknown(tenant, name, heard=False)
-        return [record for record in self._directory.living(tenant) if record.name != name]
+        return self._directory.lives()
 
     async def life_for(self, tenant: str, name: str) -> Life:
         """Of a name that is free, only when each of its lives is known."""

@@ -23,7 +23,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
-from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, LINES, SINK
+from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, LINES, SINK, notes_in
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
@@ -394,4 +394,4 @@ def _warnings(command: Command) -> tuple[str, ...]:
         manifest: Manifest = parse_manifest(command.manifest)
     except UserError:
         return ()
-    return manifest.warnings()
+    return (*manifest.warnings(), *notes_in(command.options))

@@ -20,6 +20,7 @@ from waybill_shared.contract.words import LossReason
 
 GOES_ON: Final = "goes on where it stands"
 LOST: Final = f"older tokens that it has not processed end lost, {LossReason.SINK_REMOVED}"
+SHARED: Final = "shared"
 READ_SO: Final = "records that are processed from now on are read so"
 OPENING, CLOSING, QUOTE = "<(", ">)", "`"
 
@@ -261,16 +262,21 @@ def _changed(old: Stage, now: Stage) -> Iterator[Change]:
 def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
     keys = old.settings.model_dump(by_alias=True), now.settings.model_dump(by_alias=True)
     names = [
-        name for name, value in keys[1].items() if value is not None and keys[0].get(name) != value
+        name
+        for name, value in keys[1].items()
+        if name != SHARED and value is not None and keys[0].get(name) != value
     ]
     said = [f"{name} changed" for name in names]
     if now.settings.replaces and now.settings.replaces != old.settings.replaces:
         said.append(f"every batch replaces {now.settings.replaces}")
     if old.source != now.source:
         said.append(f"from is {now.source or 'the last step'}")
+    path, told = _sink_path(stage, now.name), f"~ sink {now.name} of stage {stage}:"
     if said:
-        message = f"~ sink {now.name} of stage {stage}: {', '.join(said)}; for new rows"
-        path = _sink_path(stage, now.name)
+        message = f"{told} {', '.join(said)}; for new rows"
+        yield Change(kind="change_sink", path=path, message=message)
+    if (shared := now.settings.admits_others) != old.settings.admits_others:
+        message = f"{told} {SHARED} is {str(shared).lower()}; no effect on rows"
         yield Change(kind="change_sink", path=path, message=message)
 
 

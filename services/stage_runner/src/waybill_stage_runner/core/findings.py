@@ -10,7 +10,7 @@ from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import WITHOUT_PLACES
+from waybill_shared.contract.operations import WITHOUT_PLACES, notes_in
 from waybill_stage_runner.core.changes import Change, Columns
 from waybill_stage_runner.core.planning import TopicState, define, topics_of
 
@@ -37,7 +37,8 @@ def findings_of(
         manifest, problems = None, problems or error.problems
     if WITHOUT_PLACES in command.options:
         problems = [replace(each, line=None, column=None) for each in problems]
-    warnings = [] if manifest is None else [*manifest.warnings(), *notes]
+    own = () if manifest is None else (*manifest.warnings(), *notes)
+    warnings = [*own, *notes_in(command.options)]
     told = _told(manifest, problems, columns, changes, warnings)
     if len(told) > RESULT_BYTES_MAX:
         told = _told(manifest, problems, {}, changes, warnings)

@@ -222,7 +222,7 @@ def _target_problems(manifest: Manifest) -> Iterator[Located]:
     for s, stage in enumerate(manifest.stages):
         for k, sink in enumerate(stage.sinks):
             target = (sink.kind, sink.settings.target)
-            if target in owner and not sink.settings.is_shared:
+            if target in owner and not sink.settings.repeatable:
                 message = f"{sink.settings.target} is already that of sink {owner[target]!r}"
                 problem = Problem(message=message, hint="give each its own table")
                 yield ("stages", s, "sinks", k, sink.kind, "table"), problem

@@ -151,7 +151,7 @@ class IcebergSinkSettings(TableSettings):
         return {**super().columns_named, **partitions, **order}
 
     @property
-    def is_shared(self) -> bool:
+    def repeatable(self) -> bool:
         return False
 
     @property

@@ -45,9 +45,19 @@ class SinkSettings(Strict):
         return True
 
     @property
-    def is_shared(self) -> bool:
-        """Whether two sinks of one pipeline may have the same target."""
+    def repeatable(self) -> bool:
+        """True if two sinks of one pipeline may have the same target."""
         return True
+
+    @property
+    def admits_others(self) -> bool:
+        """True if other pipelines may write to its target."""
+        return False
+
+    @property
+    def merge_keys(self) -> frozenset[str]:
+        """Columns by which a row replaces an earlier one; empty: rows are only added."""
+        return frozenset()
 
     @property
     def replaces(self) -> str:
@@ -88,6 +98,7 @@ class TableSettings(SinkSettings):
     order_by: str | None = None
     delete_where: str | None = None
     create: bool = True
+    shared: bool = False
 
     @model_validator(mode="after")
     def _keys_are_for_upsert(self) -> "TableSettings":
@@ -108,6 +119,14 @@ class TableSettings(SinkSettings):
     @property
     def target(self) -> str:
         return f"{self.connection}.{self.table}"
+
+    @property
+    def admits_others(self) -> bool:
+        return self.shared
+
+    @property
+    def merge_keys(self) -> frozenset[str]:
+        return frozenset(self.keys)
 
     @property
     def columns_named(self) -> Mapping[str, str]:

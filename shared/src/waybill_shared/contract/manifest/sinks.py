@@ -28,10 +28,15 @@ class KafkaSinkSettings(SinkSettings):
     format: Literal["json"] = "json"
     partitions: Partitions = 4
     guarantee: Literal[Guarantee.ONCE, Guarantee.AT_LEAST_ONCE] = Guarantee.ONCE
+    shared: bool = False
 
     @property
     def target(self) -> str:
         return self.topic
+
+    @property
+    def admits_others(self) -> bool:
+        return self.shared
 
     @property
     def gathers(self) -> bool:
@@ -89,6 +94,8 @@ class SinkKind:
     modes: tuple[str, ...]
     loader: str
     """The module beside Spark that opens a sink of this kind, as `LOADER` there."""
+    place: Literal["topic", "table"] | None = None
+    """What it writes to, if other pipelines may do so too; a table is in a connection."""
     interval_ms: int = 0
     """Between batches where the manifest does not say; a shorter one is warned of."""
     when_shorter: str = ""
@@ -101,6 +108,7 @@ KINDS: Final[dict[str, SinkKind]] = {
         guarantee=Guarantee.ONCE,
         modes=("append",),
         loader="waybill_spark.sinks.kafka.loader",
+        place="topic",
     ),
     "iceberg": SinkKind(
         model=IcebergSinkSettings,
@@ -108,6 +116,7 @@ KINDS: Final[dict[str, SinkKind]] = {
         guarantee=Guarantee.ONCE,
         modes=("append", "overwrite", "upsert"),
         loader="waybill_spark.sinks.iceberg.loader",
+        place="table",
         interval_ms=10_000,  # each batch is a snapshot with files of its own
         when_shorter="makes many small files; 10 seconds or more is kinder to Iceberg",
     ),
@@ -117,6 +126,7 @@ KINDS: Final[dict[str, SinkKind]] = {
         guarantee=Guarantee.ONCE,
         modes=("append", "upsert"),
         loader="waybill_spark.sinks.postgres.loader",
+        place="table",
     ),
     "console": SinkKind(
         model=ConsoleSinkSettings,
@@ -126,3 +136,26 @@ KINDS: Final[dict[str, SinkKind]] = {
         loader="waybill_spark.sinks.console.loader",
     ),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a sink writes. Two sinks with equal ones write to the same topic or table."""
+
+    kind: str
+    connection: str
+    """Empty for Waybill's own Kafka."""
+    name: str
+
+
+def target_of(kind: str, target: str) -> Target | None:
+    """Return what the `target` of a sink of that kind names; None if no other may write there."""
+    row = KINDS.get(kind)
+    match row.place if row is not None else None:
+        case "topic":
+            return Target(kind=kind, connection="", name=target)
+        case "table":
+            connection, _, table = target.partition(".")
+            return Target(kind=kind, connection=connection, name=table)
+        case None:
+            return None

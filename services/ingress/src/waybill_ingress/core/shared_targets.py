@@ -1,0 +1,196 @@
+"""Which sinks of a manifest write to a topic or table that another pipeline writes, or once wrote.
+
+Each sink is compared with those of all other pipelines. Where two upsert by other keys, the
+manifest is refused. Else it needs `shared: true` on all of these sinks, or the caller's word. What
+a pipeline has written before this change it may go on to write. Of other tenants nothing is named.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import PipelineRecord, Problem, SinkDefinition
+from waybill_shared.contract.manifest.model import Manifest, Sink
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.sink_settings import SinkSettings
+from waybill_shared.contract.manifest.sinks import KINDS, Target, target_of
+
+PERMITS: Final = "or apply it with --yes (over HTTP: allow_shared=true)"
+
+Places = Mapping[str, str]
+"""By name of a connection what it leads to; one that is not here leads to where its name says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTargets:
+    """`refused` is never permitted, `undeclared` only if the caller says so. `notes` name what is
+    no reason to refuse; those of `undeclared` are `permitted`."""
+
+    refused: tuple[Problem, ...] = ()
+    undeclared: tuple[Problem, ...] = ()
+    permitted: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    """A sink of another pipeline. Without settings its manifest would be refused today."""
+
+    record: PipelineRecord
+    sink: SinkDefinition
+    settings: SinkSettings | None
+
+    @property
+    def deleted(self) -> bool:
+        return self.record.desired == "deleted"
+
+    @property
+    def admits_others(self) -> bool:
+        return self.settings is not None and self.settings.admits_others
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset() if self.settings is None else self.settings.merge_keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """A sink of the manifest. `came_with`: the keys by which the pipeline wrote there before; None
+    if it did not."""
+
+    stage: str
+    sink: Sink
+    path: str
+    came_with: frozenset[str] | None
+
+    def note(self, said: str) -> str:
+        return f"sink {self.sink.name} of stage {self.stage}: {said}"
+
+    def problem(self, said: str, hint: str) -> Problem:
+        return Problem(message=said, path=self.path, hint=hint)
+
+
+def find_shared(
+    manifest: Manifest,
+    known: PipelineRecord | None,
+    lives: Iterable[PipelineRecord],
+    *,
+    tenant: str,
+    places: Places,
+) -> SharedTargets:
+    """Compare the sinks of `manifest` with those of `lives`; `known` is its pipeline as it is."""
+    own_uid = None if known is None else known.pipeline_uid
+    others = [record for record in lives if record.pipeline_uid != own_uid]
+    before = {} if known is None else dict(_keys_by_target(known, places))
+    found = SharedTargets()
+    for s, stage in enumerate(manifest.stages):
+        for k, sink in enumerate(stage.sinks):
+            target = _resolved(sink.kind, sink.settings.target, places)
+            if target is None:
+                continue
+            path = f"stages.{s}.sinks.{k}.{sink.kind}.{KINDS[sink.kind].place}"
+            own = _Own(stage=stage.name, sink=sink, path=path, came_with=before.get(target))
+            found = _join(found, _judge(own, [*_writers(target, others, places)], tenant))
+    return found
+
+
+def _judge(own: _Own, writers: list[_Writer], tenant: str) -> SharedTargets:
+    what = f"{own.sink.kind} {own.sink.settings.target}"
+    living = [writer for writer in writers if not writer.deleted]
+    deleted = sorted(
+        (writer for writer in writers if writer.deleted),
+        key=lambda writer: writer.record.updated_at,
+        reverse=True,
+    )
+    notes = ()
+    if deleted and own.came_with is None:
+        said = f"{what} was written by {_named(deleted, tenant, own)}, deleted since"
+        notes = (own.note(f"{said}; what it wrote stays there"),)
+    if not living:
+        return SharedTargets(notes=notes)
+    said = f"{what} is written by {_named(living, tenant, own)}, too"
+    keys = own.sink.settings.merge_keys
+    differing = [writer for writer in living if keys and writer.keys and writer.keys != keys]
+    if differing and own.came_with != keys:
+        return SharedTargets(refused=(_of_keys(own, what, differing[0], tenant),), notes=notes)
+    silent = [writer for writer in living if not writer.admits_others]
+    if own.came_with is None and (silent or not own.sink.settings.admits_others):
+        problem = own.problem(said, _hint(own, silent, tenant))
+        return SharedTargets(undeclared=(problem,), permitted=(own.note(said),), notes=notes)
+    return SharedTargets(notes=(own.note(said), *notes))
+
+
+def _of_keys(own: _Own, what: str, other: _Writer, tenant: str) -> Problem:
+    mine = ", ".join(sorted(own.sink.settings.merge_keys))
+    theirs = f"by {', '.join(sorted(other.keys))}" if other.record.tenant == tenant else "by others"
+    said = f"{what} would be upserted by {mine}, and {_named([other], tenant, own)} does it"
+    hint = "take the same keys, or another table: --yes and `shared` do not permit this"
+    return own.problem(f"{said} {theirs}", hint)
+
+
+def _hint(own: _Own, silent: list[_Writer], tenant: str) -> str:
+    """Say where `shared: true` is missing."""
+    missing = [] if own.sink.settings.admits_others else ["here"]
+    missing += [f"in {_name(writer, tenant)}" for writer in silent[:1]]
+    if len(silent) > 1:
+        missing.append(f"in {len(silent) - 1} more")
+    place = KINDS[own.sink.kind].place
+    return f"say `shared: true` {' and '.join(missing)}, {PERMITS}; else take another {place}"
+
+
+def _named(writers: list[_Writer], tenant: str, own: _Own) -> str:
+    """Name the first of them that is no stranger's, and count the others."""
+    first = min(writers, key=lambda writer: writer.record.tenant != tenant)
+    target = first.sink.target
+    alias = first.record.tenant == tenant and target != own.sink.settings.target
+    more = f" and {len(writers) - 1} more" if len(writers) > 1 else ""
+    return f"{_name(first, tenant)}{f' as {target}' if alias else ''}{more}"
+
+
+def _name(writer: _Writer, tenant: str) -> str:
+    if writer.record.tenant != tenant:
+        return "a pipeline of another tenant"
+    return f"sink {writer.sink.name!r} of pipeline {writer.record.name!r}"
+
+
+def _writers(target: Target, others: Iterable[PipelineRecord], places: Places) -> Iterator[_Writer]:
+    for record in others:
+        for stage in record.stages:
+            for sink in stage.sinks:
+                if _resolved(sink.kind, sink.target, places) == target:
+                    yield _Writer(record=record, sink=sink, settings=_settings(record, sink.name))
+
+
+def _keys_by_target(
+    record: PipelineRecord, places: Places
+) -> Iterator[tuple[Target, frozenset[str]]]:
+    for stage in record.stages:
+        for sink in stage.sinks:
+            if (target := _resolved(sink.kind, sink.target, places)) is not None:
+                settings = _settings(record, sink.name)
+                yield target, frozenset() if settings is None else settings.merge_keys
+
+
+def _resolved(kind: str, text: str, places: Places) -> Target | None:
+    target = target_of(kind, text)
+    if target is None:
+        return None
+    return replace(target, connection=places.get(target.connection, target.connection))
+
+
+def _settings(record: PipelineRecord, name: str) -> SinkSettings | None:
+    try:
+        sink = parse_manifest(record.manifest).sink(name)
+    except UserError:
+        return None
+    return None if sink is None else sink.settings
+
+
+def _join(one: SharedTargets, other: SharedTargets) -> SharedTargets:
+    return SharedTargets(
+        refused=one.refused + other.refused,
+        undeclared=one.undeclared + other.undeclared,
+        permitted=one.permitted + other.permitted,
+        notes=one.notes + other.notes,
+    )
