@@ -247,18 +247,31 @@ class AsyncClient(AsyncWatchCalls, AsyncManifestCalls, AsyncPipelineCalls):
         return self._listen(token, patience)
 
     async def apply(
-        self, manifest_text: str, name: str | None = None, *, wait_s: float = ANSWER_WAIT_S
+        self,
+        manifest_text: str,
+        name: str | None = None,
+        *,
+        allow_shared: bool = False,
+        wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
         """Create or change a pipeline; Invalid names line and column of what is wrong.
+
+        Conflict: another pipeline writes to the topic or table of a sink. With `allow_shared` that
+        is only a warning, unless both upsert by other keys.
 
         As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
         which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
         """
-        return await self._change(questions.apply(manifest_text, name), wait_s)
+        return await self._change(
+            questions.apply(manifest_text, name, allow_shared=allow_shared), wait_s
+        )
 
-    async def check(self, manifest_text: str, *, timeout_s: float = WAIT_TIMEOUT_S) -> Findings:
+    async def check(
+        self, manifest_text: str, *, allow_shared: bool = False, timeout_s: float = WAIT_TIMEOUT_S
+    ) -> Findings:
         """As `Client.check`."""
-        plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
+        question = questions.check(manifest_text, allow_shared=allow_shared)
+        plan = plans.check(question, self._patience(timeout_s), self._heard)
         return await self._run(plan)
 
     async def maintain(

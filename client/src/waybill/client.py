@@ -248,22 +248,35 @@ class Client(WatchCalls, ManifestCalls, PipelineCalls):
         return self._listen(token, patience)
 
     def apply(
-        self, manifest_text: str, name: str | None = None, *, wait_s: float = ANSWER_WAIT_S
+        self,
+        manifest_text: str,
+        name: str | None = None,
+        *,
+        allow_shared: bool = False,
+        wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
         """Create or change a pipeline; Invalid names line and column of what is wrong.
+
+        Conflict: another pipeline writes to the topic or table of a sink. With `allow_shared` that
+        is only a warning, unless both upsert by other keys.
 
         As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
         which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
         """
-        return self._change(questions.apply(manifest_text, name), wait_s)
+        return self._change(questions.apply(manifest_text, name, allow_shared=allow_shared), wait_s)
 
-    def check(self, manifest_text: str, *, timeout_s: float = WAIT_TIMEOUT_S) -> Findings:
+    def check(
+        self, manifest_text: str, *, allow_shared: bool = False, timeout_s: float = WAIT_TIMEOUT_S
+    ) -> Findings:
         """What is wrong with a manifest, and what it would make; nothing is made or changed.
+
+        `allow_shared`: as `apply` has it.
 
         Errors come together, in the order of the text. WaitEnded: nobody has checked it within
         `timeout_s`. Invalid: Spark could not compile it in time.
         """
-        plan = plans.check(questions.check(manifest_text), self._patience(timeout_s), self._heard)
+        question = questions.check(manifest_text, allow_shared=allow_shared)
+        plan = plans.check(question, self._patience(timeout_s), self._heard)
         return self._run(plan)
 
     def maintain(

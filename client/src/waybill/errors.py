@@ -101,6 +101,11 @@ class ProblemError(WaybillError):
         self.request_id = request_id
         self.members: Mapping[str, object] = members or {}
 
+    @property
+    def slug(self) -> str:
+        """The last word of its type, which never changes."""
+        return self.type.rpartition(":")[2]
+
 
 class Invalid(ProblemError):
     """The request is wrong and stays wrong."""
@@ -134,12 +139,12 @@ class NotReady(ProblemError):
     def momentary(self) -> bool:
         """Nothing was done, and in a moment it will be: it is not known everywhere yet what was
         changed, or others come first."""
-        return self.type.rpartition(":")[2] in MOMENTARY
+        return self.slug in MOMENTARY
 
     @property
     def for_people(self) -> bool:
         """It stays so until somebody does something."""
-        return self.type.rpartition(":")[2] in FOR_PEOPLE
+        return self.slug in FOR_PEOPLE
 
 
 class KafkaAway(WaybillError):

@@ -128,17 +128,19 @@ def long(token: AnyToken) -> bool:
     return len(text_of(token)) > PATH_TOKEN_CHARACTERS_MAX
 
 
-def apply(manifest_text: str, name: str | None) -> Question:
+def apply(manifest_text: str, name: str | None, *, allow_shared: bool) -> Question:
     return Question(
         method="PUT",
         path=_pipeline_path(name or manifest_name(manifest_text)),
         content=manifest_text.encode(),
+        params={"allow_shared": "true"} if allow_shared else None,
         headers={"Content-Type": "application/yaml"},
     )
 
 
-def check(manifest_text: str) -> Question:
-    return _post("/v1/validate", {"manifest": manifest_text})
+def check(manifest_text: str, *, allow_shared: bool) -> Question:
+    permission = {"allow_shared": True} if allow_shared else {}
+    return _post("/v1/validate", {"manifest": manifest_text, **permission})
 
 
 def propose(topic: str) -> Question:

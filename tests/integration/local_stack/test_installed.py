@@ -106,7 +106,7 @@ def test_stack_with_a_keys_file_answers_those_with_a_key(waybill: Path, empty: P
     assert refused.returncode == 1
     assert "this needs an API key" in refused.stderr
     run(waybill, "get", folder=empty, WAYBILL_API_KEY=key)
-    beyond = ran(waybill, "delete", "orders", folder=empty, WAYBILL_API_KEY=key)
+    beyond = ran(waybill, "delete", "orders", "--yes", folder=empty, WAYBILL_API_KEY=key)
     assert "this needs scope admin" in beyond.stderr
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from waybill_shared import connections
-from waybill_shared.connections import read_connections
+from waybill_shared.connections import places_in, read_connections
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.databases import PostgresConnection
@@ -147,3 +147,33 @@ def test_check_tells_every_connection_and_ends_with_1_if_one_does_not_answer(
     assert "connection files: its kind is none that is known" in told
     assert "did you mean 'postgres'?" in told
     assert SECRET not in told
+
+
+ALIASES: Final = """
+a: {kind: postgres, host: DB.example, database: shop, user: one}
+b: {kind: postgres, host: db.example, port: 5432, database: shop, user: two, schema: fences}
+c: {kind: postgres, host: db.example, port: 5433, database: shop, user: one}
+rest: {kind: iceberg, catalog: rest, uri: "https://c.example/", warehouse: x}
+also: {kind: iceberg, catalog: rest, uri: "https://c.example", warehouse: x, scope: read}
+other: {kind: iceberg, catalog: rest, uri: "https://c.example", warehouse: y}
+sql: {kind: iceberg, catalog: sql, database: a, warehouse: s3://one}
+named: {kind: iceberg, catalog: sql, database: b, name: sql, warehouse: s3://two}
+"""
+
+
+def test_connections_that_lead_to_one_place_are_known(file: Path) -> None:
+    file.write_text(ALIASES)
+    places = places_in(file)
+    same = {name: {n for n, place in places.items() if place == places[name]} for name in places}
+    assert same["a"] == {"a", "b"}
+    assert same["c"] == {"c"}
+    assert same["rest"] == {"rest", "also"}
+    assert same["other"] == {"other"}
+    assert same["sql"] == {"sql", "named"}
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a", "a: {kind: none}", "a: {kind: s3}", "a: b", ""])
+def test_what_says_no_place_leads_to_none(file: Path, text: str) -> None:
+    file.write_text(text)
+    assert places_in(file) == {}
+    assert places_in(file.with_name("missing")) == places_in(None) == {}

@@ -48,6 +48,7 @@ class World:
     generations: list[int | None] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     results: list[str | None] = field(default_factory=list)
+    warnings: list[tuple[str, ...]] = field(default_factory=list)
     reasons: list[Slug | None] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
@@ -118,6 +119,7 @@ class World:
         self.problems += answer.errors
         self.reasons.append(answer.problem)
         self.results.append(answer.result)
+        self.warnings.append(warnings)
 
     def start(
         self,

@@ -94,6 +94,12 @@ def test_the_same_changes_nothing() -> None:
         ("* 0.2 AS", "* 0.3 AS", "change_stage", "step enriched changed; goes on where it stands"),
         ("1 second", "5 seconds", "change_stage", "trigger is 5000 ms, was 1000 ms; goes on"),
         ("key: order_id}}", "key: customer}}", "change_sink", "key changed; for new rows"),
+        (
+            "key: order_id}}",
+            "key: order_id, shared: true}}",
+            "change_sink",
+            "~ sink enriched_topic of stage enrich: shared is true; no effect on rows",
+        ),
         (SINK, f"{SINK}\n{SECOND}", "add_sink", "gets what is written from now on"),
     ],
 )

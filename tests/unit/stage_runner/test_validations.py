@@ -19,7 +19,7 @@ from unit.stage_runner.fakes import (
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
+from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, with_notes
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.checks import VALIDATIONS_MAX, Admission
@@ -127,6 +127,18 @@ def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -
     find(runner, asked, problems=(WRONG,))
     (error,) = told(world)["errors"]
     assert (error["line"], error["column"], error["path"]) == (None, None, "stages.0")
+
+
+def test_what_ingress_knows_of_other_pipelines_is_a_warning(world: World) -> None:
+    noted = with_notes(["sink lake: shared"])
+    runner, asked = runner_in(world), validation(1, **noted)
+    ask(runner, asked)
+    find(runner, asked)
+    assert told(world)["warnings"][-1] == "sink lake: shared"
+
+    carry_out(runner, replace(command(2), options=noted), 2)
+    runner.act()
+    assert world.warnings[-1][-1] == "sink lake: shared"
 
 
 def comparison(number: int, manifest: str, tenant: str = "default") -> Command:

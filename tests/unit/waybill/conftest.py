@@ -56,6 +56,22 @@ def command(server: ScriptedServer) -> Command:
 
 
 @pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For who asks whether there is one."""
+
+    class Here:
+        def isatty(self) -> bool:
+            return True
+
+    class Sys:
+        stdin = Here()
+        stderr = Here()
+
+    monkeypatch.setattr("waybill.cli.asking.sys", Sys())
+    assert sys.stdin is not Sys.stdin
+
+
+@pytest.fixture
 def terminal(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("WAYBILL_URL", server.url)

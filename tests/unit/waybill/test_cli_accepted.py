@@ -23,6 +23,7 @@ ROUTES = {
     "stop": ("POST", f"{PATH}/stop"),
     "delete": ("DELETE", PATH),
 }
+NAMED = {"apply": ("-f", "-"), "delete": ("orders", "--yes")}
 Ask = Callable[[str, str], int]
 
 
@@ -59,7 +60,7 @@ def ask(server: Waybill, command: Command) -> Ask:
         asked = f"{action}.orders.1a"
         server.take(action, asked)
         server.becomes(state, action, asked)
-        name = ("-f", "-") if action == "apply" else ("orders",)
+        name = NAMED.get(action, ("orders",))
         return command(action, *name, *AT_ONCE, stdin=MANIFEST).exit_code
 
     return run
@@ -203,7 +204,7 @@ def test_a_later_change_that_is_done_replaces_what_it_says_anew(
     )
     server.take(then, "later")
     server.becomes("done", then, "later")
-    name = ("-f", "-") if then == "apply" else ("orders",)
+    name = NAMED.get(then, ("orders",))
     assert command(then, *name, stdin=MANIFEST).exit_code == 0
     assert kept(server) == left
 

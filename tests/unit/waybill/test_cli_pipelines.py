@@ -122,19 +122,24 @@ def test_apply_as_json_is_the_operation(
 
 
 @pytest.mark.parametrize(
-    ("verb", "method", "path"),
+    ("verb", "method", "path", "more"),
     [
-        ("start", "POST", f"{PATH}/start"),
-        ("stop", "POST", f"{PATH}/stop"),
-        ("restart", "POST", f"{PATH}/restart"),
-        ("delete", "DELETE", PATH),
+        ("start", "POST", f"{PATH}/start", ()),
+        ("stop", "POST", f"{PATH}/stop", ()),
+        ("restart", "POST", f"{PATH}/restart", ()),
+        ("delete", "DELETE", PATH, ("--yes",)),
     ],
 )
 def test_changes_wait_for_their_operation(
-    server: ScriptedServer, command: Command, verb: str, method: str, path: str
+    server: ScriptedServer,
+    command: Command,
+    verb: str,
+    method: str,
+    path: str,
+    more: tuple[str, ...],
 ) -> None:
     accept(server, method, path, verb, make_operation("done", verb))
-    result = command(verb, "orders")
+    result = command(verb, "orders", *more)
     assert (result.exit_code, result.stdout) == (0, f"orders {verb} done\n")
 
 

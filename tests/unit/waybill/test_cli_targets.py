@@ -10,7 +10,7 @@ from waybill.cli.main import app
 from waybill.testing import Response, ScriptedServer
 
 VERSION = {"service": "status", "version": "1.2.3"}
-DELETED = {"id": "op", "pipeline": "orders", "action": "delete", "state": "done", "generation": 1}
+STOPPED = {"id": "op", "pipeline": "orders", "action": "stop", "state": "done", "generation": 1}
 NOBODY = {"WAYBILL_URL": ""}
 
 
@@ -19,7 +19,7 @@ def found(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedSe
     """It answers where a stack usually does."""
     monkeypatch.setattr("waybill.target.DEFAULT_URL", server.url)
     server.answer("GET", "/version", Response(json=VERSION))
-    server.answer("DELETE", "/v1/pipelines/orders", Response(json=DELETED))
+    server.answer("POST", "/v1/pipelines/orders/stop", Response(json=STOPPED))
     return server
 
 
@@ -46,8 +46,8 @@ def test_without_a_terminal_nothing_is_changed_where_nobody_is_named(
 
 
 def test_who_names_it_is_not_asked(found: ScriptedServer, command: Command) -> None:
-    assert command("delete", "orders", "--url", found.url, environment=NOBODY).exit_code == 0
-    assert [request.method for request in found.requests] == ["DELETE"]
+    assert command("stop", "orders", "--url", found.url, environment=NOBODY).exit_code == 0
+    assert [request.method for request in found.requests] == ["POST"]
 
 
 def test_who_only_looks_is_not_asked(found: ScriptedServer, command: Command) -> None:
@@ -59,12 +59,12 @@ def test_where_nothing_answers_that_is_told(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waybill.target.DEFAULT_URL", "http://127.0.0.1:9")
-    result = command("delete", "orders", environment=NOBODY)
+    result = command("stop", "orders", environment=NOBODY)
     assert result.exit_code == 1
     assert "nothing listens at http://127.0.0.1:9" in result.stderr
 
 
-@pytest.mark.parametrize(("typed", "sent"), [("y\n", ["GET", "DELETE"]), ("\n", ["GET"])])
+@pytest.mark.parametrize(("typed", "sent"), [("y\n", ["GET", "POST"]), ("\n", ["GET"])])
 def test_a_person_is_asked(
     found: ScriptedServer, monkeypatch: pytest.MonkeyPatch, typed: str, sent: list[str]
 ) -> None:
@@ -78,6 +78,6 @@ def test_a_person_is_asked(
         monkeypatch.setattr(sys, "stderr", screen)
         keyboard.write(typed.encode())
         with pytest.raises(SystemExit) as ended:
-            app(["delete", "orders"])
+            app(["stop", "orders"])
     assert [request.method for request in found.requests] == sent
     assert ended.value.code == (0 if len(sent) > 1 else 2)

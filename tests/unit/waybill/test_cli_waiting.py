@@ -29,7 +29,7 @@ TO_RUN = [
 ]
 TO_END = [
     Change("stop", "POST", f"{PATH}/stop", ("stop", "orders")),
-    Change("delete", "DELETE", PATH, ("delete", "orders")),
+    Change("delete", "DELETE", PATH, ("delete", "orders", "--yes")),
 ]
 IN_LINE = {**PIPELINE, "phase": "Scheduling", "reason": "2. in the line for a driver"}
 

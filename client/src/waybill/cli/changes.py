@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from waybill.cli.asking import require_yes
+from waybill.cli.deleting import ask_to_delete
 from waybill.cli.diff import ask_first, show
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
@@ -12,7 +14,7 @@ from waybill.cli.operations import finish, tell_faults
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
-from waybill.errors import ProblemError
+from waybill.errors import Conflict, ProblemError
 from waybill.models import Operation, StartFrom
 
 if TYPE_CHECKING:
@@ -26,8 +28,15 @@ DryRunOption = Annotated[
 ]
 YesOption = Annotated[
     bool,
-    typer.Option("--yes", "-y", help="do not ask before rows are written again or tokens end lost"),
+    typer.Option(
+        "--yes",
+        "-y",
+        help="do not ask before rows are written again, tokens end lost, or a sink writes where"
+        " another pipeline writes",
+    ),
 ]
+DeleteOption = Annotated[bool, typer.Option("--yes", "-y", help="do not ask")]
+TARGET_SHARED = "target_shared"
 
 
 def apply(  # noqa: PLR0917 - options of a command line
@@ -52,6 +61,9 @@ def apply(  # noqa: PLR0917 - options of a command line
     with the pipeline as it is now: what was removed earlier is not known, so that a stage which
     comes back writes its rows again without being asked about.
 
+    Where a sink would write to a topic or table of another pipeline, it asks too, unless both sinks
+    say `shared: true`. Where both upsert by other keys it is refused always.
+
     \b
     Example:
       waybill apply -f examples/orders.yaml && waybill wait orders
@@ -63,12 +75,12 @@ def apply(  # noqa: PLR0917 - options of a command line
     text, name = read_manifest(file), name_of(file)
     if dry_run:
         with connect() as client:
-            show(client, text, name, output)
+            show(client, text, name, output, allow_shared=yes)
         return
 
     def ask(client: "Client") -> Operation:
         ask_first(client, text, name, output, yes=yes)
-        return client.apply(text)
+        return _apply(client, text, name, yes=yes)
 
     try:
         _change(ask, timeout, output, name, must_end=wait)
@@ -77,6 +89,19 @@ def apply(  # noqa: PLR0917 - options of a command line
             raise
         tell_faults(problem.errors, name)
         raise typer.Exit(ExitCode.ERROR) from problem
+
+
+def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
+    """Apply it, and ask where a sink would write to a topic or table of another pipeline."""
+    try:
+        return client.apply(text, allow_shared=yes)
+    except Conflict as conflict:
+        if yes or conflict.slug != TARGET_SHARED:
+            raise
+        tell_faults(conflict.errors, file)
+    hint = "say `shared: true` on both sinks, or --yes applies it all the same"
+    require_yes("this writes where another pipeline writes", "Apply it?", hint)
+    return client.apply(text, allow_shared=True)
 
 
 def start(
@@ -151,20 +176,28 @@ def restart(
 
 def delete(
     name: PipelineArgument,
+    yes: DeleteOption = False,  # noqa: FBT002 - a flag of the command line
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Delete a pipeline; its topics and tables stay.
 
-    Tokens that are not complete by then end as lost.
+    Says on stderr which tokens end lost, pipeline_deleted, and which topics and tables stay, and
+    asks. Without a terminal it refuses, unless --yes is given.
 
     \b
     Example:
       waybill delete orders
+      waybill delete orders --yes
 
-    Exit codes: 0 deleted · 1 error · 4 not done in time
+    Exit codes: 0 deleted · 1 error · 2 usage, or --yes is needed · 4 not done in time
     """
-    _change(lambda client: client.delete(name), timeout, output)
+
+    def ask(client: "Client") -> Operation:
+        ask_to_delete(client, name, output, yes=yes)
+        return client.delete(name)
+
+    _change(ask, timeout, output)
 
 
 def _change(

@@ -1,12 +1,12 @@
 """The command diff, and what apply asks before it does the same: what a manifest would change."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from waybill.cli import render
+from waybill.cli.asking import require_yes
 from waybill.cli.check import CHECK_WAIT_S
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
@@ -47,12 +47,18 @@ def diff(
 
 
 def show(
-    client: "Client", text: str, file: str, output: Form, *, timeout: float = CHECK_WAIT_S
+    client: "Client",
+    text: str,
+    file: str,
+    output: Form,
+    *,
+    timeout: float = CHECK_WAIT_S,
+    allow_shared: bool = False,
 ) -> None:
     """What would change, as an answer; nothing is done."""
     try:
         with render.busy(f"comparing {file}"):
-            found = client.check(text, timeout_s=timeout)
+            found = client.check(text, allow_shared=allow_shared, timeout_s=timeout)
             exists = found.changes is not None or _pipeline(client, text) is not None
     except ProblemError as problem:
         if not problem.errors:
@@ -63,6 +69,7 @@ def show(
         render.as_json(found.raw)
     else:
         render.data(render.fault_text(fault, file) for fault in found.errors)
+        render.data(f"{file}: warning: {warning}" for warning in found.warnings)
         render.data(_told(found, manifest_name(text), exists=exists))
     if not found.good:
         raise typer.Exit(ExitCode.ERROR)
@@ -84,7 +91,7 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
         if now is None or now == text:
             return
         with render.busy(f"comparing {file}"):
-            found = client.check(text, timeout_s=CHECK_WAIT_S)
+            found = client.check(text, allow_shared=True, timeout_s=CHECK_WAIT_S)
     except Unreachable:
         raise
     except WaybillError as error:
@@ -157,11 +164,5 @@ def _confirm(grave: Sequence[Change]) -> None:
         if said
     )
     what = what or "changes more than this client knows"
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm(f"This {what}. Apply it?", abort=True, err=True)
-        return
-    render.complain(
-        render.words("error:", f"this {what}, and there is no terminal to ask on"),
-        render.words("hint:", "--yes applies it; `waybill diff` tells all that would change"),
-    )
-    raise typer.Exit(ExitCode.USAGE)
+    hint = "--yes applies it; `waybill diff` tells all that would change"
+    require_yes(f"this {what}", "Apply it?", hint)

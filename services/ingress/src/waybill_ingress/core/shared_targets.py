@@ -103,7 +103,7 @@ def _judge(own: _Own, writers: list[_Writer], tenant: str) -> SharedTargets:
         key=lambda writer: writer.record.updated_at,
         reverse=True,
     )
-    notes = ()
+    notes: tuple[str, ...] = ()
     if deleted and own.came_with is None:
         said = f"{what} was written by {_named(deleted, tenant, own)}, deleted since"
         notes = (own.note(f"{said}; what it wrote stays there"),)

@@ -1,0 +1,23 @@
+"""Asks before what cannot be taken back."""
+
+import sys
+
+import typer
+
+from waybill.cli import render
+from waybill.cli.exits import ExitCode
+
+
+def require_yes(what: str, question: str, hint: str) -> None:
+    """Ask on a terminal; elsewhere end with a usage error, whose hint names the option.
+
+    Ends with Abort when the answer is no.
+    """
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm(f"{what[:1].upper()}{what[1:]}. {question}", abort=True, err=True)
+        return
+    render.complain(
+        render.words("error:", f"{what}, and there is no terminal to ask on"),
+        render.words("hint:", hint),
+    )
+    raise typer.Exit(ExitCode.USAGE)
