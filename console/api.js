@@ -170,14 +170,15 @@ function failed(told) {
 }
 
 /**
- * What a manifest would do: errors at their lines are the answer too, whoever has found them.
+ * What a manifest would do: errors at their lines are the answer too, whoever has found them. That
+ * a sink would write where another pipeline writes is a warning here: whoever applies it is asked.
  * @param {string} manifest
  * @param {AbortSignal} signal
  * @returns {Promise<{errors: PlacedError[], warnings: string[], changes: any[] | null, graph: any}>}
  */
 export async function check(manifest, signal) {
 	try {
-		const told = await post("/v1/validate", { manifest }, signal);
+		const told = await post("/v1/validate", { manifest, allow_shared: true }, signal);
 		if (!("operation" in told)) return told;
 		for (;;) {
 			const path = `/v1/operations/${encodeURIComponent(told.operation)}?wait=30`;

@@ -1,6 +1,6 @@
 /** A manifest to write: errors at their lines as it is typed, and what it would change before it does. */
 
-import { ask, carryOut, check, pipelinePath } from "./api.js";
+import { Problem, ask, carryOut, check, pipelinePath } from "./api.js";
 import { confirmed, fill, h, notice, set, trouble } from "./dom.js";
 import { live } from "./live.js";
 import { go, toPipeline } from "./router.js";
@@ -190,11 +190,7 @@ export function applyView(query) {
 		busy = button.disabled = text.readOnly = true;
 		fill(found, h("p", { class: "busy" }, "It is checked once more, then it is applied…"));
 		try {
-			await carryOut(`${pipelinePath(name)}?wait=10`, {
-				method: "PUT",
-				body: manifest,
-				type: "application/yaml",
-			});
+			await send(name, manifest);
 			applied = manifest;
 			await live.look();
 			if (element.isConnected) go(toPipeline(name));
@@ -207,6 +203,25 @@ export function applyView(query) {
 		} finally {
 			busy = text.readOnly = false;
 			button.disabled = !findings || findings.errors.length > 0;
+		}
+	}
+
+	/**
+	 * Asks where a sink would write to a topic or table of another pipeline.
+	 * @param {string} name
+	 * @param {string} manifest
+	 */
+	async function send(name, manifest) {
+		const path = `${pipelinePath(name)}?wait=10`;
+		const asked = { method: "PUT", body: manifest, type: "application/yaml" };
+		try {
+			await carryOut(path, asked);
+		} catch (error) {
+			if (!(error instanceof Problem) || error.slug !== "target_shared") throw error;
+			const said = error.errors.map((each) => `${each.message}.`);
+			const title = `Let ${name} write where another pipeline writes?`;
+			if (!(await confirmed(title, said, "Apply it"))) throw error;
+			await carryOut(`${path}&allow_shared=true`, asked);
 		}
 	}
 

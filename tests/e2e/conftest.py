@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from pyiceberg.catalog.sql import SqlCatalog
 
 from browsing import browsing, visiting
+from e2e.command_line import Run, running_in
 from e2e.ending import stop_others, wanted_running
 from waybill import Client, Position
 from waybill_local.services import topic_prefix
@@ -52,6 +53,12 @@ def stack(stack: StackState) -> Iterator[StackState]:
 def client(stack: StackState) -> Iterator[Client]:
     with Client(stack.url) as client:
         yield client
+
+
+@pytest.fixture
+def run(stack: StackState, tmp_path: Path) -> Run:
+    """`waybill` in a folder of the user's own."""
+    return running_in(tmp_path, stack.url)
 
 
 Apply = Callable[..., Pipeline]

@@ -1,24 +1,19 @@
 """What a new user does in the first hour, with nothing but the command line."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import DoubleType
 
+from e2e.command_line import Ended, Run
 from e2e.reading import rows_of
 from e2e.waiting import eventually, run_of
 from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
-TIMEOUT_S = 180.0
 WAIT = ("--wait", "60")
-WAYBILL = Path(sys.executable).with_name("waybill")
 MANIFEST = """
 version: 1
 name: hour
@@ -45,28 +40,6 @@ stages:
 """
 TAX = ("AS source FROM", "AS source, amount * 0.2 AS tax FROM")
 MISSPELT = ("'web' AS source", "'web' AS source, amuont")
-Ended = subprocess.CompletedProcess[str]
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(stack: StackState, tmp_path: Path) -> Run:
-    """`waybill` in a folder of the user's own."""
-
-    def run(*arguments: str, code: int = 0) -> Ended:
-        ended = subprocess.run(
-            [WAYBILL, *arguments, "--url", stack.url],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert ended.returncode == code, ended.stdout + ended.stderr
-        return ended
-
-    return run
 
 
 def test_the_manifest_that_init_writes_runs_as_it_is(run: Run, tmp_path: Path) -> None:

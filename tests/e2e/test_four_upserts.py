@@ -29,7 +29,9 @@ stages:
   - name: load
     inputs: [orders]
     trigger: {{processingTime: 100 milliseconds}}
-    sinks: [{{name: newest, iceberg: {{table: raw.{table}, mode: upsert, keys: [key]}}}}]
+    sinks:
+      - name: newest
+        iceberg: {{table: raw.{table}, mode: upsert, keys: [key], shared: true}}
 """
 Sent = list[dict[int, int]]
 """By batch, which number a key was given."""

@@ -33,6 +33,7 @@ stages:
           table: public.{table}
           mode: upsert
           keys: [key]
+          shared: true
           orderBy: at
           deleteWhere: gone
 """
