@@ -185,6 +185,28 @@ def test_a_bad_edit_is_refused_at_its_line(page: Page, running: TwoStages) -> No
     assert running.client.pipeline(running.name).generation == before.generation
 
 
+def test_a_copied_manifest_asks_before_it_writes_where_another_pipeline_does(
+    page: Page, running: TwoStages, client: Client
+) -> None:
+    copy = f"{running.name}-copy"
+    text = running.manifest().replace(f"name: {running.name}", f"name: {copy}\nstate: stopped", 1)
+    page.goto("/apply")
+    page.get_by_label("Manifest").fill(text)
+    of_other = f"of pipeline '{running.name}', too"
+    expect(page.locator(".warning")).to_contain_text([of_other, of_other], timeout=WAIT_MS)
+    button = page.get_by_role("button", name="Apply", exact=True)
+    button.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(of_other, timeout=WAIT_MS)
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".errors")).to_contain_text([of_other, of_other])
+    assert copy not in [each.name for each in client.pipelines()]
+    button.click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply it").click()
+    page.wait_for_url(f"**/p/{copy}", timeout=WAIT_MS)
+    client.delete(copy)
+
+
 def test_it_is_used_with_the_keyboard_alone(page: Page, running: TwoStages) -> None:
     page.goto("/")
     expect(page.locator(row_of(page, running.name))).to_be_visible()

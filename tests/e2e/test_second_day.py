@@ -31,7 +31,7 @@ def named(manifest: str, name: str) -> str:
     return manifest.replace("name: day", f"name: {name}", 1)
 
 
-def test_a_copied_manifest_and_a_deletion_say_what_they_would_do(run: Run, tmp_path: Path) -> None:
+def test_a_copied_manifest_is_noticed_and_may_be_meant(run: Run, tmp_path: Path) -> None:
     (tmp_path / "day.yaml").write_text(MANIFEST)
     run("apply", "-f", "day.yaml")
 
@@ -61,24 +61,27 @@ def test_a_copied_manifest_and_a_deletion_say_what_they_would_do(run: Run, tmp_p
     copy.write_text(named(SHARED, "third"))
     assert "pipeline 'day' and 1 more, too" in run("apply", "-f", "pays.yaml").stderr
 
-    # A deletion says what it costs, and is not done by mistake.
-    sent = run("send", "day", "shop", '{"id": 1, "amount": 10}', "-o", "json")
+
+def test_a_deletion_says_what_it_costs_and_what_stays(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "dusk.yaml"
+    file.write_text(MANIFEST.replace("day", "dusk"))
+    run("apply", "-f", "dusk.yaml")
+    sent = run("send", "dusk", "shop", '{"id": 1, "amount": 10}', "-o", "json")
     (token,) = json.loads(sent.stdout)["tokens"]
 
-    def losses() -> str:
-        return run("delete", "day", code=2).stderr
+    def told() -> str:
+        return run("delete", "dusk", code=2).stderr
 
-    eventually(lambda: "end lost, pipeline_deleted; this is about 1 record of" in losses())
-    assert "stays: topics day.shop, day.rows" in losses()
-    assert "stays: iceberg lakehouse.raw.day" in losses()
-    for name in ("day", "pays", "third"):
-        run("delete", name, "--yes")
+    eventually(lambda: "end lost, pipeline_deleted; this is about 1 record of" in told())
+    assert "stays: topics dusk.shop, dusk.rows" in told()
+    assert "stays: iceberg lakehouse.raw.dusk" in told()
+    assert "--yes" in told()
+    run("delete", "dusk", "--yes")
     run("token", "wait", token, code=3)
 
-    # What they wrote is still there, as the next one is told.
-    (tmp_path / "day.yaml").write_text(named(MANIFEST, "fourth"))
-    note = run("apply", "-f", "day.yaml").stderr
-    for target in TARGETS.values():
-        assert f"{target} was written by" in note
-    assert "deleted since; what it wrote stays there" in note
-    run("delete", "fourth", "--yes")
+    # What it wrote is still there, as the next one is told.
+    file.write_text(MANIFEST.replace("day", "dusk").replace("name: dusk", "name: dawn", 1))
+    noted = run("apply", "-f", "dusk.yaml").stderr
+    for target in ("kafka dusk.rows", "iceberg lakehouse.raw.dusk"):
+        assert f"{target} was written by" in noted
+    assert "of pipeline 'dusk', deleted since; what it wrote stays there" in noted
