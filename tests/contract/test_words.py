@@ -2,8 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import STYLE_BY_WORD
 from waybill.outcomes import FINAL_KINDS
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.manifest import sinks
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.words import (
     Action,
@@ -45,10 +45,10 @@ OF_OUTCOMES = re.compile(
 )
 FILLED = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")  # what a template is filled with
 LITERAL = re.compile(r"""(?<![\w`])("[^"\n]*"|`[^`]*`)""")
-COMPARED: dict[str, set[StrEnum]] = {
+COMPARED: Mapping[str, Set[str]] = {
     "action": set(Action),
     "blocked_by": set(Obstacle),
-    "kind": set(OutcomeKind),
+    "kind": {*OutcomeKind, *sinks.KINDS},
     "phase": set(Phase),
     "state": {*OperationState, *StateInSink, *StateInStage, *ConnectorState},
 }

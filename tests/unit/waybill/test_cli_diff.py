@@ -231,7 +231,7 @@ def shared(server: ScriptedServer, slug: str = "target_shared") -> None:
     """The sink of a pipeline that is new would write where another one writes."""
     server.answer("GET", PATH, problem(404, "there is no pipeline 'orders'"))
     urn = f"urn:waybill:problem:{slug}"
-    refused = problem(409, SHARED["message"], type=urn, errors=[SHARED])
+    refused = problem(409, str(SHARED["message"]), type=urn, errors=[SHARED])
     server.answer("PUT", PATH, refused, make_operation("done"))
 
 

@@ -5,7 +5,7 @@ manifest is refused. Else it needs `shared: true` on all of these sinks, or the 
 a pipeline has written before this change it may go on to write. Of other tenants nothing is named.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from waybill_shared.contract.events import PipelineRecord, Problem, SinkDefiniti
 from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
-from waybill_shared.contract.manifest.sinks import KINDS, Target, target_of
+from waybill_shared.contract.manifest.sinks import KINDS, SinkTarget, target_of
 
 PERMITS: Final = "or apply it with --yes (over HTTP: allow_shared=true)"
 
@@ -35,11 +35,10 @@ class SharedTargets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """A sink of another pipeline. Without settings its manifest would be refused today."""
+    """A sink of a pipeline that is, or was, as its record has it."""
 
     record: PipelineRecord
     sink: SinkDefinition
-    settings: SinkSettings | None
 
     @property
     def deleted(self) -> bool:
@@ -47,11 +46,20 @@ class _Writer:
 
     @property
     def admits_others(self) -> bool:
-        return self.settings is not None and self.settings.admits_others
+        return self._settings is not None and self._settings.admits_others
 
     @property
     def keys(self) -> frozenset[str]:
-        return frozenset() if self.settings is None else self.settings.merge_keys
+        return frozenset() if self._settings is None else self._settings.merge_keys
+
+    @property
+    def _settings(self) -> SinkSettings | None:
+        """None for a manifest that would be refused today."""
+        try:
+            sink = parse_manifest(self.record.manifest).sink(self.sink.name)
+        except UserError:
+            return None
+        return None if sink is None else sink.settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +72,12 @@ class _Own:
     path: str
     came_with: frozenset[str] | None
 
+    @property
+    def what(self) -> str:
+        return f"{self.sink.kind} {self.sink.settings.target}"
+
     def note(self, said: str) -> str:
         return f"sink {self.sink.name} of stage {self.stage}: {said}"
-
-    def problem(self, said: str, hint: str) -> Problem:
-        return Problem(message=said, path=self.path, hint=hint)
 
 
 def find_shared(
@@ -81,8 +90,8 @@ def find_shared(
 ) -> SharedTargets:
     """Compare the sinks of `manifest` with those of `lives`; `known` is its pipeline as it is."""
     own_uid = None if known is None else known.pipeline_uid
-    others = [record for record in lives if record.pipeline_uid != own_uid]
-    before = {} if known is None else dict(_keys_by_target(known, places))
+    others = _by_target((each for each in lives if each.pipeline_uid != own_uid), places)
+    before = {} if known is None else _by_target([known], places)
     found = SharedTargets()
     for s, stage in enumerate(manifest.stages):
         for k, sink in enumerate(stage.sinks):
@@ -90,43 +99,43 @@ def find_shared(
             if target is None:
                 continue
             path = f"stages.{s}.sinks.{k}.{sink.kind}.{KINDS[sink.kind].place}"
-            own = _Own(stage=stage.name, sink=sink, path=path, came_with=before.get(target))
-            found = _join(found, _judge(own, [*_writers(target, others, places)], tenant))
+            came_with = next((each.keys for each in before.get(target, ())), None)
+            own = _Own(stage=stage.name, sink=sink, path=path, came_with=came_with)
+            found = _join(found, _judge(own, others.get(target, ()), tenant))
     return found
 
 
-def _judge(own: _Own, writers: list[_Writer], tenant: str) -> SharedTargets:
-    what = f"{own.sink.kind} {own.sink.settings.target}"
+def _judge(own: _Own, writers: Sequence[_Writer], tenant: str) -> SharedTargets:
+    notes = tuple(_of_deleted(own, [each for each in writers if each.deleted], tenant))
     living = [writer for writer in writers if not writer.deleted]
-    deleted = sorted(
-        (writer for writer in writers if writer.deleted),
-        key=lambda writer: writer.record.updated_at,
-        reverse=True,
-    )
-    notes: tuple[str, ...] = ()
-    if deleted and own.came_with is None:
-        said = f"{what} was written by {_named(deleted, tenant, own)}, deleted since"
-        notes = (own.note(f"{said}; what it wrote stays there"),)
     if not living:
         return SharedTargets(notes=notes)
-    said = f"{what} is written by {_named(living, tenant, own)}, too"
     keys = own.sink.settings.merge_keys
     differing = [writer for writer in living if keys and writer.keys and writer.keys != keys]
     if differing and own.came_with != keys:
-        return SharedTargets(refused=(_of_keys(own, what, differing[0], tenant),), notes=notes)
+        return SharedTargets(refused=(_of_keys(own, differing[0], tenant),), notes=notes)
+    said = f"{own.what} is written by {_named(living, tenant, own)}, too"
     silent = [writer for writer in living if not writer.admits_others]
     if own.came_with is None and (silent or not own.sink.settings.admits_others):
-        problem = own.problem(said, _hint(own, silent, tenant))
+        problem = Problem(message=said, path=own.path, hint=_hint(own, silent, tenant))
         return SharedTargets(undeclared=(problem,), permitted=(own.note(said),), notes=notes)
     return SharedTargets(notes=(own.note(said), *notes))
 
 
-def _of_keys(own: _Own, what: str, other: _Writer, tenant: str) -> Problem:
+def _of_deleted(own: _Own, deleted: list[_Writer], tenant: str) -> Iterator[str]:
+    """Name the newest, where the pipeline begins to write."""
+    if deleted and own.came_with is None:
+        deleted.sort(key=lambda writer: writer.record.updated_at, reverse=True)
+        said = f"{own.what} was written by {_named(deleted, tenant, own)}, deleted since"
+        yield own.note(f"{said}; what it wrote stays there")
+
+
+def _of_keys(own: _Own, other: _Writer, tenant: str) -> Problem:
     mine = ", ".join(sorted(own.sink.settings.merge_keys))
     theirs = f"by {', '.join(sorted(other.keys))}" if other.record.tenant == tenant else "by others"
-    said = f"{what} would be upserted by {mine}, and {_named([other], tenant, own)} does it"
+    said = f"{own.what} would be upserted by {mine}, and {_named([other], tenant, own)} does it"
     hint = "take the same keys, or another table: --yes and `shared` do not permit this"
-    return own.problem(f"{said} {theirs}", hint)
+    return Problem(message=f"{said} {theirs}", path=own.path, hint=hint)
 
 
 def _hint(own: _Own, silent: list[_Writer], tenant: str) -> str:
@@ -154,37 +163,23 @@ def _name(writer: _Writer, tenant: str) -> str:
     return f"sink {writer.sink.name!r} of pipeline {writer.record.name!r}"
 
 
-def _writers(target: Target, others: Iterable[PipelineRecord], places: Places) -> Iterator[_Writer]:
-    for record in others:
+def _by_target(
+    records: Iterable[PipelineRecord], places: Places
+) -> dict[SinkTarget, list[_Writer]]:
+    found: dict[SinkTarget, list[_Writer]] = {}
+    for record in records:
         for stage in record.stages:
             for sink in stage.sinks:
-                if _resolved(sink.kind, sink.target, places) == target:
-                    yield _Writer(record=record, sink=sink, settings=_settings(record, sink.name))
+                if (target := _resolved(sink.kind, sink.target, places)) is not None:
+                    found.setdefault(target, []).append(_Writer(record=record, sink=sink))
+    return found
 
 
-def _keys_by_target(
-    record: PipelineRecord, places: Places
-) -> Iterator[tuple[Target, frozenset[str]]]:
-    for stage in record.stages:
-        for sink in stage.sinks:
-            if (target := _resolved(sink.kind, sink.target, places)) is not None:
-                settings = _settings(record, sink.name)
-                yield target, frozenset() if settings is None else settings.merge_keys
-
-
-def _resolved(kind: str, text: str, places: Places) -> Target | None:
+def _resolved(kind: str, text: str, places: Places) -> SinkTarget | None:
     target = target_of(kind, text)
     if target is None:
         return None
     return replace(target, connection=places.get(target.connection, target.connection))
-
-
-def _settings(record: PipelineRecord, name: str) -> SinkSettings | None:
-    try:
-        sink = parse_manifest(record.manifest).sink(name)
-    except UserError:
-        return None
-    return None if sink is None else sink.settings
 
 
 def _join(one: SharedTargets, other: SharedTargets) -> SharedTargets:

@@ -139,7 +139,7 @@ KINDS: Final[dict[str, SinkKind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class SinkTarget:
     """Where a sink writes. Two sinks with equal ones write to the same topic or table."""
 
     kind: str
@@ -148,14 +148,14 @@ class Target:
     name: str
 
 
-def target_of(kind: str, target: str) -> Target | None:
+def target_of(kind: str, target: str) -> SinkTarget | None:
     """Return what the `target` of a sink of that kind names; None if no other may write there."""
     row = KINDS.get(kind)
     match row.place if row is not None else None:
         case "topic":
-            return Target(kind=kind, connection="", name=target)
+            return SinkTarget(kind=kind, connection="", name=target)
         case "table":
             connection, _, table = target.partition(".")
-            return Target(kind=kind, connection=connection, name=table)
+            return SinkTarget(kind=kind, connection=connection, name=table)
         case None:
             return None
