@@ -40,12 +40,12 @@ def test_a_copied_manifest_is_noticed_and_may_be_meant(run: Run, tmp_path: Path)
     copy.write_text(named(MANIFEST, "pays"))
     for command, code in (("check", 1), ("diff", 1), ("apply", 2)):
         refused = run(command, "-f", "pays.yaml", code=code)
-        told = refused.stdout + refused.stderr
+        said = refused.stdout + refused.stderr
         for sink, target in TARGETS.items():
             line = MANIFEST[: MANIFEST.index(f"name: {sink}")].count("\n") + 1
-            assert f"pays.yaml:{line}:" in told
-            assert f"{target} is written by sink {sink!r} of pipeline 'day', too" in told
-        assert "--yes" in told
+            assert f"pays.yaml:{line}:" in said
+            assert f"{target} is written by sink {sink!r} of pipeline 'day', too" in said
+        assert "--yes" in said
     assert "pays" not in run("get").stdout
 
     # Whoever wants that says so: at once, or in both manifests.
@@ -69,17 +69,17 @@ def test_a_deletion_says_what_it_costs_and_what_stays(run: Run, tmp_path: Path) 
     sent = run("send", "dusk", "shop", '{"id": 1, "amount": 10}', "-o", "json")
     (token,) = json.loads(sent.stdout)["tokens"]
 
-    def told() -> str:
+    def costs() -> str:
         return run("delete", "dusk", code=2).stderr
 
-    eventually(lambda: "end lost, pipeline_deleted; this is about 1 record of" in told())
-    assert "stays: topics dusk.shop, dusk.rows" in told()
-    assert "stays: iceberg lakehouse.raw.dusk" in told()
-    assert "--yes" in told()
+    eventually(lambda: "end lost, pipeline_deleted; this is about 1 record of" in costs())
+    assert "stays: topics dusk.shop, dusk.rows" in costs()
+    assert "stays: iceberg lakehouse.raw.dusk" in costs()
+    assert "--yes" in costs()
     run("delete", "dusk", "--yes")
     run("token", "wait", token, code=3)
 
-    # What it wrote is still there, as the next one is told.
+    # What it wrote is still there, as the next one learns.
     file.write_text(MANIFEST.replace("day", "dusk").replace("name: dusk", "name: dawn", 1))
     noted = run("apply", "-f", "dusk.yaml").stderr
     for target in ("kafka dusk.rows", "iceberg lakehouse.raw.dusk"):

@@ -193,8 +193,8 @@ def _place(raw: Mapping[str, Any], name: str) -> str | None:
         database = str(values["database"])
         values["database"] = _place(raw, database) if database != name else None
         values["name"] = values["name"] or name
-    told = (str(value).lower().rstrip("/") for value in values.values() if value is not None)
-    return " ".join((kind, *told))
+    parts = (str(value).lower().rstrip("/") for value in values.values() if value is not None)
+    return " ".join((kind, *parts))
 
 
 def _as_text(secret: str, connection: str, where: str) -> str:

@@ -206,9 +206,9 @@ def test_of_another_tenant_only_that_there_is_one() -> None:
     with pytest.raises(UserError) as raised:
         asyncio.run(world.commands.apply(OTHER, "pays", manifest("pays", TABLE), "r"))
     (problem,) = raised.value.problems
-    told = f"{problem.message} {problem.hint}"
-    assert "is written by a pipeline of another tenant, too" in told
-    assert "orders'" not in told
+    said = f"{problem.message} {problem.hint}"
+    assert "is written by a pipeline of another tenant, too" in said
+    assert "orders'" not in said
     theirs = record(sink=upsert("secret"), tenant="other")
     (keys,) = found(upsert("id"), theirs).refused
     assert "secret" not in f"{keys.message} {keys.hint}"

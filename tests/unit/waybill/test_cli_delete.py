@@ -69,10 +69,10 @@ def test_without_a_terminal_it_says_what_it_would_do_and_refuses(
     arrived(server, count)
     result = command("delete", "orders")
     assert (result.exit_code, result.stdout) == (2, "")
-    told = result.stderr.splitlines()
-    assert tokens in told[0]
-    assert told[1:3] == STAYS
-    assert told[3:] == [
+    lines = result.stderr.splitlines()
+    assert tokens in lines[0]
+    assert lines[1:3] == STAYS
+    assert lines[3:] == [
         "error: this deletes pipeline orders, and there is no terminal to ask on",
         "hint: --yes deletes it; `waybill stop` only stops it, and its tokens wait",
     ]
@@ -109,7 +109,7 @@ def test_no_such_pipeline_is_said_before_it_asks(server: ScriptedServer, command
     assert (result.exit_code, result.stderr) == (1, "error: there is no pipeline 'late'\n")
 
 
-def test_who_cannot_be_told_may_still_delete(server: ScriptedServer, command: Command) -> None:
+def test_who_may_not_read_may_still_delete(server: ScriptedServer, command: Command) -> None:
     """As with a key that may not read, or while status does not answer."""
     refused = problem(403, "this needs scope read")
     server.answer("GET", "/v1/pipelines/late", refused)

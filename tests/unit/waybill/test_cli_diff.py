@@ -305,7 +305,7 @@ def test_a_change_is_compared_as_if_shared_targets_were_permitted(
 
 
 def test_diff_tells_warnings(server: ScriptedServer, command: Command, manifest: str) -> None:
-    told: dict[str, object] = {"errors": [], "graph": None, "changes": []}
-    server.answer("POST", CHECK, Response(json={**told, "warnings": ["sink lake: shared"]}))
+    found: dict[str, object] = {"errors": [], "graph": None, "changes": []}
+    server.answer("POST", CHECK, Response(json={**found, "warnings": ["sink lake: shared"]}))
     result = command("diff", "-f", manifest)
     assert result.stdout == "orders.yaml: warning: sink lake: shared\nnothing would change\n"

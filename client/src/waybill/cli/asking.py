@@ -1,4 +1,4 @@
-"""Asks before what cannot be taken back."""
+"""Asks before what cannot be undone."""
 
 import sys
 
@@ -9,7 +9,7 @@ from waybill.cli.exits import ExitCode
 
 
 def require_yes(what: str, question: str, hint: str) -> None:
-    """Ask on a terminal; elsewhere end with a usage error, whose hint names the option.
+    """Ask on a terminal; elsewhere end with a usage error and `hint`, which names the option.
 
     Ends with Abort when the answer is no.
     """

@@ -21,17 +21,17 @@ def ask_to_delete(client: "Client", name: str, output: Form, *, yes: bool) -> No
     NotFound: there is no such pipeline.
     """
     if yes and output is Form.JSON:
-        return  # nothing to tell, nothing to ask
+        return  # nothing to say, nothing to ask
     try:
-        told = [_losses(client, name), *_remains(client, name)]
+        lines = [_losses(client, name), *_remains(client, name)]
     except NotFound:
         if yes:
             return  # one that was applied just now may be there all the same
         raise
     if yes:
-        render.talk(*told)
+        render.talk(*lines)
         return
-    render.complain(*told)
+    render.complain(*lines)
     hint = "--yes deletes it; `waybill stop` only stops it, and its tokens wait"
     require_yes(f"this deletes pipeline {name}", "Delete it?", hint)
 
@@ -47,10 +47,10 @@ def _losses(client: "Client", name: str) -> str:
     if flow is None or flow.reason is not None:
         return f"tokens: those that are not final {LOST}; how many records that are is not known"
     left = [(each.name, each.written - each.arrived) for each in flow.inputs]
-    behind = ", ".join(f"{render.count(n, 'record')} of input {i}" for i, n in left if n > 0)
-    if not behind:
+    missing = ", ".join(f"{render.count(n, 'record')} of input {i}" for i, n in left if n > 0)
+    if not missing:
         return f"tokens: all that was sent has arrived; tokens of what is sent from now on {LOST}"
-    return f"tokens: those that name what has not arrived {LOST}; this is about {behind}"
+    return f"tokens: those that name what has not arrived {LOST}; this is about {missing}"
 
 
 def _remains(client: "Client", name: str) -> Iterator[str]:

@@ -21,8 +21,8 @@ LINES: Final = "lines"
 DRY_RUN: Final = "dry_run"
 """An option of a maintenance: only say what would be done."""
 NOTES: Final = "notes"
-"""An option of an apply or a validation: what its answer warns of beside the manifest's own, as a
-JSON list. Ingress writes it, which alone knows all pipelines."""
+"""An option of an apply or a validation: a JSON list of warnings for its answer, which only ingress
+can give, as it alone knows all pipelines."""
 PATTERN = re.compile(rf"({'|'.join(Action)})\.([a-z][a-z0-9_-]{{0,62}})\.([0-9a-f]{{32}})")
 
 

@@ -271,12 +271,12 @@ def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
         said.append(f"every batch replaces {now.settings.replaces}")
     if old.source != now.source:
         said.append(f"from is {now.source or 'the last step'}")
-    path, told = _sink_path(stage, now.name), f"~ sink {now.name} of stage {stage}:"
+    path, start = _sink_path(stage, now.name), f"~ sink {now.name} of stage {stage}:"
     if said:
-        message = f"{told} {', '.join(said)}; for new rows"
+        message = f"{start} {', '.join(said)}; for new rows"
         yield Change(kind="change_sink", path=path, message=message)
     if (shared := now.settings.admits_others) != old.settings.admits_others:
-        message = f"{told} {SHARED} is {str(shared).lower()}; no effect on rows"
+        message = f"{start} {SHARED} is {str(shared).lower()}; no effect on rows"
         yield Change(kind="change_sink", path=path, message=message)
 
 
