@@ -193,13 +193,14 @@ def test_a_copied_manifest_asks_before_it_writes_where_another_pipeline_does(
     page.goto("/apply")
     page.get_by_label("Manifest").fill(text)
     of_other = f"of pipeline '{running.name}', too"
-    expect(page.locator(".warning")).to_contain_text([of_other, of_other], timeout=WAIT_MS)
+    warned = page.locator(".warning").filter(has_text=of_other)
+    expect(warned).to_have_count(2, timeout=WAIT_MS)
     button = page.get_by_role("button", name="Apply", exact=True)
     button.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(of_other, timeout=WAIT_MS)
     dialog.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".errors")).to_contain_text([of_other, of_other])
+    expect(page.locator(".errors li")).to_contain_text([of_other, of_other])
     assert copy not in [each.name for each in client.pipelines()]
     button.click()
     page.get_by_role("dialog").get_by_role("button", name="Apply it").click()
