@@ -48,7 +48,12 @@ class World:
         )
         self.tokens = TokenIssuer(self.registry, self.kafka, self.mint)
         self.commands = Commands(
-            self.registry, self.kafka, self.mint, "waybill", fetcher=fetcher or FakeFetcher(), places=dict
+            self.registry,
+            self.kafka,
+            self.mint,
+            "waybill",
+            fetcher=fetcher or FakeFetcher(),
+            places=dict,
         )
 
     def write(
