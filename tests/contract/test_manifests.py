@@ -9,7 +9,7 @@ import pytest
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_shared.tools import sink_kinds
+from waybill_shared.tools import sink_kinds, iceberg_properties
 from waybill_shared.tools.manifest_schema import SCHEMA, manifest_schema
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,13 @@ def test_page_has_the_table_of_the_kinds_of_sinks() -> None:
     page = (ROOT / "docs" / "manifest.md").read_text()
     assert sink_kinds.render() in page, (
         "put what `python -m waybill_shared.tools.sink_kinds` prints into the page"
+    )
+
+
+def test_page_has_the_list_of_table_properties() -> None:
+    page = (ROOT / "docs" / "iceberg.md").read_text()
+    assert iceberg_properties.render() in page, (
+        "put what `python -m waybill_shared.tools.iceberg_properties` prints into the page"
     )
 
 

@@ -222,6 +222,10 @@ def _too_long(path: Path, item: Item) -> Told:
     return f"{_name(path)} is too long: at most {item['ctx']['max_length']} are taken", ""
 
 
+def _property(path: Path, item: Item) -> Told:
+    return item["ctx"]["message"], item["ctx"]["hint"]
+
+
 def _name(path: Path) -> str:
     """Of a key, or of an item in the list of a key."""
     return repr(path[-1]) if isinstance(path[-1], str) else f"an item of {path[-2]!r}"
@@ -246,6 +250,7 @@ WORDS: Final[dict[str, Callable[[Path, Item], Told]]] = {
     "string_too_short": _empty,
     "too_long": _too_long,
     "string_too_long": _too_long,
+    "property": _property,
 }
 
 

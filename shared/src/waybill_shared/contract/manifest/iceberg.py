@@ -4,25 +4,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from waybill_shared.contract.manifest import iceberg_properties
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
 from waybill_shared.contract.manifest.sink_settings import TableSettings
 from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, TableTask, age_ms
 
 LOCAL: Final = "lakehouse"
+PROPERTIES_MAX: Final = 64
 TRANSFORM: Final = re.compile(r"identity|year|month|day|hour|(?:bucket|truncate)\[[1-9]\d{0,8}\]")
 CALL: Final = re.compile(r"(?:(\w+)\((?:(\d+), ?)?)?([A-Za-z_]\w*)\)?", re.ASCII)
 """A partition as SQL has it."""
-OURS: Final = ("waybill.", "commit.retry.")
-FIXED: Final[Mapping[str, tuple[str, ...]]] = {
-    "format-version": ("2",),
-    "write.format.default": ("parquet",),
-    "write.delete.mode": ("copy-on-write",),
-    "write.update.mode": ("copy-on-write",),
-    "write.merge.mode": ("copy-on-write",),
-}
-"""Properties of which Waybill writes no other values."""
 
 
 class PartitionField(Strict):
@@ -104,18 +98,22 @@ class IcebergSinkSettings(TableSettings):
     partition_by: tuple[PartitionField, ...] | None = Field(default=None, max_length=16)
     """None: as the table has it."""
     sort_by: tuple[SortField, ...] | None = Field(default=None, min_length=1, max_length=16)
-    properties: dict[str, str] = Field(default={}, max_length=64)
+    properties: dict[str, str] = Field(
+        default={}, max_length=PROPERTIES_MAX, json_schema_extra=iceberg_properties.names_schema()
+    )
     schema_evolution: Literal["none", "add", "widen"] = "none"
     maintenance: Maintenance = Maintenance()
 
     @field_validator("properties")
     @classmethod
-    def _are_not_ours(cls, properties: dict[str, str]) -> dict[str, str]:
-        for name, value in properties.items():
-            if name.startswith(OURS):
-                raise ValueError(f"{name} is Waybill's own to set")
-            if value not in FIXED.get(name, (value,)):
-                raise ValueError(f"{name} is {' or '.join(FIXED[name])}; nothing else is written")
+    def _are_listed(cls, properties: dict[str, str]) -> dict[str, str]:
+        refused = [
+            InitErrorDetails(type=_refusal(*why), loc=(name,), input=value)
+            for name, value in properties.items()
+            if (why := iceberg_properties.why_refused(name, value)) is not None
+        ]
+        if refused:
+            raise ValidationError.from_exception_data("properties", refused)
         return properties
 
     @model_validator(mode="after")
@@ -182,6 +180,10 @@ class IcebergSinkSettings(TableSettings):
     @property
     def by_partition(self) -> bool:
         return self.overwrite == "partitions"
+
+
+def _refusal(message: str, hint: str) -> PydanticCustomError:
+    return PydanticCustomError("property", "{message}", {"message": message, "hint": hint})
 
 
 def _refuse_two_times(partitions: Iterable[PartitionField]) -> None:
