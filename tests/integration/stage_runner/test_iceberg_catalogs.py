@@ -55,9 +55,11 @@ def store() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving_hive(tmp_path_factory.mktemp("hive")) as uri:
-        yield uri
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A connection to one that has its tables on this machine."""
+    folder = tmp_path_factory.mktemp("hive")
+    with serving_hive(folder) as uri:
+        yield {"kind": "iceberg", "catalog": "hive", "uri": uri, "folders": [str(folder)]}
 
 
 @pytest.fixture
@@ -88,6 +90,7 @@ def told(tmp_path: Path, store: ObjectStore, postgres: Database, rest: RestServe
             "catalog": "rest",
             "uri": rest.uri,
             "token": {"env": BEARER},
+            "folders": [f"{tmp_path}/served"],
         },
         "glue": {
             "kind": "iceberg", "catalog": "glue",
@@ -114,8 +117,7 @@ def open_told(tmp_path: Path) -> Iterator[Opened]:
 @pytest.fixture(params=["sql", "rest", "glue", "hive"])
 def catalog(request: pytest.FixtureRequest, told: Told, open_told: Opened) -> Iterator[OpenCatalog]:
     if request.param == "hive":
-        uri = request.getfixturevalue("hive")
-        told["hive"] = {"kind": "iceberg", "catalog": "hive", "uri": uri, "hiveVersion": 2}
+        told["hive"] = {**request.getfixturevalue("hive"), "hiveVersion": 2}
     opened = open_told(told, request.param)
     yield opened
     for namespace in opened.tables.list_namespaces() if request.param in ("glue", "hive") else ():
@@ -130,16 +132,16 @@ class TestEachCatalog(SinkContract):
 
 
 def test_a_metastore_of_hive_2_that_is_not_named_so_is_told(
-    told: Told, open_told: Opened, hive: str
+    told: Told, open_told: Opened, hive: dict[str, Any]
 ) -> None:
-    told["hive"] = {"kind": "iceberg", "catalog": "hive", "uri": hive}
+    told["hive"] = hive
     schema = pa.schema([*SCHEMA, ("at", pa.timestamp("us", tz="UTC"))])
     catalog, rows = open_told(told, "hive"), pa.table({"order_id": [1]}).to_batches()
     with pytest.raises(UserError) as refused:
         opened(catalog, target(), schema).write(rows, make_fence(sequence=0))
     assert "write hiveVersion: 2 into the connection, and drop" in refused.value.problems[0].hint
     catalog.tables.drop_table(NAME)
-    told["hive"]["hiveVersion"] = 2
+    told["hive"] = {**hive, "hiveVersion": 2}
     catalog = open_told(told, "hive")
     opened(catalog, target(), schema).write(rows, make_fence(sequence=0))
     assert numbers_in(catalog) == [1]

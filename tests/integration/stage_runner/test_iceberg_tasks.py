@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from pyiceberg.types import DoubleType
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import (
@@ -20,6 +20,7 @@ from integration.stage_runner.iceberg_sinks import (
     as_rows,
     loaded,
     local,
+    made,
     numbers_in,
     opened,
     target,
@@ -269,7 +270,10 @@ def test_files_that_are_known_by_another_way_stay(
     link = tmp_path / "link"
     link.symlink_to(place)
     data = f"file://{link}/data" if way == "link" else f"file://{place}//data"
-    filled(catalog, 3, properties={"write.data.path": data})
+    columns = [("order_id", LongType()), ("customer", StringType())]
+    fields = [NestedField(number, *each) for number, each in enumerate(columns, 1)]
+    made(catalog, *fields, **{"write.data.path": data})
+    filled(catalog, 3)
     assert not remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False).counts["bytes"]
     assert numbers_in(catalog) == [*range(6)]
 

@@ -19,7 +19,13 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import LOCAL
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
 from waybill_shared.object_stores import S3Connection
-from waybill_spark.sinks.iceberg.connection import IcebergConnection, Reached, told
+from waybill_spark.sinks.iceberg.connection import (
+    IcebergConnection,
+    Reached,
+    as_location,
+    told,
+)
+from waybill_spark.sinks.iceberg.file_access import in_warehouse, options
 
 DATABASE: Final = "catalog.db"
 Properties = dict[str, Any]
@@ -65,7 +71,8 @@ def open_local(folder: Path, what: str) -> OpenCatalog:
     with told(Reached(f"{what}: the lakehouse in {folder}", str(folder))):
         warehouse.mkdir(parents=True, exist_ok=True)
         uri = f"sqlite:///{folder / DATABASE}"
-        catalog = SqlCatalog(LOCAL, uri=uri, warehouse=f"file://{warehouse}")
+        place = f"file://{warehouse}"
+        catalog = in_warehouse(SqlCatalog)(LOCAL, uri=uri, warehouse=place, **options([place]))
         return OpenCatalog(catalog, str(warehouse))
 
 
@@ -85,9 +92,8 @@ def _rest(connection: str, to: IcebergConnection, known: Connections, more: Prop
         **({"scope": to.scope} if to.scope else {}),
         **({"ssl": {"cabundle": str(to.root_certificate)}} if to.root_certificate else {}),
     }
-    return _class("waybill_spark.sinks.iceberg.rest", "PatientRestCatalog")(
-        connection, **properties
-    )
+    catalog = _class("waybill_spark.sinks.iceberg.rest", "PatientRestCatalog")
+    return catalog(connection, **properties)
 
 
 def _sql(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
@@ -114,7 +120,8 @@ def _sql(connection: str, to: IcebergConnection, known: Connections, more: Prope
     )
     uri = url.render_as_string(hide_password=False)
     files = _files(connection, to, known)
-    return SqlCatalog(to.name or connection, uri=uri, pool_pre_ping="true", **files, **more)
+    catalog = in_warehouse(SqlCatalog)
+    return catalog(to.name or connection, uri=uri, pool_pre_ping="true", **files, **more)
 
 
 def _hive(connection: str, to: IcebergConnection, known: Connections, more: Properties) -> Catalog:
@@ -157,7 +164,7 @@ def _place(to: IcebergConnection, known: Connections) -> str:
 def _class(module: str, name: str) -> type[Catalog]:
     """Of libraries that few drivers need."""
     found: type[Catalog] = getattr(import_module(module), name)
-    return found
+    return in_warehouse(found)
 
 
 def _region(known: Connections, to: IcebergConnection) -> str:
@@ -166,10 +173,9 @@ def _region(known: Connections, to: IcebergConnection) -> str:
 
 def _files(connection: str, to: IcebergConnection, known: Connections) -> Properties:
     """How PyIceberg reaches data and metadata."""
-    found: Properties = {}
+    found: Properties = options(to.all_folders)
     if to.warehouse is not None:
-        place = to.warehouse.rstrip("/")
-        found["warehouse"] = f"file://{place}" if place.startswith("/") else place
+        found["warehouse"] = as_location(to.warehouse)
     if to.objects is None:
         return found
     store = known.find(to.objects, S3Connection)

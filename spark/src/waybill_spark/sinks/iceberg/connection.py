@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 from pyiceberg.exceptions import (
@@ -29,6 +29,9 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Name
 from waybill_spark.sinks.contract import SinkUnreachable
 
+WAREHOUSE: Final = r"(s3|file)://|/"
+PLACE: Final = r"[a-z][a-z0-9]*://[^/]|file:///|/"
+Folder = Annotated[str, Field(pattern=f"^({PLACE})")]
 AWAY: Final = (SQLAlchemyError, RESTError, WaitingForLockException, OSError)
 """What catalogs and stores raise of themselves; OSError is also that of `requests`."""
 LAZY: Final = ("botocore.", "thrift.", "hive_metastore.")
@@ -77,6 +80,8 @@ class IcebergConnection(ConnectionSettings):
     """What the catalog is called in a database that has several."""
     warehouse: str | None = Field(default=None, min_length=1)
     """Where tables are made, or what a REST catalog calls it; None: as the catalog says."""
+    folders: tuple[Folder, ...] = Field(default=(), max_length=64)
+    """More places where tables may have files."""
     objects: Name | None = None
     """The connection to the store that has the files, and the keys for Glue."""
     token: Secret | None = None
@@ -110,8 +115,21 @@ class IcebergConnection(ConnectionSettings):
         if self.uri is not None and scheme is not None and not re.match(scheme, self.uri):
             raise ValueError(f"uri: write {scheme.replace('s?', 's')}HOST:PORT")
         named = self.catalog == "rest" or self.warehouse is None
-        if not named and not re.match(r"(s3|file)://|/", self.warehouse or ""):
+        if not named and not re.match(WAREHOUSE, self.warehouse or ""):
             raise ValueError("warehouse: write s3://BUCKET/PATH or a folder that begins with /")
+
+    @property
+    def all_folders(self) -> tuple[str, ...]:
+        """Where files of tables may be; none if only the catalog knows."""
+        warehouse = self.warehouse or ""
+        named = (warehouse,) if re.match(PLACE, warehouse) else ()
+        return tuple(map(as_location, (*named, *self.folders)))
+
+
+def as_location(place: str) -> str:
+    """Return a warehouse or a folder as PyIceberg has it."""
+    plain = place.rstrip("/") or "/"
+    return f"file://{plain}" if plain.startswith("/") else plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ ones, also in rows that are only copied from one file to another.
 
 The greatest text of a file, cut for its statistics, may end in U+D7FF: the character that it takes
 as the next one is none, and the file could not be written.
+
+A property of a table may name the code that says where files go, which it would import and call.
 """
 
 import sys
@@ -14,7 +16,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyiceberg.io.pyarrow
+import pyiceberg.table.locations
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor
+from pyiceberg.table import TableProperties
+from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.typedef import Properties
 from pyiceberg.types import ListType, MapType
 
 LAST_BEFORE_SURROGATES: Final = "\ud7ff"
@@ -48,6 +54,15 @@ def mend() -> None:
     visitor.list, visitor.map = NullsKept.list, NullsKept.map
     library: Any = pyiceberg.io.pyarrow
     library.truncate_upper_bound_text_string = upper_bound
+    locations: Any = pyiceberg.table.locations
+    locations._import_location_provider = default_provider
+
+
+def default_provider(_: str, location: str, properties: Properties) -> LocationProvider:
+    """Return the provider of a table that names none: code that a table names is never run."""
+    named = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
+    rest = {name: value for name, value in properties.items() if name != named}
+    return load_location_provider(location, rest)
 
 
 def upper_bound(value: str, length: int | None) -> str | None:

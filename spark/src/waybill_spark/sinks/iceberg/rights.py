@@ -8,10 +8,12 @@ from typing import Final
 from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from sqlalchemy.exc import ProgrammingError
 
 from waybill_shared.contract.errors import UserError
+from waybill_spark.sinks.iceberg.file_access import WarehouseFileIO
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, is_no_catalog_yet, problem
 from waybill_spark.sinks.iceberg.writing import remove
 
@@ -32,6 +34,9 @@ def refuse_no_rights(catalog: Catalog, table: Table | None, target: IcebergTarge
     if place is None:
         return
     path = f"{_nearest(place)}/waybill-{uuid.uuid4()}.parquet"
+    if isinstance(io, WarehouseFileIO):
+        io.refuse_elsewhere(place, f"sink {target.sink}: table {target.name}: ")
+        io = PyArrowFileIO(io.properties)  # the nearest folder may be above the warehouse
     try:
         with io.new_output(path).create() as stream:
             stream.write(b"")
@@ -47,7 +52,7 @@ def refuse_no_rights(catalog: Catalog, table: Table | None, target: IcebergTarge
 def _place(catalog: Catalog, table: Table | None, name: str) -> tuple[str | None, FileIO]:
     """None: only the catalog knows where it would make the table, and with which keys."""
     if table is not None:
-        return f"{table.location()}/data", table.io
+        return table.location_provider().data_path, table.io
     place = _default(catalog, name) if isinstance(catalog, MetastoreCatalog) else None
     return place, load_file_io(catalog.properties, place)
 

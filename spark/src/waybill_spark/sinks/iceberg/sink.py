@@ -173,7 +173,9 @@ class IcebergSink:
             return None
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
         with told(self._reached):
-            found = self._catalog.load_table(self._target.name)
+            found = find_table(self._catalog, self._target.name)
+        if found is None:
+            return None
         try:
             done = None if name is None else self._upkeep.do(found, name, now_ms)
         except CommitFailedException:

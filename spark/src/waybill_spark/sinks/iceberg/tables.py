@@ -26,6 +26,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
+from waybill_spark.sinks.iceberg.file_access import refuse_folders_elsewhere
 
 UNDEFINED_TABLE: Final = "42P01"
 MADE_BY: Final = "waybill.made-by"
@@ -103,14 +104,17 @@ NOTHING: Final = Alteration()
 
 
 def find_table(catalog: Catalog, name: str) -> Table | None:
+    """Return the table; UserError if its folders are outside of the warehouse."""
     try:
-        return catalog.load_table(name)
+        table = catalog.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     except ProgrammingError as error:
         if is_no_catalog_yet(error):
             return None
         raise
+    refuse_folders_elsewhere(table)
+    return table
 
 
 def is_no_catalog_yet(error: ProgrammingError) -> bool:
@@ -128,7 +132,7 @@ def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Ta
         pass  # two that begin at once: one of them makes it
     columns = iceberg_schema(target.written(schema))
     try:
-        return catalog.create_table(
+        catalog.create_table(
             target.name,
             columns,
             partition_spec=_spec(target.settings, columns),
@@ -136,11 +140,12 @@ def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Ta
             properties={**target.wanted_properties(), MADE_BY: target.pipeline_uid},
         )
     except TableAlreadyExistsError:
-        table = find_table(catalog, target.name)
-        if table is not None:
-            return table
+        pass
     except ValueError as error:
         raise UserError([problem(target, f"it cannot be made: {error}", "")]) from error
+    table = find_table(catalog, target.name)
+    if table is not None:
+        return table
     hint = "take another name; a view or the like has this one"
     raise UserError([problem(target, "it is no table", hint)])
 
