@@ -44,13 +44,15 @@ class RestServer:
     """Of the next commit, once."""
     meanwhile: Callable[[], None] = lambda: None
     """What happens before a commit is denied."""
+    says: dict[str, Any] = field(default_factory=dict)
+    """Of itself, to who opens it."""
     commits: list[str] = field(default_factory=list)
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         parts = path.partition("?")[0].strip("/").split("/")[1:]
         match method, parts:
             case "GET", ["config"]:
-                return 200, {"defaults": {}, "overrides": {}}
+                return 200, {"defaults": {}, "overrides": self.says}
             case "GET", ["namespaces"]:
                 return 200, {"namespaces": [[*each] for each in self.catalog.list_namespaces()]}
             case "HEAD", ["namespaces", namespace]:

@@ -28,6 +28,7 @@ from waybill_shared.contract.errors import ContractError, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Name
 from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.iceberg.file_access import OutsideWarehouse
 
 WAREHOUSE: Final = r"(s3|file)://|/"
 PLACE: Final = r"[a-z][a-z0-9]*://[^/]|file:///|/"
@@ -150,6 +151,9 @@ def told(reached: Reached) -> Iterator[None]:
         yield
     except (ContractError, CommitFailedException, NoSuchTableError):
         raise
+    except OutsideWarehouse as error:
+        problem = Problem(message=f"{reached.what}: {error}", hint=error.hint)
+        raise UserError([problem]) from None
     except Exception as error:
         if isinstance(error, AWAY) or type(error).__module__.startswith(LAZY):
             raise meaning(error, reached) from error

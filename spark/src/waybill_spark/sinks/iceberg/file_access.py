@@ -17,9 +17,6 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import StagedTable, Table, TableProperties
 from pyiceberg.typedef import EMPTY_DICT, Identifier
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
-
 CODE: Final = "py-io-impl"
 FOLDERS: Final = "waybill.folders"
 LOCAL_SCHEME: Final = "file"
@@ -46,6 +43,17 @@ HINT: Final = "write the folder into `folders` of the connection, if tables may 
 
 Properties = Mapping[str, Any]
 C = TypeVar("C", bound=Catalog)
+
+
+class OutsideWarehouse(Exception):
+    """Somebody must move the table, or name the folder."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message, hint)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class WarehouseFileIO(PyArrowFileIO):
@@ -80,13 +88,13 @@ class WarehouseFileIO(PyArrowFileIO):
             return _place(location)[0] != LOCAL_SCHEME
         return any(_is_below(location, folder) for folder in self.folders)
 
-    def refuse_elsewhere(self, location: str, what: str = "", hint: str = HINT) -> None:
-        """Raise UserError if the place is in none of the folders. `what`: of which table."""
+    def refuse_elsewhere(self, location: str, what: str = "file", hint: str = HINT) -> None:
+        """Raise OutsideWarehouse if the place is in none of the folders."""
         if self.has(location):
             return
         outside = f"outside of the warehouse, {', '.join(self.folders)}"
         where = outside if self.folders else "on this machine, where the connection has no folder"
-        raise UserError([Problem(message=f"{what}{location} is {where}", hint=hint)])
+        raise OutsideWarehouse(f"{what} {location} is {where}", hint)
 
     def only_in(self, folder: str) -> "WarehouseFileIO":
         """Return the access to one table's folder, if the connection says nothing of folders."""
@@ -125,15 +133,15 @@ class _InWarehouse(Catalog):
 
 
 def refuse_folders_elsewhere(table: Table) -> None:
-    """Raise UserError if a folder that the table names is outside of the warehouse."""
-    io, name = table.io, ".".join(table.name())
+    """Raise OutsideWarehouse if a folder that the table names is there."""
+    io = table.io
     if not isinstance(io, WarehouseFileIO):
         return
-    io.refuse_elsewhere(table.location(), f"table {name}: its location ")
+    io.refuse_elsewhere(table.location(), "its location")
     for key in (TableProperties.WRITE_DATA_PATH, TableProperties.WRITE_METADATA_PATH):
         if key in table.properties:
-            hint = f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{key}'); or {HINT}"
-            io.refuse_elsewhere(table.properties[key], f"table {name}: its {key} ", hint)
+            alter = f"ALTER TABLE {'.'.join(table.name())} UNSET TBLPROPERTIES ('{key}')"
+            io.refuse_elsewhere(table.properties[key], f"its {key}", f"{alter}; or {HINT}")
 
 
 def _only_in(io: FileIO, folder: str) -> FileIO:

@@ -35,7 +35,7 @@ def refuse_no_rights(catalog: Catalog, table: Table | None, target: IcebergTarge
         return
     path = f"{_nearest(place)}/waybill-{uuid.uuid4()}.parquet"
     if isinstance(io, WarehouseFileIO):
-        io.refuse_elsewhere(place, f"sink {target.sink}: table {target.name}: ")
+        io.refuse_elsewhere(place, "the place of its files")
         io = PyArrowFileIO(io.properties)  # the nearest folder may be above the warehouse
     try:
         with io.new_output(path).create() as stream:

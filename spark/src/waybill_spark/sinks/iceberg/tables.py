@@ -104,7 +104,7 @@ NOTHING: Final = Alteration()
 
 
 def find_table(catalog: Catalog, name: str) -> Table | None:
-    """Return the table; UserError if its folders are outside of the warehouse."""
+    """Return the table; OutsideWarehouse if a folder of it is there."""
     try:
         table = catalog.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError):
