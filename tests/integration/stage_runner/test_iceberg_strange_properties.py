@@ -4,7 +4,7 @@ or signer, and no file is written outside of the warehouse."""
 import json
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final, cast
@@ -44,7 +44,7 @@ from waybill_spark.sinks.iceberg.file_access import (
     WarehouseFileIO,
     options,
 )
-from waybill_spark.sinks.iceberg.loader import LOADER
+from waybill_spark.sinks.iceberg.loader import LOADER, IcebergLoader
 from waybill_spark.sinks.iceberg.rest import OF_SERVER
 from waybill_spark.sinks.iceberg.tasks import compact, remove_orphans
 from waybill_spark.sinks.spread import Share
@@ -189,7 +189,7 @@ def test_a_folder_outside_of_the_warehouse_is_refused_and_nothing_is_written_the
     move(tmp_path, key, elsewhere)
     before = outside(tmp_path)
     settings = target(maintenance={"removeOrphans": {}}).settings
-    wanted = [
+    wanted: list[Callable[[], object]] = [
         lambda: checked(tmp_path, {}),
         lambda: opened(local(tmp_path)),
         lambda: kept(tmp_path, settings),
@@ -208,9 +208,11 @@ def test_a_folder_outside_of_the_warehouse_is_refused_and_nothing_is_written_the
 def test_the_location_of_a_namespace_is_no_way_out_of_the_warehouse(tmp_path: Path) -> None:
     elsewhere = f"file://{tmp_path}/elsewhere"
     local(tmp_path).tables.create_namespace("raw", {"location": elsewhere})
-    for act in (lambda: checked(tmp_path, {}), lambda: opened(local(tmp_path))):
-        with pytest.raises(UserError, match=f"{elsewhere}.* is outside of the warehouse"):
-            act()
+    outside = f"{elsewhere}.* is outside of the warehouse"
+    with pytest.raises(UserError, match=outside):
+        checked(tmp_path, {})
+    with pytest.raises(UserError, match=outside):
+        opened(local(tmp_path))
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -221,7 +223,7 @@ def kept(folder: Path, settings: IcebergSinkSettings) -> None:
         pipeline_uid="uid",
         places=places(folder, {}),
     )
-    LOADER.keep(wanted, dry_run=False)
+    IcebergLoader().keep(wanted, dry_run=False)
 
 
 def test_files_of_this_machine_are_neither_read_nor_deleted_for_a_table(tmp_path: Path) -> None:
@@ -283,6 +285,11 @@ def test_a_table_of_a_catalog_without_folders_has_its_own() -> None:
     assert io.has("s3://lake/raw/orders/data/x")
     assert not io.has("s3://lake/raw/payments/data/x")
     assert WarehouseFileIO(options([])).only_in("/etc").folders == ()
+
+
+def test_the_page_names_all_that_a_rest_catalog_may_say() -> None:
+    page = (Path(__file__).parents[3] / "docs/iceberg.md").read_text()
+    assert {name for name in OF_SERVER if f"`{name}`" not in page} == set()
 
 
 def test_what_an_access_to_files_is_made_of_names_no_code() -> None:
