@@ -222,3 +222,13 @@ FROM orders |> TABLESAMPLE (10 PERCENT)
 SELECT raise_error('x') AS x FROM orders
 SELECT assert_true(amount > 1) AS x FROM orders
 SELECT if(amount > 1, raise_error('x'), 1) AS x FROM orders
+
+-- class: options of a library
+-- says: is not taken as an option
+SELECT from_csv(customer, 'a INT', map('maxColumns', '2000000000')) AS x FROM orders
+SELECT from_csv(customer, 'a INT', map('sep', ';', 'MAXCHARSPERCOLUMN', '-1')) AS x FROM orders
+SELECT to_json(struct(order_id), map('path', '/tmp/x')) AS x FROM orders
+
+-- class: options of a library
+-- says: the name of an option must be a constant
+SELECT from_json(customer, 'a INT', map(concat('max', 'StringLen'), '9')) AS x FROM orders

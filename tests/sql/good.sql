@@ -94,6 +94,8 @@ SELECT transform(filter(tags, t -> length(t) > 1), t -> transform(split(t, ''), 
 SELECT from_json(customer, 'a INT, b STRING') AS a, from_json(customer, 'a INT').a AS b FROM orders
 SELECT from_json(customer, schema_of_json('{"a": 1}')) AS a, get_json_object(customer, '$.a') AS b, json_object_keys(customer) AS c, json_array_length(customer) AS d FROM orders
 SELECT to_json(struct(order_id, customer)) AS a, to_json(named_struct('a', tags), map('pretty', 'true')) AS b FROM orders
+SELECT from_csv(customer, 'a INT, b STRING', map('sep', ';', 'mode', 'PERMISSIVE')) AS x FROM orders
+SELECT from_json(customer, 'a INT', map('allowSingleQuotes', 'true', 'timestampFormat', 'yyyy')) AS x FROM orders
 SELECT from_csv(customer, 'a INT, b STRING') AS a, to_csv(struct(order_id, customer)) AS b FROM orders
 SELECT order_id, a, b FROM orders LATERAL VIEW json_tuple(customer, 'a', 'b') t AS a, b
 SELECT CAST(parse_json(customer):a AS STRING) AS a, variant_get(parse_json(customer), '$.a', 'int') AS b, is_variant_null(parse_json(customer)) AS c FROM orders

@@ -23,7 +23,9 @@ NODES = "catalyst.plans.logical"
 Tree = list[dict[str, Any]]
 ALLOWED = Allowed(
     functions=Names(
-        allowed=frozenset({"upper", "repeat", "rlike", "sequence", "format_string"}),
+        allowed=frozenset(
+            {"upper", "repeat", "rlike", "sequence", "format_string", "from_csv", "map"}
+        ),
         refused={"uuid": Refused(reason="it changes", hint="hash a column")},
     ),
     tables=Names(allowed=frozenset({"explode", "stack"}), refused={}),
@@ -121,6 +123,28 @@ def test_only_views_and_what_the_query_names_itself_is_read() -> None:
     head = node(f"{NODES}.UnresolvedWith", 1, cteRelations=named, child=0)
     assert said([head, *select(column(), below=relation("mine"))]) is None
     assert "no view" in message([head, *select(column(), below=relation("other"))])
+
+
+def with_options(*pairs: Tree) -> Tree:
+    return select(call("from_csv", column(), literal("a INT", "string"), call("map", *pairs)))
+
+
+def test_options_of_the_list_are_taken() -> None:
+    pairs = (literal("SEP", "string"), column(), literal("mode", "string"), column())
+    assert said(with_options(*pairs)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        (literal("maxColumns", "string"), "from_csv: maxColumns is not taken as an option"),
+        (column(), "from_csv: the name of an option must be a constant"),
+        (call("upper", column()), "from_csv: the name of an option must be a constant"),
+    ],
+)
+def test_other_options_are_refused_by_name(name: Tree, refusal: str) -> None:
+    pairs = (literal("sep", "string"), column(), name, literal("1", "string"))
+    assert message(with_options(*pairs)) == refusal
 
 
 def test_query_in_a_field_is_judged_too() -> None:

@@ -12,6 +12,7 @@ from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.foreign import tell_foreign
 from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names
+from waybill_spark.guard.options import OPTIONS, unknown_options
 from waybill_spark.guard.trees import (
     Node,
     NotUnderstood,
@@ -232,9 +233,20 @@ def _check_patterns(node: Node) -> None:
                 raise _Refusal(f"{message} at most", node)
 
 
+def _check_options(node: Node) -> None:
+    function = _function_of(node)
+    for name in unknown_options(function, node):
+        if not name:
+            message = f"{function}: the name of an option must be a constant"
+            raise _Refusal(message, node, "write it down as text")
+        hint = hint_of_names(name, OPTIONS, "options")
+        raise _Refusal(f"{function}: {name:.80} is not taken as an option", node, hint)
+
+
 def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
     for node in nodes:
         _check_patterns(node)
+        _check_options(node)
     plans = [node for node in nodes if node.kind in allowed.parsed]
     _check_count(plans, "nodes", NODES_MAX)
     _check_count(

@@ -17,6 +17,7 @@ from waybill_spark.guard.judge import (
     Names,
     Refused,
 )
+from waybill_spark.guard.options import FUNCTIONS, OPTIONS
 
 WIDTH = 118
 HEAD = """\
@@ -108,6 +109,8 @@ def render() -> str:
         *_words(name for name in lists.functions.allowed - of_many_rows if name.isidentifier()),
         "\nIn `LATERAL VIEW`, and in place of a table:\n\n",
         *_words(lists.tables.allowed),
+        f"\nOptions of {', '.join(f'`{name}`' for name in sorted(FUNCTIONS))}, in `map(…)`:\n\n",
+        *_words(OPTIONS),
         TRUST,
     ))  # fmt: skip
 
