@@ -9,7 +9,7 @@ import pytest
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_shared.tools import sink_kinds, iceberg_properties
+from waybill_shared.tools import iceberg_properties, sink_kinds
 from waybill_shared.tools.manifest_schema import SCHEMA, manifest_schema
 
 ROOT = Path(__file__).parents[2]

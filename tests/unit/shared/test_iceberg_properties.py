@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import PROPERTIES_MAX
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.iceberg_properties import TABLE_PROPERTIES
+from waybill_shared.contract.manifest.reading import parse_manifest
 
 TESTS = Path(__file__).parents[2]
 CORPUS: dict[str, Any] = YAML(typ="safe").load(TESTS / "iceberg_properties.yaml")
