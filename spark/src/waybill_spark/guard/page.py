@@ -105,12 +105,13 @@ def render() -> str:
         *_list_refused(lists.functions),
         *_list_refused(lists.tables),
         BOUNDS,
+        "\n## Options\n\n",
+        f"In the `map(…)` of {', '.join(f'`{name}`' for name in sorted(FUNCTIONS))}:\n\n",
+        *_words(OPTIONS),
         "\n## Functions\n\n",
         *_words(name for name in lists.functions.allowed - of_many_rows if name.isidentifier()),
         "\nIn `LATERAL VIEW`, and in place of a table:\n\n",
         *_words(lists.tables.allowed),
-        f"\nOptions of {', '.join(f'`{name}`' for name in sorted(FUNCTIONS))}, in `map(…)`:\n\n",
-        *_words(OPTIONS),
         TRUST,
     ))  # fmt: skip
 
