@@ -268,8 +268,13 @@ class Ledger:
             self.report()
         if kept is None:
             return None
-        task, done = kept
-        return TableUpkeep(stage=self.stage, sink=self.sink.name, task=task, done={**done})
+        return TableUpkeep(
+            stage=self.stage,
+            sink=self.sink.name,
+            task=kept.task,
+            done={**kept.done},
+            problem=kept.problem,
+        )
 
     def _read_versions_from(self) -> int:
         return self.sink.versions_from if isinstance(self.sink, Versioned) else 0

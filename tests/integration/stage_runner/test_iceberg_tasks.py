@@ -1,7 +1,6 @@
 """What keeps a table in order: rows, fence and what a token names stay; nothing else does."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,17 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
+from integration.stage_runner.table_ages import (
+    DAY_MS,
+    HOUR_MS,
+    Hand,
+    age,
+    files,
+    writer_with_clock,
+)
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import Kept, SinkSuperseded
+from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import (
@@ -99,7 +107,7 @@ def test_who_came_in_between_wins(catalog: OpenCatalog, tmp_path: Path) -> None:
         compact(stale, SIZE, dry_run=False)
     assert numbers_in(catalog) == [*range(16), 100]
     known = loaded(catalog).inspect.all_files().column("file_path").to_pylist()
-    data = [path for path in files_of(tmp_path) if path.suffix == ".parquet"]
+    data = [path for path in files(tmp_path) if path.suffix == ".parquet"]
     assert len(data) == len(known)
 
 
@@ -118,10 +126,14 @@ def test_old_snapshots_go_but_the_newest_and_what_has_a_name(catalog: OpenCatalo
     table = loaded(catalog)
     first = table.snapshots()[0].snapshot_id
     table.manage_snapshots().create_tag(first, "kept").commit()
-    assert expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=True).counts == {"snapshots": 3}
+    assert expire_snapshots(loaded(catalog), LATER_MS, 0, 2, dry_run=True).counts == {
+        "snapshots": 3
+    }
     assert len(loaded(catalog).snapshots()) == 6
-    assert expire_snapshots(loaded(catalog), 0, 2, dry_run=False).counts == {"snapshots": 0}
-    expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=False)
+    assert expire_snapshots(loaded(catalog), LATER_MS, LATER_MS, 2, dry_run=False).counts == {
+        "snapshots": 0
+    }
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 2, dry_run=False)
     left = [snapshot.snapshot_id for snapshot in loaded(catalog).snapshots()]
     assert (len(left), first in left) == (3, True)
     assert numbers_in(catalog) == [*range(12)]
@@ -142,13 +154,9 @@ def test_manifests_are_united(catalog: OpenCatalog) -> None:
     assert numbers_in(catalog) == [*range(50), 100]
 
 
-def files_of(folder: Path) -> set[Path]:
-    return {path for path in (folder / "warehouse").rglob("*") if path.is_file()}
-
-
 def test_files_that_nobody_knows_go_when_they_are_old(catalog: OpenCatalog, tmp_path: Path) -> None:
     filled(catalog, 8)
-    before = files_of(tmp_path)
+    before = files(tmp_path)
     place = tmp_path / "warehouse/raw/orders/data"
     for name in ("old.parquet", "new.parquet"):
         (place / name).write_bytes(b"left behind")
@@ -156,9 +164,9 @@ def test_files_that_nobody_knows_go_when_they_are_old(catalog: OpenCatalog, tmp_
     os.utime(place / "old.parquet", (now / 1_000 - 3_600,) * 2)
     until = now - 60_000
     assert remove_orphans(loaded(catalog), until, dry_run=True).counts == {"files": 1, "bytes": 11}
-    assert files_of(tmp_path) == {*before, place / "old.parquet", place / "new.parquet"}
+    assert files(tmp_path) == {*before, place / "old.parquet", place / "new.parquet"}
     remove_orphans(loaded(catalog), until, dry_run=False)
-    assert files_of(tmp_path) == {*before, place / "new.parquet"}
+    assert files(tmp_path) == {*before, place / "new.parquet"}
 
 
 def test_what_expired_and_was_compacted_is_removed_and_all_else_is_read(
@@ -166,31 +174,19 @@ def test_what_expired_and_was_compacted_is_removed_and_all_else_is_read(
 ) -> None:
     filled(catalog, 8, **UPSERT)
     compact(loaded(catalog), SIZE, dry_run=False)
-    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 1, dry_run=False)
     done = remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False)
     assert done.is_something
-    data = [path for path in files_of(tmp_path) if path.suffix == ".parquet"]
+    data = [path for path in files(tmp_path) if path.suffix == ".parquet"]
     assert len(data) == len(paths(catalog)) == 1
     assert numbers_in(catalog) == [*range(16)]
     opened(catalog, target(**UPSERT)).write(as_rows(3), make_fence(sequence=8))
     assert numbers_in(catalog) == [*range(16)]
 
 
-HOUR_MS = 3_600_000
 KEPT: dict[str, Any] = {
     "maintenance": {"compact": {}, "expireSnapshots": {"olderThan": "1 day", "keep": 3}}
 }
-
-
-@dataclass
-class Hand:
-    now: int = LATER_MS
-
-    def now_ms(self) -> int:
-        return self.now
-
-    def monotonic_ms(self) -> int:
-        return self.now
 
 
 def kept(catalog: OpenCatalog, clock: Hand) -> IcebergSink:
@@ -200,9 +196,11 @@ def kept(catalog: OpenCatalog, clock: Hand) -> IcebergSink:
 
 
 def test_each_task_is_done_when_it_is_due_by_one_of_those_who_write_there(
-    catalog: OpenCatalog,
+    catalog: OpenCatalog, tmp_path: Path
 ) -> None:
-    filled(catalog, 8)
+    with writer_with_clock(-2 * DAY_MS):
+        filled(catalog, 8)
+    age(tmp_path, 2 * DAY_MS)
     clock = Hand()
     sink, other = kept(catalog, clock), kept(catalog, clock)
     assert sink.keep_in_order() == Kept("compact", {"files": 8, "into": 1})
@@ -216,10 +214,13 @@ def test_each_task_is_done_when_it_is_due_by_one_of_those_who_write_there(
         sink.write(as_rows(100 + number), make_fence(sequence=8 + number))
     sink.keep_in_order()
     assert len(paths(catalog)) == 9
-    clock.now += HOUR_MS
+    with loaded(catalog).transaction() as transaction:
+        transaction.set_properties({f"{DONE_AT}compact": str(clock.now_ms() - HOUR_MS)})
+    sink.write(as_rows(108), make_fence(sequence=16))
+    clock.ahead_ms += 60_000
     sink.keep_in_order()
     assert len(paths(catalog)) == 1
-    assert numbers_in(catalog) == [*range(16), *range(100, 108)]
+    assert numbers_in(catalog) == [*range(16), *range(100, 109)]
 
 
 def test_who_keeps_a_table_in_order_after_it_was_overtaken_still_may_not_write(
@@ -247,7 +248,7 @@ def test_a_task_that_fails_ends_nothing_and_is_tried_again_later(
     aside.rename(tmp_path / "warehouse")
     sink.keep_in_order()
     assert len(paths(catalog)) == 8
-    clock.now += 60_000
+    clock.ahead_ms += 60_000
     sink.keep_in_order()
     assert len(paths(catalog)) == 1
 
@@ -258,7 +259,7 @@ def test_a_snapshot_that_gets_a_name_meanwhile_stays(catalog: OpenCatalog) -> No
     first = stale.snapshots()[0].snapshot_id
     loaded(catalog).manage_snapshots().rollback_to_snapshot(first).commit()
     with pytest.raises(CommitFailedException):
-        expire_snapshots(stale, LATER_MS, 1, dry_run=False)
+        expire_snapshots(stale, LATER_MS, 0, 1, dry_run=False)
     assert numbers_in(catalog) == [0, 1]
 
 
@@ -286,7 +287,7 @@ def test_the_folder_of_a_table_that_was_renamed_is_left_alone(
     catalog.tables.create_namespace_if_not_exists(name.rpartition(".")[0])
     catalog.tables.rename_table(NAME, name)
     filled(catalog, 1)
-    with pytest.raises(ValueError, match="is in the same folder"):
+    with pytest.raises(MaintenanceRefused, match=f"table {name} has files in"):
         remove_orphans(loaded(catalog), LATER_MS // 10, dry_run=False)
     assert catalog.tables.load_table(name).scan().to_arrow().num_rows == 6
 
@@ -297,7 +298,7 @@ def test_a_file_that_is_committed_while_others_are_looked_for_stays(
     sink = filled(catalog, 2)
     stale = loaded(catalog)
     monkeypatch.setattr(
-        "waybill_spark.sinks.iceberg.tasks._refuse_other_tables",
+        "waybill_spark.sinks.iceberg.tasks.refuse_other_tables",
         lambda _: sink.write(as_rows(9), make_fence(sequence=2)),
     )
     remove_orphans(stale, LATER_MS // 10, dry_run=False)
@@ -320,7 +321,8 @@ def test_what_stands_in_the_table_of_times_is_believed_if_it_can_be(catalog: Ope
             transaction.set_properties({"waybill.maintained.compact": text})
         before = len(loaded(catalog).snapshots())
         kept(catalog, clock).keep_in_order()
-        assert loaded(catalog).properties["waybill.maintained.compact"] == str(LATER_MS)
+        noted = int(loaded(catalog).properties["waybill.maintained.compact"])
+        assert abs(clock.now_ms() - noted) < HOUR_MS
         assert len(loaded(catalog).snapshots()) >= before
 
 
@@ -348,9 +350,11 @@ def test_why_a_table_is_not_kept_in_order_is_logged(
     wanted = target(maintenance={"removeOrphans": {}})
     sink = IcebergSink(LIFE, catalog, wanted, schema=SCHEMA, clock=Hand())
     sink.claim()
-    sink.keep_in_order()
+    kept = sink.keep_in_order()
+    assert kept is not None
+    assert kept.problem is not None
+    assert "table raw.older has files in" in kept.problem
     assert "table is not kept in order" in caplog.text
-    assert "table raw.older is in the same folder" in caplog.text
 
 
 def test_a_note_of_what_was_done_is_written_though_somebody_comes_in_between(

@@ -130,6 +130,14 @@ def test_a_table_that_was_kept_in_order_is_told_in_numbers() -> None:
     assert event.data["done"] == {"files": 12, "into": 1}
 
 
+def test_why_a_table_was_not_kept_in_order_is_told() -> None:
+    kept = TableUpkeep(stage="enrich", sink="lake", task="compact", done={}, problem="its clock")
+    said = replace(make_lifecycle(), kind="upkeep", phase_from=None, upkeep=kept)
+    ((_, event),) = World(said).run()
+    assert (event.type, event.subject) == (EventType.TABLE_NOT_MAINTAINED, "orders/enrich/lake")
+    assert (event.data["task"], event.data["problem"]) == ("compact", "its clock")
+
+
 def test_dead_letters_are_told_by_their_ids() -> None:
     (_, one), (_, many) = World(dead(1), dead(LETTERS_MAX + 1, 2)).run()
     assert (one.type, one.stage, one.data["count"]) == (EventType.DEAD_LETTER, "enrich", 1)

@@ -56,6 +56,13 @@ def test_what_a_task_has_done_is_told_with_its_sink() -> None:
     assert Told().ledger(sink).keep_in_order() == upkeep
 
 
+def test_why_a_task_was_not_done_is_told_with_its_sink() -> None:
+    sink = Forgetful("lake", kept=Kept("compact", {}, "its clock"))
+    upkeep = Told().ledger(sink).keep_in_order()
+    assert upkeep is not None
+    assert (upkeep.done, upkeep.problem) == ({}, "its clock")
+
+
 def test_a_sink_without_versions_tells_none() -> None:
     told = Told()
     ledger = told.ledger(ListSink("out"))

@@ -141,7 +141,9 @@ def _what(event: Fields) -> tuple[str, str]:
     if (kept := event.object_or_none("upkeep")) is not None:
         done = kept.object_or_none("done")
         counts = () if done is None else (f"{number} {of}" for of, number in done.raw.items())
-        return f"{kept.text('task')}: {kept.text('sink')}", ", ".join(counts)
+        problem = kept.text_or_none("problem")
+        why = ", ".join(counts) if problem is None else f"not done: {problem}"
+        return f"{kept.text('task')}: {kept.text('sink')}", why
     moved = f"{event.text_or_none('phase_from') or ''} -> {event.text('phase')}".strip()
     trusted = event.text_or_none("sql_guard") == "trusted"
     claimed = "claimed, SQL guard: trusted" if trusted else "claimed"

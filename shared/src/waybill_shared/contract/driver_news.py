@@ -15,12 +15,13 @@ class SinkWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpkeep:
-    """A task has kept the table of a sink in order. `done`: by what is counted."""
+    """A task has kept the table of a sink in order, or could not. `done`: by what is counted."""
 
     stage: str
     sink: str
     task: str
     done: dict[str, int]
+    problem: str | None = None  # why nothing was done, with a hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,17 @@ class TableMaintainedData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableNotMaintainedData:
+    """`task`: by its key in the manifest. `problem`: why nothing was done, with a hint."""
+
+    pipeline_uid: str
+    generation: int
+    sink: str
+    task: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterData:
     """`letters`: ids of the first hundred."""
 
@@ -132,6 +143,7 @@ DATA_OF: Final[dict[EventType, type]] = {
     EventType.PIPELINE_PHASE: PipelinePhaseData,
     EventType.DEAD_LETTER: DeadLetterData,
     EventType.TABLE_MAINTAINED: TableMaintainedData,
+    EventType.TABLE_NOT_MAINTAINED: TableNotMaintainedData,
 }
 
 
@@ -141,7 +153,8 @@ def data_of(
     | StageCommittedData
     | PipelinePhaseData
     | DeadLetterData
-    | TableMaintainedData,
+    | TableMaintainedData
+    | TableNotMaintainedData,
 ) -> dict[str, JsonValue]:
     """As an event has it: what is in the fields is JSON already, beside a view."""
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}

@@ -303,6 +303,10 @@ class EventType(Word):
     PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
     DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"
     TABLE_MAINTAINED = "waybill.table.maintained", "a task has kept the table of a sink in order"
+    TABLE_NOT_MAINTAINED = (
+        "waybill.table.not_maintained",
+        "a task could not keep the table of a sink in order; it is tried again later",
+    )
 
 
 class Guarantee(Word):

@@ -119,10 +119,11 @@ class Versioned(Protocol):
 
 
 class Kept(NamedTuple):
-    """What a task has done to a table; by what is counted."""
+    """What a task has done to a table, by what is counted; or why it could not."""
 
     task: str
     done: Mapping[str, int]
+    problem: str | None = None
 
 
 @runtime_checkable

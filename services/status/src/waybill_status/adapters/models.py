@@ -73,6 +73,7 @@ class KeptTable(_Answer):
     sink: str
     task: str = Field(description="by its key in the manifest")
     done: dict[str, int] = Field(description="in numbers, such as files and bytes")
+    problem: str | None = Field(description="why nothing was done; it is tried again later")
 
 
 class EventAnswer(_Answer):
@@ -86,7 +87,7 @@ class EventAnswer(_Answer):
     actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
     blocked_by: str | None
     upkeep: KeptTable | None = Field(
-        description="of kind `upkeep`: a task has kept a table in order"
+        description="of kind `upkeep`: a task has kept a table in order, or could not"
     )
     error: Failure | None
     attempt: int

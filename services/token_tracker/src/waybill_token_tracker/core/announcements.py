@@ -22,6 +22,7 @@ from waybill_shared.contract.status_events import (
     StageCommittedData,
     StatusEvent,
     TableMaintainedData,
+    TableNotMaintainedData,
     data_of,
 )
 from waybill_shared.contract.words import EventType
@@ -132,12 +133,12 @@ def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
 
 
 def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
-    """A change of phase, or a table that was kept in order; claims, and what a driver waits for,
+    """A change of phase, or what became of a task of a table; claims, and what a driver waits for,
     are told to who asks."""
     if event.upkeep is not None:
         done = event.upkeep
-        kind, stage = EventType.TABLE_MAINTAINED, done.stage
-        subject, data = f"{event.pipeline}/{done.stage}/{done.sink}", _maintained(event, done)
+        kind, data = _upkeep(event, done)
+        stage, subject = done.stage, f"{event.pipeline}/{done.stage}/{done.sink}"
     elif event.kind == TRANSITION:
         kind, stage = EventType.PIPELINE_PHASE, None
         subject, data = event.pipeline, _phase(event)
@@ -170,13 +171,21 @@ def _phase(event: LifecycleEvent) -> dict[str, JsonValue]:
     )
 
 
-def _maintained(event: LifecycleEvent, upkeep: TableUpkeep) -> dict[str, JsonValue]:
-    return data_of(
-        TableMaintainedData(
+def _upkeep(event: LifecycleEvent, upkeep: TableUpkeep) -> tuple[EventType, dict[str, JsonValue]]:
+    if upkeep.problem is not None:
+        failed = TableNotMaintainedData(
             pipeline_uid=event.pipeline_uid,
             generation=event.generation,
             sink=upkeep.sink,
             task=upkeep.task,
-            done=upkeep.done,
+            problem=upkeep.problem,
         )
+        return EventType.TABLE_NOT_MAINTAINED, data_of(failed)
+    done = TableMaintainedData(
+        pipeline_uid=event.pipeline_uid,
+        generation=event.generation,
+        sink=upkeep.sink,
+        task=upkeep.task,
+        done=upkeep.done,
     )
+    return EventType.TABLE_MAINTAINED, data_of(done)

@@ -6,7 +6,7 @@ memory. Nothing of it counts before the commit.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -20,10 +20,15 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
+from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.iceberg.ages import missing
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.present import PresentFiles
 from waybill_spark.sinks.iceberg.writing import FileWriter, remove
 
+GONE_HINT: Final = (
+    "see who deletes files in the folder of the table, and of which age; the batch is tried again"
+)
 NewRows: TypeAlias = pa.Table | SpreadFiles
 
 
@@ -120,18 +125,33 @@ class CommitFiles:
                 self._snapshot.append_data_file(file)
 
     def send(self) -> None:
-        """When the catalog says no, PyIceberg would take all manifests away; but a proxy that asked
-        twice may have got a yes before."""
+        """Commit, if all files are there: somebody may have taken them for orphans.
+
+        When the catalog says no, PyIceberg would take all manifests away; but a proxy that asked
+        twice may have got a yes before.
+        """
+        self._refuse_missing()
         self.transaction._snapshot_producers.clear()
         self.transaction.commit_transaction()
 
     def discard(self) -> None:
         """What was written for a commit that surely was not taken. What executors wrote may be of
         use for the next one."""
-        paths = [file.file_path for file in self._added]
-        if self._snapshot is not None:
-            paths += [*self._snapshot._written_manifests, *self._snapshot._written_manifest_lists]
-        remove(self._io, paths)
+        remove(self._io, [file.file_path for file in self._added] + self._own_manifests)
+
+    def _refuse_missing(self) -> None:
+        files = (file.file_path for file in (*self._added, *self._spread))
+        gone = missing(self._io, (*files, *self._own_manifests))
+        if gone:
+            self.discard()
+            message = f"{gone[0]} is gone, and was to be committed: nothing is"
+            raise SinkUnreachable(message, hint=GONE_HINT)
+
+    @property
+    def _own_manifests(self) -> list[str]:
+        if self._snapshot is None:
+            return []
+        return [*self._snapshot._written_manifests, *self._snapshot._written_manifest_lists]
 
     def _producer(self, update: UpdateSnapshot) -> Any:  # noqa: ANN401 - of three classes
         if self._removed:

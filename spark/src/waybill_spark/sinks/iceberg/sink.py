@@ -32,6 +32,7 @@ from waybill_spark.sinks.contract import (
     SinkUnreachable,
     Written,
 )
+from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
@@ -157,7 +158,7 @@ class IcebergSink:
         return sequence
 
     def keep_in_order(self) -> Kept | None:
-        """One task that is due, if there is one; what fails is tried again later."""
+        """Do one task that is due, if there is one; what fails is tried again later."""
         try:
             return self._keep_in_order()
         except Exception:  # a table in disorder is no reason to end the pipeline
@@ -177,10 +178,13 @@ class IcebergSink:
         if found is None:
             return None
         try:
-            done = None if name is None else self._upkeep.do(found, name, now_ms)
+            done = None if name is None else self._upkeep.do(found, name, self._clock)
         except CommitFailedException:
             logger.info("somebody came in between", extra=self._about(task=name))
             return None
+        except MaintenanceRefused as refused:
+            logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
+            return Kept(str(name), {}, f"{refused}; {refused.problems[0].hint}")
         if self._is_as(table, found):
             self._table = found  # else the next commit is to meet what came in between
         if name is None or done is None:

@@ -6,30 +6,25 @@ came in between, nothing is done, and the next round does it. None moves a fence
 """
 
 import logging
-import os
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-)
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotsUpdate
-from pyiceberg.typedef import Identifier
 
 from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, files_from_before, modified_ms
 from waybill_spark.sinks.iceberg.files import CommitFiles
+from waybill_spark.sinks.iceberg.folders import is_local, place_of, refuse_other_tables, spelled
 
 logger = logging.getLogger(__name__)
 
@@ -55,15 +50,19 @@ class Done:
         return any(self.counts.values())
 
 
-def expire_snapshots(table: Table, older_than_ms: int, keep: int, *, dry_run: bool) -> Done:
-    """Those from before, but the newest `keep`, and what a branch or a tag names."""
+def expire_snapshots(
+    table: Table, now_ms: int, older_than_ms: int, keep: int, *, dry_run: bool
+) -> Done:
+    """Remove those that were made so long ago, but the newest `keep`, and what a branch or a tag
+    names. `now_ms`: by the clock of the store."""
     refs = table.metadata.refs
     heads = {ref.snapshot_id for ref in refs.values()}
-    newest = sorted(table.metadata.snapshots, key=lambda each: each.timestamp_ms, reverse=True)
+    snapshots = sorted(table.metadata.snapshots, key=lambda each: each.sequence_number or 0)
+    made = _made_ms(table, snapshots, now_ms, now_ms - older_than_ms)
     gone = [
         each.snapshot_id
-        for each in newest[keep:]
-        if each.timestamp_ms < older_than_ms and each.snapshot_id not in heads
+        for each, at in zip(snapshots[:-keep], made, strict=False)
+        if at < now_ms - older_than_ms and each.snapshot_id not in heads
     ]
     if gone and not dry_run:
         transaction = _alone(table)
@@ -116,12 +115,16 @@ def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
 
 
 def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
-    """Files in the folder of the table that no snapshot knows, and nobody is writing any more.
-
-    ValueError where it is not sure whose they are.
-    """
-    _refuse_other_tables(table)
-    system, found = _files_from_before(table, older_than_ms)
+    """Remove files in the folder of the table that no snapshot knows, and nobody is writing any
+    more. MaintenanceRefused where it is not sure whose they are."""
+    refuse_other_tables(table)
+    system, listed = files_from_before(table, older_than_ms)
+    here = is_local(table.location())
+    found = {
+        spelled(each.path, is_local=here): int(each.size or 0)
+        for each in listed
+        if each.base_name != VERSION_HINT
+    }
     table.refresh()  # what is known is read after what is there
     known = _known(table)
     orphans = {path: size for path, size in found.items() if path not in known}
@@ -130,6 +133,20 @@ def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
     gone = now if dry_run else [path for path in now if _is_deleted(system, path)]
     counts = {"files": len(gone), "bytes": sum(orphans[path] for path in gone)}
     return Done(counts, is_whole=len(now) == len(orphans) or not gone)
+
+
+def _made_ms(
+    table: Table, snapshots: Sequence[Snapshot], now_ms: int, before_ms: int
+) -> Iterable[int]:
+    """Return when each was made, at the latest; they are in the order of their commits.
+
+    A snapshot has the time of its writer's clock. Where that says too long ago, or not yet, the
+    store decides, which knows when it got the manifest list. None is older than one before it.
+    """
+    doubtful = [s.manifest_list for s in snapshots if not before_ms <= s.timestamp_ms <= now_ms]
+    in_store = modified_ms(table.io, doubtful)
+    times = (in_store.get(each.manifest_list, each.timestamp_ms) for each in snapshots)
+    return accumulate((min(at, now_ms) for at in times), max)
 
 
 def _bins(table: Table, target_bytes: int) -> Iterator[list[FileScanTask]]:
@@ -194,75 +211,20 @@ def _alone(table: Table) -> Transaction:
 
 def _known(table: Table) -> set[str]:
     metadata = table.metadata
-    known = {_place(table.metadata_location)}
-    known |= {_place(each.metadata_file) for each in metadata.metadata_log}
-    known |= {_place(each.statistics_path) for each in metadata.statistics}
-    known |= {_place(each.statistics_path) for each in metadata.partition_statistics}
+    known = {place_of(table.metadata_location)}
+    known |= {place_of(each.metadata_file) for each in metadata.metadata_log}
+    known |= {place_of(each.statistics_path) for each in metadata.statistics}
+    known |= {place_of(each.statistics_path) for each in metadata.partition_statistics}
     seen: set[str] = set()
     for snapshot in metadata.snapshots:
-        known.add(_place(snapshot.manifest_list))
+        known.add(place_of(snapshot.manifest_list))
         for manifest in snapshot.manifests(table.io):
             if manifest.manifest_path not in seen:
                 seen.add(manifest.manifest_path)
-                known.add(_place(manifest.manifest_path))
+                known.add(place_of(manifest.manifest_path))
                 entries = manifest.fetch_manifest_entry(table.io)
-                known |= {_place(entry.data_file.file_path) for entry in entries}
+                known |= {place_of(entry.data_file.file_path) for entry in entries}
     return known
-
-
-def _place(location: str) -> str:
-    """In one spelling, as the file system has it."""
-    scheme, _, path = PyArrowFileIO.parse_location(location)
-    return _spelled(path, is_local=scheme == "file")
-
-
-def _spelled(path: str, *, is_local: bool) -> str:
-    return os.path.realpath(path) if is_local else posixpath.normpath(path)
-
-
-def _files_from_before(table: Table, older_than_ms: int) -> tuple[fs.FileSystem, dict[str, int]]:
-    """By their places, with their sizes."""
-    io = table.io
-    if not isinstance(io, PyArrowFileIO):
-        raise ValueError(f"files of {type(io).__name__} cannot be listed")
-    before = datetime.fromtimestamp(older_than_ms / 1000, UTC)
-    scheme, netloc, path = PyArrowFileIO.parse_location(table.location())
-    system = io.fs_by_scheme(scheme, netloc)
-    listed = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    return system, {
-        _spelled(info.path, is_local=scheme == "file"): int(info.size or 0)
-        for info in listed
-        if info.is_file
-        and info.mtime is not None
-        and info.mtime < before
-        and info.base_name != VERSION_HINT
-    }
-
-
-def _refuse_other_tables(table: Table) -> None:
-    """One that was given another name keeps its folder, and another may be made in it."""
-    own = _place(table.location())
-    for namespace in _namespaces(table.catalog):
-        for name in table.catalog.list_tables(namespace):
-            if name == table.name():
-                continue
-            try:
-                other = _place(table.catalog.load_table(name).location())
-            except NoSuchTableError:
-                continue  # of another kind, or gone meanwhile
-            if other == own or other.startswith(f"{own}/"):
-                raise ValueError(f"table {'.'.join(name)} is in the same folder, {own}")
-
-
-def _namespaces(catalog: Catalog, parent: Identifier = ()) -> Iterator[Identifier]:
-    """Also those that are in others."""
-    try:
-        found = catalog.list_namespaces(parent)
-    except NoSuchNamespaceError:  # it is gone, or the catalog has none in others
-        return
-    for each in found:
-        yield each
-        yield from _namespaces(catalog, each)
 
 
 def _refuse_other_names(table: Table, known: Iterable[str], orphans: Iterable[str]) -> None:
@@ -270,7 +232,8 @@ def _refuse_other_names(table: Table, known: Iterable[str], orphans: Iterable[st
     names = {posixpath.basename(path) for path in known}
     for path in orphans:
         if posixpath.basename(path) in names:
-            raise ValueError(f"{path} may be a file of {'.'.join(table.name())} by another name")
+            message = f"{path} may be a file of {'.'.join(table.name())} by another name"
+            raise MaintenanceRefused(message, "move it away if it is none, and try it again")
 
 
 def _is_deleted(system: fs.FileSystem, path: str) -> bool:

@@ -17,8 +17,9 @@ from waybill_shared.contract.manifest.upkeep import (
     TableTask,
     age_ms,
 )
-from waybill_shared.process.clock import Clocks
+from waybill_shared.process.clock import Clock, Clocks
 from waybill_spark.sinks.contract import SinkUnreachable
+from waybill_spark.sinks.iceberg.ages import store_now_ms
 from waybill_spark.sinks.iceberg.tasks import (
     Done,
     compact,
@@ -49,14 +50,15 @@ class Upkeep:
                 return name
         return None
 
-    def do(self, table: Table, name: str, now_ms: int) -> Done | None:
+    def do(self, table: Table, name: str, clock: Clock) -> Done | None:
         """A part of it at most, so that no batch waits for long; the rest is due at once.
 
         None: another pipeline has done it.
         """
+        now_ms = clock.now_ms()
         if not self._is_due(table, name, now_ms):
             return None
-        done = run(table, self._tasks[name], now_ms)
+        done = run(table, self._tasks[name], clock)
         del self._failures[name]
         if done.is_whole:
             _remember(table, name, now_ms)
@@ -92,7 +94,7 @@ def _patiently(table: Table, task: TableTask, clock: Clocks, *, dry_run: bool) -
     until = clock.monotonic_ms() + CONFLICTS_MS
     while True:
         try:
-            return run(table, task, clock.now_ms(), dry_run=dry_run)
+            return run(table, task, clock, dry_run=dry_run)
         except CommitFailedException as error:
             if clock.monotonic_ms() > until:
                 hint = "try it again when less is written there"
@@ -109,11 +111,13 @@ def _remember(table: Table, name: str, now_ms: int) -> None:
             return
 
 
-def run(table: Table, task: TableTask, now_ms: int, *, dry_run: bool = False) -> Done:
+def run(table: Table, task: TableTask, clock: Clock, *, dry_run: bool = False) -> Done:
+    """Ages are by the clock of the store. If that of this host differs, nothing is done."""
+    now_ms = store_now_ms(table, clock)
     match task:
         case ExpireSnapshots():
-            before = now_ms - age_ms(task.older_than)
-            return expire_snapshots(table, before, task.keep, dry_run=dry_run)
+            age = age_ms(task.older_than)
+            return expire_snapshots(table, now_ms, age, task.keep, dry_run=dry_run)
         case Compact():
             return compact(table, task.target_file_size, dry_run=dry_run)
         case RemoveOrphans():
