@@ -13,6 +13,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
+from driver_clocks import driver_clocks
 from postgres import DATABASE_URL, Database, database, postgres_process
 from telling import AtOnce
 from tiers import BUDGET_S, ByFile, has_own_stack, in_part, is_deep, needs_stack, place
@@ -109,10 +110,12 @@ class BackgroundStack:
         self.folder = folder
         self.failpoints = folder / "failpoints"
         self.failpoints.mkdir()
+        self.clocks = folder / "clocks"
         # Not by os.environ: each test of the other thread takes our settings out of it.
         self.environment = {
             **without_settings(os.environ),
             FOLDER: str(self.failpoints),
+            **driver_clocks(self.clocks),
             "WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S": "120",  # two stacks and their tests at once
             "WAYBILL_STAGE_RUNNER_BATCH_BYTES_MAX": str(BATCH_BYTES_MAX),
         }
@@ -237,6 +240,12 @@ def _clean_environment(
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("WAYBILL_")}
+
+
+@pytest.fixture(scope="session")
+def clocks(stack: StackState, _background_stack: BackgroundStack) -> Path:
+    """The folder in which a test turns the clocks of the drivers of a pipeline."""
+    return _background_stack.clocks
 
 
 @pytest.fixture(scope="session")

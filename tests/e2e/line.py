@@ -17,7 +17,7 @@ from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
-from waybill_spark.sinks.iceberg.sink import FENCE_PROPERTY
+from waybill_spark.sinks.iceberg.fences import FENCE
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0
@@ -143,6 +143,6 @@ class Line:
         fences += [
             codec.from_json(Fence, text)
             for name, text in properties.items()
-            if name.startswith(FENCE_PROPERTY)
+            if name.startswith(FENCE)
         ]
         return {fence.sink: fence.sequence for fence in fences if fence.pipeline_uid == self.uid}

@@ -30,7 +30,7 @@ from integration.stage_runner.iceberg_sinks import (
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.iceberg import tasks
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
-from waybill_spark.sinks.iceberg.sink import SEQUENCE_PROPERTY
+from waybill_spark.sinks.iceberg.fences import SEQUENCE
 from waybill_spark.sinks.iceberg.upkeep import run
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
@@ -152,7 +152,7 @@ def sequences(catalog: OpenCatalog) -> list[int]:
         for snapshot in loaded(catalog).snapshots()
         if snapshot.summary is not None
         for key, value in snapshot.summary.additional_properties.items()
-        if key.startswith(SEQUENCE_PROPERTY)
+        if key.startswith(SEQUENCE)
     ]
 
 

@@ -6,16 +6,23 @@ memory. Nothing of it counts before the commit.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io.pyarrow import _determine_partitions
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    TableRequirement,
+    ValidatableTableRequirement,
+)
 from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
@@ -39,6 +46,20 @@ class _ReplaceFiles(_OverwriteFiles):
         return Summary(operation=Operation.REPLACE, **counted.additional_properties)
 
 
+class AssertProperty(ValidatableTableRequirement):
+    """It is as it was read. Checked where PyIceberg itself compares and swaps the metadata of a
+    table; a REST catalog knows no such requirement."""
+
+    type: Literal["assert-waybill-property"] = "assert-waybill-property"
+    key: str
+    text: str | None
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:
+        found = None if base_metadata is None else base_metadata.properties.get(self.key)
+        if found != self.text:
+            raise CommitFailedException(f"Requirement failed: {self.key} has moved")
+
+
 class CommitFiles:
     """A transaction, and the files that are its one snapshot."""
 
@@ -54,7 +75,10 @@ class CommitFiles:
                 AssertDefaultSpecId.model_validate({"default-spec-id": now.default_spec_id}),
             ),
         )
+        self.mark = str(uuid.uuid4())
+        """Of this commit alone."""
         self._io = table.io
+        self._catalog = table.catalog
         self._metadata: TableMetadata = now
         self._writer: FileWriter | None = None
         self._added: list[DataFile] = []
@@ -67,8 +91,22 @@ class CommitFiles:
         return self._metadata
 
     @property
-    def snapshot_id(self) -> int:
-        return int(self._snapshot.snapshot_id)
+    def snapshot_id(self) -> int | None:
+        """None: the commit makes no snapshot."""
+        return None if self._snapshot is None else int(self._snapshot.snapshot_id)
+
+    @property
+    def are_none(self) -> bool:
+        return not (self._added or self._spread or self._removed)
+
+    def require_property(self, key: str) -> bool:
+        """Return whether the commit is refused if the property has changed. Where it cannot be
+        required, only a new snapshot refuses others."""
+        if not isinstance(self._catalog, MetastoreCatalog):
+            return False
+        same = AssertProperty(key=key, text=self._metadata.properties.get(key))
+        self.transaction._stage((), (cast(TableRequirement, same),))
+        return True
 
     def begin(self) -> None:
         """From here on all is as the table will be when what was staged is done."""
@@ -115,7 +153,7 @@ class CommitFiles:
             yield each.partition_key.partition, each.arrow_table_partition
 
     def stage(self, summary: dict[str, str], *, same_rows: bool = False) -> None:
-        """Always a snapshot, though there may be nothing to do. `same_rows`: in other files."""
+        """Make the snapshot, though there may be nothing to do. `same_rows`: in other files."""
         update = self.transaction.update_snapshot(snapshot_properties=summary)
         producer = self._replacement(summary) if same_rows else self._producer(update)
         with producer as self._snapshot:

@@ -1,8 +1,9 @@
-"""The Iceberg sink: one snapshot per batch, with the fence as a table property in the same commit.
+"""The Iceberg sink: one commit per batch, which changes files and the fence, a table property.
 
 The commit requires the snapshot that was current when the fence was read, and never retries by
 itself: a driver that lost its turn is refused instead of doubling rows. Where only a stranger came
-in between, all of it is done again, as an upsert must look at what came.
+in between, all of it is done again, as an upsert must look at what came. A batch that changes no
+file makes no snapshot, where the commit can require the fence itself.
 """
 
 import logging
@@ -19,7 +20,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 
-from waybill_shared.contract import codec
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clocks, SystemClock
@@ -36,6 +36,7 @@ from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
+from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.keyed import far_away, keyless
@@ -60,8 +61,6 @@ from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-FENCE_PROPERTY: Final = "waybill.fence."
-SEQUENCE_PROPERTY: Final = "waybill.sequence."
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 LOOK_MS: Final = 600_000  # so often it is seen what others have done, where nothing is written
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
@@ -88,7 +87,7 @@ class IcebergSink:
         self._reached = Reached(what, catalog.place, was_open=True)
         self._target = target
         self._schema = schema
-        self._fence_key = life.fence_key
+        self._own = TableFence(life.fence_key)
         self._clock = clock or SystemClock()
         self._table: Table | None = None
         self._seen: Fence | None = None
@@ -109,16 +108,15 @@ class IcebergSink:
                 with told(self._reached):
                     self._table = make_table(self._catalog, self._target, self._schema)
                 self._alteration = fitting(self._target, self._table, self._schema)
-        self._seen = None if self._table is None else self._fence(self._table)
+        self._seen = None if self._table is None else self._own.read(self._table)
 
     def last(self) -> Written | None:
         if self._table is None:
             return None
-        fence = self._fence(self._table)
+        fence = self._own.read(self._table)
         return None if fence is None else self._written(fence)
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        """An empty batch makes a snapshot too: only a new snapshot refuses a paused driver."""
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._target.name}"
             raise StageStopped(StopReason.TABLE_MISSING, detail, "nothing was ever written there")
@@ -140,22 +138,9 @@ class IcebergSink:
 
     @property
     def versions_from(self) -> int:
-        """Behind the last snapshot that is gone: a tag may keep an older one, and nobody can say
-        which. Those of strangers say nothing."""
         table = self._table
-        fence = None if table is None else self._fence(table)
-        if table is None or fence is None:
-            return 0
-        key = SEQUENCE_PROPERTY + self._fence_key
-        there = {
-            snapshot.summary.additional_properties.get(key)
-            for snapshot in table.metadata.snapshots
-            if snapshot.summary is not None
-        }
-        sequence = fence.sequence + 1
-        while str(sequence - 1) in there:
-            sequence -= 1
-        return sequence
+        fence = None if table is None else self._own.read(table)
+        return 0 if table is None or fence is None else self._own.versions_from(table, fence)
 
     def keep_in_order(self) -> Kept | None:
         """Do one task that is due, if there is one; what fails is tried again later."""
@@ -195,7 +180,7 @@ class IcebergSink:
     def _is_as(self, table: Table, found: Table) -> bool:
         """Whether it was made ready for this sink's rows, and no driver has taken over."""
         one, other = table.metadata, found.metadata
-        return self._fence(table) == self._fence(found) and (
+        return self._own.read(table) == self._own.read(found) and (
             (one.table_uuid, one.current_schema_id, one.default_spec_id, one.default_sort_order_id)
             == (
                 other.table_uuid,
@@ -263,7 +248,7 @@ class IcebergSink:
             self._alteration = fitting(self._target, self._current(), self._schema)
 
     def _refuse_superseded(self) -> None:
-        if self._fence(self._current()) != self._seen:
+        if self._own.read(self._current()) != self._seen:
             raise SinkSuperseded(f"{self._reached.what}: another driver has moved its fence")
 
     def _is_committed(self, rows: NewRows | None, fence: Fence) -> bool:
@@ -290,26 +275,37 @@ class IcebergSink:
             files.begin()
             if rows is not None:
                 change_files(files, rows, self._target.settings)
-            key = FENCE_PROPERTY + self._fence_key
-            files.transaction.set_properties({key: codec.to_json(fence)})
-            files.stage({SEQUENCE_PROPERTY + self._fence_key: str(fence.sequence)})
+            is_altered = rows is not None and self._alteration != NOTHING
+            may_stay = not is_altered and self._may_stay(fence)
+            self._own.move(files, self._current(), fence, may_stay=may_stay)
         except Exception as error:
             files.discard()
             if isinstance(error, UNABLE) and not isinstance(error, MemoryError):
                 raise does_not_take(self._reached, error) from error
             raise
 
+    def _may_stay(self, fence: Fence) -> bool:
+        """Return whether the newest snapshot of this sink can stand for the batch, too.
+
+        The first commit of a driver makes one: by that alone are drivers of earlier releases shut
+        out, which do not require the fence.
+        """
+        seen = self._seen
+        if seen is None or (seen.lifecycle_id, seen.epoch) != (fence.lifecycle_id, fence.epoch):
+            return False
+        return self._own.snapshot_of(self._current(), seen) is not None
+
     def _is_taken_after_all(
         self, files: CommitFiles, before: Table, fence: Fence, error: Exception
     ) -> bool:
         self._look_again(before)
         now = self._current()
-        if now.snapshot_by_id(files.snapshot_id) is not None:
+        if self._own.has(now, files):
             self._seen = fence
             self._refuse_superseded()  # another driver may have come after it
             return True
         changed = now.metadata_location != before.metadata_location
-        if changed and self._fence(now) != fence:
+        if changed and self._own.read(now) != fence:
             files.discard()  # else a catalog may have told what it was before
         conflict = isinstance(error, CommitFailedException)
         if not conflict and not changed:
@@ -328,17 +324,7 @@ class IcebergSink:
         assert self._table is not None, "claim comes first"
         return self._table
 
-    def _fence(self, table: Table) -> Fence | None:
-        text = table.properties.get(FENCE_PROPERTY + self._fence_key)
-        return codec.from_json(Fence, text) if text is not None else None
-
     def _written(self, fence: Fence) -> Written:
-        """With the snapshot that the fence's batch made; without one once it has been expired."""
-        key, wanted = SEQUENCE_PROPERTY + self._fence_key, str(fence.sequence)
-        for snapshot in reversed(self._current().metadata.snapshots):
-            summary = snapshot.summary
-            if summary and summary.additional_properties.get(key) == wanted:
-                return Written(
-                    fence=fence, version={"iceberg_snapshot_id": str(snapshot.snapshot_id)}
-                )
-        return Written(fence=fence, version={})
+        snapshot = self._own.snapshot_of(self._current(), fence)
+        version = {} if snapshot is None else {"iceberg_snapshot_id": str(snapshot.snapshot_id)}
+        return Written(fence=fence, version=version)
