@@ -103,6 +103,7 @@ DEEP = {
         "at_the_latest_record",
         "between_the_check_and_the_read",
     ),
+    "e2e/test_upkeep_under_load.py": ("",),
     "e2e/test_truth.py": ("",),
     "e2e/test_two_drivers.py": (
         "[kafka.before_commit]",
@@ -113,6 +114,7 @@ DEEP = {
     ),
     "e2e/test_two_runners.py": ("",),
     "e2e/test_upkeep.py": ("killed_in_the_middle", "when_somebody_asks"),
+    "e2e/test_upkeep_under_load.py": ("",),
     "e2e/test_validate.py": ("many_at_once",),
     "e2e/test_watches.py": ("faults_of_all_parts",),
     "integration/ingress/test_connectors_under_faults.py": (

@@ -16,7 +16,8 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.test_iceberg_tasks import LATER_MS, Hand, filled
+from integration.stage_runner.table_ages import Hand
+from integration.stage_runner.test_iceberg_tasks import LATER_MS, filled
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import LOOK_MS, IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots
@@ -31,11 +32,11 @@ def test_whose_snapshots_are_gone_is_told(catalog: OpenCatalog) -> None:
     sink = filled(catalog, 4)
     assert sink.versions_from == 0
     loaded(catalog).append(as_table(100))
-    expire_snapshots(loaded(catalog), LATER_MS, 2, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 2, dry_run=False)
     sink.write(as_rows(50), make_fence(sequence=4))
     assert sink.versions_from == 3
     loaded(catalog).append(as_table(101))
-    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 1, dry_run=False)
     again = opened(catalog)
     assert again.versions_from == 5, "a stranger's is the only one"
 
@@ -47,7 +48,7 @@ def test_a_snapshot_with_a_tag_says_nothing_of_those_behind_it(catalog: OpenCata
     kept.manage_snapshots().create_tag(first, "end of the year").commit()
     sink = opened(catalog)
     sink.write(as_rows(2), make_fence(sequence=2))
-    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 1, dry_run=False)
     again = opened(catalog)
     assert loaded(catalog).snapshot_by_id(first) is not None
     assert again.versions_from == 2
@@ -59,10 +60,10 @@ def test_what_others_expired_is_seen_where_nothing_is_written(catalog: OpenCatal
     sink.claim()
     for sequence in range(3):
         sink.write(as_rows(sequence), make_fence(sequence=sequence))
-    expire_snapshots(loaded(catalog), LATER_MS, 1, dry_run=False)
+    expire_snapshots(loaded(catalog), LATER_MS, 0, 1, dry_run=False)
     sink.keep_in_order()
     assert sink.versions_from == 0
-    hand.now += LOOK_MS
+    hand.ahead_ms += LOOK_MS
     sink.keep_in_order()
     assert sink.versions_from == 2
     sink.write(as_rows(3), make_fence(sequence=3))
