@@ -5,7 +5,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import DataScan, Table
 
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S
-from waybill import Client
+from waybill import Client, NotFound
 from waybill_local.stack import StackState
 
 READ_S: Final = 0.2  # between two looks of a reader
@@ -75,7 +75,8 @@ class Writer:
         return int(str(sink.version["iceberg_snapshot_id"])), sink.detail
 
     def end(self) -> None:
-        self.client.delete(self.name)
+        with suppress(NotFound):  # nobody has applied it
+            self.client.delete(self.name)
         self.client.close()
 
 

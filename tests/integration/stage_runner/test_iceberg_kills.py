@@ -28,10 +28,9 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.iceberg import tasks
+from waybill_spark.sinks.iceberg import tasks, upkeep
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fences import SEQUENCE
-from waybill_spark.sinks.iceberg.upkeep import run
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["waybill_spark.sinks.iceberg.loader", "pytest"])
@@ -134,7 +133,8 @@ def keep(catalog: OpenCatalog, name: str) -> None:
     task = target(maintenance={name: {}}).settings.maintenance.tasks[name]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "FEW_MANIFESTS", BATCHES - 1)
-        run(loaded(catalog), task, SystemClock().now_ms() + LATER_MS)
+        patch.setattr(upkeep, "store_now_ms", lambda _, clock: clock.now_ms() + LATER_MS)
+        upkeep.run(loaded(catalog), task, SystemClock())
 
 
 def was_killed(does: Callable[..., None], *args: object) -> bool:

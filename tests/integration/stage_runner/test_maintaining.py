@@ -1,11 +1,13 @@
 """A table that is kept in order at once, by a driver that does not run its pipeline."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from builders import make_fence
 from integration.stage_runner.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
+from integration.stage_runner.table_ages import HOUR_MS, Hand
 from waybill_shared.contract.driver import MaintainOrder, RunSpec, SinkPlaces
 from waybill_spark.driver.maintaining import Upkeep, maintain
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
@@ -104,3 +106,15 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path, reported: list[str]) -> 
     problems, done = maintain(order(tmp_path), reported.append)
     assert (done, reported) == ({}, [])
     assert len(problems) == 1
+
+
+def test_why_a_host_with_a_wrong_clock_does_nothing_is_answered(
+    catalog: OpenCatalog, tmp_path: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(catalog).write(as_rows(1), make_fence(sequence=0))
+    monkeypatch.setattr("waybill_spark.sinks.iceberg.loader.SystemClock", partial(Hand, -HOUR_MS))
+    problems, done = maintain(order(tmp_path), reported.append)
+    assert (done, reported) == ({}, [])
+    (problem,) = problems
+    assert "60 minutes behind that of the store" in problem.message
+    assert problem.hint == "set the clock of the host, or that of the store"

@@ -53,6 +53,16 @@ def test_events_are_told_as_lines(server: ScriptedServer, command: Command) -> N
     assert json.loads(command("events", "orders", "-o", "json").stdout.splitlines()[1]) == BLOCKED
 
 
+def test_why_a_table_was_not_kept_in_order_is_said(
+    server: ScriptedServer, command: Command
+) -> None:
+    kept = {"stage": "load", "sink": "lake", "task": "compact", "done": {}, "problem": "its clock"}
+    event = {**RUNNING, "kind": "upkeep", "upkeep": kept}
+    server.answer("GET", PATH, Response(json={"items": [event]}))
+    (line,) = command("events", "orders").stdout.splitlines()
+    assert line.split()[1:] == ["compact:", "lake", "not", "done:", "its", "clock"]
+
+
 def test_a_stream_that_breaks_is_taken_up_behind_the_last_event(
     server: ScriptedServer, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,8 +64,8 @@ class TableFence:
 
     def has(self, table: Table, files: CommitFiles) -> bool:
         """Return whether the commit was taken: its snapshot is there, or its mark."""
-        if files.snapshot_id is not None:
-            return table.snapshot_by_id(files.snapshot_id) is not None
+        if files.makes_snapshot:
+            return files.is_in(table)
         return table.properties.get(MARK + self.key) == files.mark
 
     def _last(self, table: Table, fence: Fence) -> int | None:

@@ -54,7 +54,7 @@ class AssertProperty(ValidatableTableRequirement):
     key: str
     text: str | None
 
-    def validate(self, base_metadata: TableMetadata | None) -> None:
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
         found = None if base_metadata is None else base_metadata.properties.get(self.key)
         if found != self.text:
             raise CommitFailedException(f"Requirement failed: {self.key} has moved")
@@ -91,9 +91,12 @@ class CommitFiles:
         return self._metadata
 
     @property
-    def snapshot_id(self) -> int | None:
-        """None: the commit makes no snapshot."""
-        return None if self._snapshot is None else int(self._snapshot.snapshot_id)
+    def makes_snapshot(self) -> bool:
+        return self._snapshot is not None
+
+    def is_in(self, table: Table) -> bool:
+        """Return whether the table has the snapshot."""
+        return table.snapshot_by_id(self._snapshot.snapshot_id) is not None
 
     @property
     def are_none(self) -> bool:

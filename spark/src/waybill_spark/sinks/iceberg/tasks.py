@@ -192,7 +192,7 @@ def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
     except CommitFailedException:
         before = table.metadata_location
         table.refresh()
-        if before != table.metadata_location and not table.snapshot_by_id(files.snapshot_id):
+        if before != table.metadata_location and not files.is_in(table):
             files.discard()
         raise
     return added
