@@ -19,8 +19,8 @@ from e2e.waiting import eventually
 from waybill_local.stack import StackState
 from waybill_shared.contract.words import EventType
 
-ROUNDS = 4
-BATCHES = 7  # of a round: more small files than stay
+ROUNDS = 3
+BATCHES = 6  # of a round: more small files than stay
 KEYS = 20  # of a batch
 AGAIN = 3  # of them, which come again with the next one
 DAYS_2_S = 2 * 24 * 3_600

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import StringType
 
 from builders import make_fence
@@ -154,3 +155,26 @@ def test_rows_are_there_once_whatever_strangers_do(tmp_path: Path, mode: str) ->
     last = opened(local(tmp_path), target(**settings), SCHEMA).last()
     assert last is not None
     assert last.fence.sequence == sequence
+
+
+@pytest.mark.parametrize("settings", [{}, UPSERT])
+def test_a_table_that_a_stranger_partitions_twice_by_one_column_is_written(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    catalog = local(tmp_path)
+    sink = opened(catalog, target(**settings), VALUES)
+
+    def write(sequence: int) -> None:
+        rows = {"order_id": range(10), "value": [sequence] * 10}
+        sink.write(pa.table(rows, schema=VALUES).to_batches(), make_fence(sequence=sequence))
+
+    write(0)
+    with loaded(catalog).update_spec() as update:
+        update.add_field("order_id", BucketTransform(3), "third")
+        update.add_field("order_id", BucketTransform(4), "fourth")
+    write(1)
+    write(2)
+    found = Counter(loaded(catalog).scan().to_arrow().column("value").to_pylist())
+    assert found == ({2: 10} if settings else {0: 10, 1: 10, 2: 10})
+    one = loaded(catalog).scan(row_filter="order_id = 7").to_arrow().column("value").to_pylist()
+    assert sorted(one) == ([2] if settings else [0, 1, 2])

@@ -8,19 +8,23 @@ The greatest text of a file, cut for its statistics, may end in U+D7FF: the char
 as the next one is none, and the file could not be written.
 
 A property of a table may name the code that says where files go, which it would import and call.
+
+A table that is partitioned twice by one column, as by buckets of 4 and of 16, could not be written.
 """
 
 import sys
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyiceberg.io.pyarrow
 import pyiceberg.table.locations
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor
+from pyiceberg.partitioning import PartitionKey, partition_record_value
 from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
-from pyiceberg.typedef import Properties
+from pyiceberg.typedef import Properties, Record
 from pyiceberg.types import ListType, MapType
 
 LAST_BEFORE_SURROGATES: Final = "\ud7ff"
@@ -56,6 +60,9 @@ def mend() -> None:
     library.truncate_upper_bound_text_string = upper_bound
     locations: Any = pyiceberg.table.locations
     locations._import_location_provider = default_provider
+    partition, key = cached_property(_partition), cast(Any, PartitionKey)
+    partition.__set_name__(PartitionKey, "partition")
+    key.partition = partition
 
 
 def default_provider(_: str, location: str, properties: Properties) -> LocationProvider:
@@ -63,6 +70,15 @@ def default_provider(_: str, location: str, properties: Properties) -> LocationP
     named = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
     rest = {name: value for name, value in properties.items() if name != named}
     return load_location_provider(location, rest)
+
+
+def _partition(key: PartitionKey) -> Record:
+    """Return the values by their fields; the library looks for the field by its column."""
+    values = (
+        partition_record_value(partition_field=each.field, value=each.value, schema=key.schema)
+        for each in key.field_values
+    )
+    return Record(*values)
 
 
 def upper_bound(value: str, length: int | None) -> str | None:
