@@ -103,7 +103,6 @@ DEEP = {
         "at_the_latest_record",
         "between_the_check_and_the_read",
     ),
-    "e2e/test_upkeep_under_load.py": ("",),
     "e2e/test_truth.py": ("",),
     "e2e/test_two_drivers.py": (
         "[kafka.before_commit]",
