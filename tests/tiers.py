@@ -95,6 +95,7 @@ DEEP = {
         "[by the last stage]",
         "a_compacted_input",
     ),
+    "e2e/test_stranger_alters.py": ("",),
     "e2e/test_switch.py": ("",),
     "e2e/test_through_changes.py": ("",),
     "e2e/test_topics.py": (
