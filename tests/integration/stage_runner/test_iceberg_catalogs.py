@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 
 from builders import make_fence
 from contracts.sink import SinkContract
@@ -28,14 +29,18 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from integration.stage_runner.rest_catalog import TOKEN, RestServer, serving_catalog
+from integration.stage_runner.table_ages import HOUR_MS, Hand
 from postgres import Database
 from waybill_shared.connections import main as check
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.model import Sink
+from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import Fit, SinkSuperseded, SinkUnreachable, WantedSink
+from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.loader import LOADER
+from waybill_spark.sinks.iceberg.upkeep import do_all
 
 UPSERT = {
     "mode": "upsert",
@@ -156,6 +161,32 @@ def test_a_stranger_and_a_wider_table(catalog: OpenCatalog) -> None:
     rows = as_table(2).append_column("tax", pa.array([0.5])).to_batches()
     written = sink.write(rows, make_fence(sequence=1))
     assert numbers_in(catalog, int(written.version["iceberg_snapshot_id"])) == [1, 2, 7]
+
+
+def test_a_batch_without_rows_makes_a_snapshot_only_where_that_alone_shuts_others_out(
+    catalog: OpenCatalog,
+) -> None:
+    sink = opened(catalog)
+    sink.write(as_rows(1), make_fence(sequence=0))
+    paused = opened(catalog)
+    sink.write([], make_fence(sequence=1))
+    snapshots = len(loaded(catalog).snapshots())
+    assert snapshots == (2 if isinstance(catalog.tables, RestCatalog) else 1)
+    with pytest.raises(SinkSuperseded):
+        paused.write(as_rows(9), make_fence(sequence=1))
+    assert numbers_in(catalog) == [1]
+
+
+def test_tables_in_any_store_are_kept_in_order_by_its_clock(catalog: OpenCatalog) -> None:
+    sink = opened(catalog)
+    for sequence in range(3):
+        sink.write(as_rows(sequence), make_fence(sequence=sequence))
+    wanted = target(maintenance={"expireSnapshots": {"olderThan": "1 minute"}})
+    tasks = wanted.settings.maintenance.tasks
+    done = do_all(loaded(catalog), tasks, SystemClock(), dry_run=False)
+    assert done == {"expireSnapshots": {"snapshots": 0}}
+    with pytest.raises(MaintenanceRefused, match="60 minutes ahead"):
+        do_all(loaded(catalog), tasks, Hand(HOUR_MS), dry_run=False)
 
 
 def test_a_catalog_of_that_name_takes_the_place_of_the_local_one(
