@@ -50,11 +50,11 @@ class TableFence:
         return least
 
     def move(self, files: CommitFiles, table: Table, fence: Fence, *, may_stay: bool) -> None:
-        """Stage it, with a snapshot for the files. `may_stay`: if there are none, without one."""
+        """Stage it, with a snapshot for the files. `may_stay`: the one before has all rows."""
         key, sequence, seen = FENCE + self.key, SEQUENCE + self.key, self.read(table)
         last = None if seen is None else self._last(table, seen)
         properties = {key: codec.to_json(fence)}
-        if files.require_property(key) and may_stay and files.are_none:
+        if files.require_property(key) and may_stay:
             properties |= {sequence: str(last), MARK + self.key: files.mark}
             files.transaction.set_properties(properties)
             return

@@ -276,7 +276,7 @@ class IcebergSink:
             if rows is not None:
                 change_files(files, rows, self._target.settings)
             is_altered = rows is not None and self._alteration != NOTHING
-            may_stay = not is_altered and self._may_stay(fence)
+            may_stay = files.are_none and not is_altered and self._may_stay(fence)
             self._own.move(files, self._current(), fence, may_stay=may_stay)
         except Exception as error:
             files.discard()
