@@ -19,7 +19,7 @@ MADE = 'CREATE TABLE "{schema}"."Orders 1" ({columns})'
 @pytest.mark.parametrize(
     ("columns", "other", "message", "hint"),
     [
-        ("order_id bigint", {}, "it has no column customer", 'ADD COLUMN "customer" text'),
+        ("order_id bigint", {}, "it has no column customer", 'EXISTS "customer" text'),
         (
             "order_id integer, customer text",
             {},

@@ -63,6 +63,7 @@ class PostgresSinkSettings(TableSettings):
     keys: tuple[DatabaseColumn, ...] = Field(default=(), max_length=32)
     order_by: DatabaseColumn | None = None
     delete_where: DatabaseColumn | None = None
+    schema_evolution: Literal["none", "add"] = "none"
 
     @property
     def gathers(self) -> bool:

@@ -27,6 +27,7 @@ from pyiceberg.types import (
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
+from waybill_spark.sinks.altering import new_names
 from waybill_spark.sinks.iceberg.tables import (
     MADE_BY,
     NOTHING,
@@ -108,13 +109,12 @@ class _Columns:
                 self._refuse(said, f"add it to the query, or {self._alter(name)} DROP NOT NULL")
 
     def renamed(self) -> dict[str, str]:
-        """Nobody can tell a new name from a column that goes and one that comes; people can."""
         names = {each.name for each in self.given.fields}
-        gone = [each for each in self.table.schema().fields if each.name not in names]
+        fields = self.table.schema().fields
+        gone = {each.name: each.field_type for each in fields if each.name not in names}
         return {
-            name: f"{self._table} RENAME COLUMN {gone[0].name} TO {name}"
-            for name, kind in self.added.items()
-            if len(gone) == 1 and gone[0].field_type == kind
+            new: f"{self._table} RENAME COLUMN {old} TO {new}"
+            for new, old in new_names(self.added, gone).items()
         }
 
     def _add(self, new: Mapping[str, NestedField], present: Iterable[str]) -> None:

@@ -26,6 +26,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
+from waybill_spark.sinks.altering import said_of_new
 from waybill_spark.sinks.iceberg.file_access import refuse_folders_elsewhere
 
 UNDEFINED_TABLE: Final = "42P01"
@@ -71,10 +72,7 @@ class Alteration:
 
     def said(self) -> Iterator[str]:
         """Of what a person would want to know beforehand."""
-        for name, kind in self.added.items():
-            statement = self.renamed.get(name)
-            hint = f"; if it is another under a new name, first run {statement}"
-            yield f"gets a column {name}, {kind}{hint if statement else ''}"
+        yield from said_of_new(self.added, self.renamed)
         for name, (before, after) in self.widened.items():
             yield f"gets a wider column {name}: {after}, was {before}"
         if self.partitions is not None:

@@ -14,7 +14,8 @@ from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
 IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
-
+PATIENCE: Final = "SET LOCAL lock_timeout = '2s'"
+"""For a lock that shuts out readers. Longer than `deadlock_timeout`, when a vacuum gives way."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 

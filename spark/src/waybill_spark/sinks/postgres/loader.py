@@ -19,8 +19,9 @@ from waybill_spark.sinks.postgres.connection import (
     told,
 )
 from waybill_spark.sinks.postgres.fences import refuse_no_place
+from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.sink import PostgresSink
-from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table
+from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.sinks.rows import column_of
 
 AS_TEXT: Final = "__waybill_text_"
@@ -44,8 +45,7 @@ class PostgresLoader:
             told(f"sink {target.sink}", connection.place),
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
-            fitting_table(session, target, schema)
-        return Fit()
+            return Fit(tuple(fitting(session, target, schema).said()))
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:

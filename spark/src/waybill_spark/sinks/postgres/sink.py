@@ -1,20 +1,28 @@
 """The Postgres sink: one transaction per batch holds the rows and the fence."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import psycopg
 import pyarrow as pa
+from psycopg import sql
 
 from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.words import StopReason
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
+from waybill_spark.sinks.contract import (
+    RowsRefused,
+    SinkLife,
+    SinkSuperseded,
+    SinkUnreachable,
+    Written,
+)
 from waybill_spark.sinks.postgres.connection import (
     IDLE,
     IDLE_IN_TRANSACTION_S,
+    PATIENCE,
     Session,
     connect,
     is_conflict,
@@ -22,9 +30,10 @@ from waybill_spark.sinks.postgres.connection import (
     told,
 )
 from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence, refuse_no_place
+from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, take
 from waybill_spark.sinks.postgres.staging import Staging
-from waybill_spark.sinks.postgres.tables import PostgresTarget, fitting_table, make_table
+from waybill_spark.sinks.postgres.tables import PostgresTarget, add_columns, make_table
 from waybill_spark.sinks.spread import SpreadRows
 from waybill_spark.stopping import StageStopped
 
@@ -140,10 +149,28 @@ class PostgresSink:
             return
         with session.transaction():
             lock(session, self._target)  # two that begin at once: one of them makes it
-            if fitting_table(session, self._target, self._schema) is None:
+            alteration = fitting(session, self._target, self._schema)
+            if alteration.made:
                 self._refuse_to_begin_anew(session)
                 session.execute(make_table(self._target, self._schema))
+            elif alteration.added:
+                self._add_columns(session, alteration.added)
+                fitting(session, self._target, self._schema)  # a stranger may have been faster
         make_room(session, self._target, self._schema.names)
+
+    def _add_columns(self, session: Session, added: Mapping[str, str]) -> None:
+        """While this waits, all who come later wait too, readers among them: so not for long."""
+        session.execute(PATIENCE)
+        try:
+            session.execute(add_columns(self._target, added))
+        except psycopg.errors.LockNotAvailable:
+            said = f"{self._what}: others use it all the time, so it gets no {', '.join(added)}"
+            raise SinkUnreachable(said, hint=f"{self._holders()}; it is tried again") from None
+
+    def _holders(self) -> str:
+        of = sql.Literal(self._target.name.as_string())
+        query = sql.SQL("SELECT pid FROM pg_locks WHERE granted AND relation = {}::regclass")
+        return f"end the transaction that holds it: {query.format(of).as_string()}"
 
     def _refuse_to_begin_anew(self, session: Session) -> None:
         """A table that was dropped is not made again in silence: it would seem to have all rows."""

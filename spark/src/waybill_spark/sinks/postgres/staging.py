@@ -19,7 +19,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
-from waybill_spark.sinks.postgres.connection import IDLE, Session, connect, told
+from waybill_spark.sinks.postgres.connection import IDLE, PATIENCE, Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.sinks.spread import Share, SpreadRows
@@ -27,7 +27,6 @@ from waybill_spark.sinks.spread import Share, SpreadRows
 logger = logging.getLogger(__name__)
 
 NUMBERS: Final = 1 << 40  # of rows in a share
-PATIENCE: Final = "SET LOCAL lock_timeout = '2s'"  # an executor that stands still may hold it
 LEFT: Final = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind = 'r' AND starts_with(c.relname, %s)
@@ -106,7 +105,7 @@ class Staging:
     def _drop(self, session: Session, name: sql.Identifier) -> None:
         try:
             with session.transaction():
-                session.execute(PATIENCE)
+                session.execute(PATIENCE)  # an executor that stands still may hold it
                 session.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
         except psycopg.Error as error:
             about = {"table": name.as_string(), "reason": str(error)}

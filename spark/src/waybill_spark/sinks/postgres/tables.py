@@ -1,23 +1,19 @@
-"""What a table of Postgres is, whether it takes the rows of a query, and how it is made."""
+"""What a table of Postgres is, and how it is made and gets columns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from psycopg import sql
 
-from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_spark.sinks.postgres.connection import Session
-from waybill_spark.sinks.postgres.types import column_type, takes
+from waybill_spark.sinks.postgres.types import column_type
 
 FENCES: Final = "waybill_fences"
 ENUM: Final = "e"
-REQUIRED: Final = "ALTER COLUMN {} SET NOT NULL"
-NAME_BYTES_MAX: Final = 63  # longer names are cut in silence
-OPTIONAL: Final = "ALTER COLUMN {} DROP NOT NULL"
 COLUMNS: Final = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype, a.attnotnull,
        a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a'
@@ -34,14 +30,11 @@ GROUP BY i.indexrelid
 """
 MAY: Final = """
 SELECT quote_ident(current_user), c.relkind IN ('r', 'p'), c.relpersistence = 'p',
-  c.relhasrules OR row_security_active(c.oid), ARRAY(
+  c.relhasrules OR row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE'),
+  c.relkind = 'p' OR c.relispartition OR c.reloftype <> 0
+    OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid), ARRAY(
     SELECT p FROM unnest(%s::text[]) AS p WHERE NOT has_table_privilege(c.oid, p))
 FROM pg_class c WHERE c.oid = %s
-"""
-
-CREATES: Final = """
-SELECT quote_ident(current_user), has_schema_privilege(oid, 'CREATE')
-FROM pg_namespace WHERE nspname = %s
 """
 
 
@@ -66,6 +59,10 @@ class Table:
     """Whether what was committed survives a crash of the server."""
     ruled: bool
     """Whether it may take other rows than it is given, by rules or policies."""
+    owned: bool
+    """Whether its user may change its columns."""
+    has_parts: bool
+    """Whether other tables have its columns: partitions, heirs, or those of its type."""
     denied: tuple[str, ...]
     """What its user may not do with it."""
     user: str
@@ -128,46 +125,10 @@ def find_table(session: Session, target: PostgresTarget) -> Table | None:
         plain=may[1],
         lasting=may[2],
         ruled=may[3],
-        denied=tuple(may[4]),
+        owned=may[4],
+        has_parts=may[5],
+        denied=tuple(may[6]),
     )
-
-
-def fitting_table(session: Session, target: PostgresTarget, schema: pa.Schema) -> Table | None:
-    """The one that takes rows of this schema; None if it is still to be made.
-
-    UserError if they can never go in, with the statement that would mend it.
-    """
-    table = find_table(session, target)
-    if target.parts[1] == FENCES:
-        raise UserError([_problem(target, "it is Waybill's own", "take another name")])
-    problems = [*_untyped(target, schema)]
-    if table is not None:
-        problems += _unfit(target, table, schema)
-    elif not target.settings.create:
-        problems.append(_problem(target, "there is no such table", _made(target, schema)))
-    if problems:
-        raise UserError(problems)
-    if table is None:
-        _refuse_place(session, target)
-    return table
-
-
-def _refuse_place(session: Session, target: PostgresTarget) -> None:
-    """UserError if no table can be made there."""
-    name = target.parts[0]
-    schema = sql.Identifier(name)
-    if name.startswith("pg_") or name == "information_schema":
-        raise UserError([_problem(target, f"schema {name} is Postgres' own", "take another")])
-    row = session.execute(CREATES, (name,)).fetchone()
-    if row is None:
-        hint = sql.SQL("make it: CREATE SCHEMA {}").format(schema).as_string()
-        hint += "; names are taken as they stand, with capitals, and the first dot ends the schema"
-        raise UserError([_problem(target, f"there is no schema {name}", hint)])
-    user, may_create = row
-    if not may_create:
-        grant = sql.SQL("as its owner: GRANT CREATE ON SCHEMA {} TO {}")
-        hint = grant.format(schema, sql.SQL(user)).as_string()
-        raise UserError([_problem(target, f"its user may make no table in {name}", hint)])
 
 
 def make_table(target: PostgresTarget, schema: pa.Schema) -> sql.Composed:
@@ -183,114 +144,15 @@ def make_table(target: PostgresTarget, schema: pa.Schema) -> sql.Composed:
     return sql.SQL("CREATE TABLE {} ({})").format(target.name, sql.SQL(", ").join(parts))
 
 
-def _untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
-    problems = [
-        _problem(target, f"Postgres has no type for {field.name}, {field.type}", "cast it to text")
-        for field in schema
-        if column_type(field.type) is None
+def add_columns(target: PostgresTarget, columns: Mapping[str, str]) -> sql.Composed:
+    """Compose the statement; a column that another has added meanwhile stays as it is."""
+    parts = [
+        sql.SQL("ADD COLUMN IF NOT EXISTS {} {}").format(sql.Identifier(name), sql.SQL(kind))
+        for name, kind in columns.items()
     ]
-    problems += (
-        _problem(target, f"the name of column {name} is too long", "at most 63 bytes of UTF-8")
-        for name in schema.names
-        if len(name.encode()) > NAME_BYTES_MAX
-    )
-    by = target.settings.order_by
-    if by in schema.names and pa.types.is_nested(schema.field(by).type):
-        problems.append(
-            _problem(target, f"orderBy {by} is nested: it has no order", "name another")
-        )
-    flag = target.settings.delete_where
-    found = column_type(schema.field(flag).type) if flag in schema.names else "boolean"
-    if found != "boolean":
-        hint = "make it one in the query: … = 'd' AS deleted"
-        problems.append(_problem(target, f"deleteWhere {flag} is {found}, not boolean", hint))
-    return problems
+    return sql.SQL("ALTER TABLE {} {}").format(target.name, sql.SQL(", ").join(parts))
 
 
-def _unfit(target: PostgresTarget, table: Table, schema: pa.Schema) -> list[Problem]:
-    if not table.plain:
-        return [_problem(target, "it is a view or the like, no table", "name a table")]
-    if not table.lasting:
-        hint = sql.SQL("ALTER TABLE {} SET LOGGED").format(target.name).as_string()
-        return [_problem(target, "it is UNLOGGED: a crash of the server empties it", hint)]
-    if table.ruled:
-        hint = "take a table without rules, and a user whom no policy of rows concerns"
-        return [_problem(target, "rules or policies decide which rows it takes", hint)]
-    problems: list[Problem] = []
-    present = {column.name: column for column in table.columns}
-    for field in schema:
-        kind = column_type(field.type)
-        if kind is None or field.name not in target.written(schema.names):
-            continue
-        column = present.get(field.name)
-        if column is None:
-            hint = _alter(target, "ADD COLUMN {} {}", field.name, kind)
-            problems.append(_problem(target, f"it has no column {field.name}", hint))
-        elif column.computed:
-            hint = "leave it out of the query: Postgres computes it"
-            problems.append(_problem(target, f"its column {field.name} is computed", hint))
-        elif not takes(column.type, kind, enumerated=column.enumerated):
-            message = f"its column {field.name} is {column.type}, the query gives {kind}"
-            hint = _alter(target, "ALTER COLUMN {} TYPE {}", field.name, kind)
-            problems.append(_problem(target, message, f"cast it in the query, or {hint}"))
-    problems += _required(target, table, schema.names)
-    return [*problems, *_without_keys(target, table), *_denied(target, table)]
-
-
-def _required(target: PostgresTarget, table: Table, given: Sequence[str]) -> list[Problem]:
-    return [
-        _problem(
-            target,
-            f"its column {column.name} needs a value, and the query gives none",
-            f"add it to the query, or {_alter(target, OPTIONAL, column.name)}",
-        )
-        for column in table.columns
-        if column.required
-        and not (column.has_default or column.computed)
-        and column.name not in target.written(given)
-    ]
-
-
-def _without_keys(target: PostgresTarget, table: Table) -> list[Problem]:
-    keys = target.settings.keys
-    if not keys:
-        return []
-    if frozenset(keys) in table.unique:
-        nullable = (c.name for c in table.columns if c.name in keys and not c.required)
-        return [
-            _problem(target, f"its key {name} may be null", _alter(target, REQUIRED, name))
-            for name in nullable
-        ]
-    names = sql.SQL(", ").join(map(sql.Identifier, keys))
-    hint = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(target.name, names).as_string()
-    message = f"it has no unique index over {', '.join(keys)}"
-    return [_problem(target, message, f"make it: {hint}")]
-
-
-def _denied(target: PostgresTarget, table: Table) -> list[Problem]:
-    if not table.denied:
-        return []
-    rights = sql.SQL(", ").join(map(sql.SQL, table.denied))
-    hint = sql.SQL("GRANT {} ON {} TO {}").format(rights, target.name, sql.SQL(table.user))
-    return [
-        _problem(
-            target,
-            f"its user may not {', '.join(table.denied)}",
-            f"as its owner: {hint.as_string()}",
-        )
-    ]
-
-
-def _made(target: PostgresTarget, schema: pa.Schema) -> str:
-    return f"write create: true, or make it: {make_table(target, schema).as_string()}"
-
-
-def _alter(target: PostgresTarget, change: str, column: str, kind: str = "") -> str:
-    names = (sql.Identifier(column), sql.SQL(kind)) if kind else (sql.Identifier(column),)
-    changed = sql.SQL(change).format(*names)
-    return sql.SQL("ALTER TABLE {} {}").format(target.name, changed).as_string()
-
-
-def _problem(target: PostgresTarget, what: str, hint: str) -> Problem:
+def problem(target: PostgresTarget, what: str, hint: str) -> Problem:
     message = f"sink {target.sink}: table {target.settings.table}: {what}"
     return Problem(message=message, path="table", hint=hint)
