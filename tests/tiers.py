@@ -19,6 +19,7 @@ PARTS = 6
 """Of the deep tests, some ten minutes each: `make test-deep PART=2/6`."""
 DEEP = {
     "e2e/test_big_batches.py": ("before_commit of", "after_commit of", "in_share of warehouse"),
+    "e2e/test_big_batches_under_faults.py": ("",),
     "e2e/test_browser.py": (
         "killed_is_seen",
         "keyboard_alone",

@@ -1,11 +1,6 @@
 """Two drivers of one pipeline, and a runner that is killed: every row is there, once."""
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -14,14 +9,19 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e import waiting
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
+from e2e.second_driver import (
+    all_end,
+    home_of,
+    leader_of,
+    paused,
+    runner_of,
+    second_driver,
+)
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
-from waybill_local.stack import StackState, read_state
-from waybill_shared.contract.driver import DriverEvent, DriverHome, RunOrder, RunSpec
+from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
-
-STOP_TIMEOUT_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -29,79 +29,6 @@ def pipeline(
     client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
 ) -> EverySink:
     return EverySink(client, stack, kafka, catalog)
-
-
-class SecondDriver:
-    """Started by hand as the first was by its runner, as if that one were believed to be dead."""
-
-    def __init__(
-        self, home: DriverHome, spec: Path, environment: dict[str, str], folder: Path
-    ) -> None:
-        own_home, self._told = folder / "home.json", folder / "told"
-        # As on another host: the runner finds its drivers by their folders.
-        own = home.model_copy(update={"folder": folder})
-        own.scratch.mkdir()
-        own_home.write_text(own.model_dump_json())
-        run = RunOrder(spec=RunSpec.model_validate_json(spec.read_text()))
-        with self._told.open("ab") as told, (folder / "driver.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "waybill_spark.driver", str(own_home)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=(told.fileno(),),
-                env={**environment, "WAYBILL_DRIVER_EVENTS_FD": str(told.fileno())},
-                start_new_session=True,
-            )
-        assert self.process.stdin is not None
-        self.process.stdin.write(run.model_dump_json().encode() + b"\n")
-        self.process.stdin.flush()
-
-    def told(self) -> list[DriverEvent]:
-        lines = self._told.read_text().splitlines()
-        return [DriverEvent.model_validate_json(line) for line in lines]
-
-    def runs(self) -> bool:
-        return any(event.kind == "running" for event in self.told())
-
-    def ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(STOP_TIMEOUT_S)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-
-
-def home_of(stack: StackState, pipeline: EverySink) -> DriverHome:
-    """Of its own driver, which has Spark. It may be gone soon after the pipeline was stopped."""
-    home, *_ = waiting.homes_of(stack, pipeline.uid)
-    return DriverHome.model_validate_json(home.read_text())
-
-
-@contextmanager
-def second_driver(
-    stack: StackState, pipeline: EverySink, folder: Path, home: DriverHome | None = None
-) -> Iterator[SecondDriver]:
-    spec = stack.folder / "stage_runner" / pipeline.uid / "spec.json"
-    home = home or home_of(stack, pipeline)
-    second = SecondDriver(home, spec, runner_of(stack).environ(), folder)
-    try:
-        yield second
-    finally:
-        second.kill()
-
-
-@contextmanager
-def paused(group: int) -> Iterator[None]:
-    """All processes of a driver, with those that its JVM may just have started."""
-    os.killpg(group, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.killpg(group, signal.SIGCONT)
 
 
 def others_have(pipeline: EverySink, token: str, edge: str) -> bool:
@@ -126,9 +53,9 @@ def test_a_driver_that_was_paused_in_a_batch_finds_its_place_taken(
     reached = point.with_name(point.name + REACHED)
     eventually(reached.exists, within_s=WAIT_S)
     eventually(lambda: others_have(pipeline, token, edge), within_s=WAIT_S)
-    first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
+    first, group = drivers_of(stack, pipeline.uid), leader_of(stack, pipeline.uid)
 
-    with second_driver(stack, pipeline, tmp_path) as second:
+    with second_driver(stack, pipeline.uid, tmp_path) as second:
         with paused(group):
             eventually(second.runs, within_s=START_TIMEOUT_S)
             pipeline.assert_once(token)
@@ -145,9 +72,9 @@ def test_a_driver_that_was_paused_between_batches_writes_nothing_that_another_wr
 ) -> None:
     """The other one still runs when the runner starts its next, and loses its place to that."""
     pipeline.client.wait_pipeline(pipeline.name, timeout_s=WAIT_S)
-    first, group = drivers_of(stack, pipeline.uid), group_of(stack, pipeline)
+    first, group = drivers_of(stack, pipeline.uid), leader_of(stack, pipeline.uid)
 
-    with second_driver(stack, pipeline, tmp_path) as second:
+    with second_driver(stack, pipeline.uid, tmp_path) as second:
         with paused(group):
             token = pipeline.send(5)
             eventually(second.runs, within_s=START_TIMEOUT_S)
@@ -174,9 +101,9 @@ def test_a_driver_that_was_cut_off_writes_nothing_into_a_pipeline_that_was_delet
 ) -> None:
     """Its stage has never written into that table: it is the deletion that leaves a fence there."""
     pipeline = EverySink(client, stack, kafka, catalog)
-    home = home_of(stack, pipeline)
+    home = home_of(stack, pipeline.uid)
     pipeline.stop()
-    with second_driver(stack, pipeline, tmp_path, home) as second:
+    with second_driver(stack, pipeline.uid, tmp_path, home) as second:
         eventually(second.runs, within_s=START_TIMEOUT_S)
         point = failpoints / f"{pipeline.uid}.iceberg.before_commit"
         point.touch()
@@ -203,7 +130,7 @@ def test_the_driver_of_a_killed_runner_is_gone_before_the_next_one_starts(
     point.touch()
     token = pipeline.send(5)
     eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
-    leader = psutil.Process(group_of(stack, pipeline))
+    leader = psutil.Process(leader_of(stack, pipeline.uid))
     (java,) = [child for child in leader.children() if child.name() == "java"]
     java.send_signal(signal.SIGSTOP)
 
@@ -239,22 +166,3 @@ def lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def runner_of(stack: StackState) -> psutil.Process:
-    state = read_state(stack.folder)
-    assert state is not None
-    (pid,) = [process.pid for process in state.processes if process.name == "stage_runner"]
-    return psutil.Process(pid)
-
-
-def group_of(stack: StackState, pipeline: EverySink) -> int:
-    """Of the runner's own driver: its leader's id."""
-    group = waiting.group_of(stack, pipeline.uid)
-    assert group is not None, "it runs"
-    return group
-
-
-def all_end(processes: list[psutil.Process]) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=WAIT_S)
-    return not alive
