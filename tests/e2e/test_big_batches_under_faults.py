@@ -1,4 +1,4 @@
-"""Drivers that are killed or stand still in big batches, while records come in.
+"""Drivers that are killed or paused in big batches, while records come in.
 
 Whoever reads after a final answer finds every row as often as was promised, and no row of a record
 that is dead or lost."""
@@ -32,17 +32,18 @@ EDGES = {
     "added": ("in_share", "before_commit", "after_commit"),
     "newest": ("in_share", "before_commit", "after_commit"),
     "warehouse": ("in_share", "after_copy", "before_commit", "after_commit"),
-    "told": ("in_share", "before_commit", "after_commit"),
+    "records": ("in_share", "before_commit", "after_commit"),
 }
 TABLES = ("added", "newest", "warehouse")
 POINTS = [f"{sink}.{edge}" for sink, edges in EDGES.items() for edge in edges]
 
 
-@pytest.fixture(scope="module")
-def dice() -> random.Random:
+@pytest.fixture
+def dice(request: pytest.FixtureRequest) -> random.Random:
+    """Of each test its own, so that one test alone is drawn as all of them."""
     seed = int(os.environ.get("SEED", SEED))
     print(f"SEED={seed}")
-    return random.Random(seed)
+    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def reached(failpoints: Path, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def standing_still(stack: StackState, group: int) -> Iterator[None]:
+def paused_driver(stack: StackState, group: int) -> Iterator[None]:
     """All processes of a driver; not while they keep the catalog's file from everybody."""
 
     def stopped() -> bool:
@@ -126,7 +127,7 @@ def test_killed_drivers_write_what_was_promised(
     assert waves.tables_left() == []
 
 
-def test_a_driver_that_stood_still_writes_nothing_when_another_has_taken_over(
+def test_a_paused_driver_writes_nothing_behind_the_next_one(
     waves: Waves, stack: StackState, failpoints: Path, tmp_path: Path, dice: random.Random
 ) -> None:
     with Traffic(waves) as traffic:
@@ -137,9 +138,9 @@ def test_a_driver_that_stood_still_writes_nothing_when_another_has_taken_over(
             folder.mkdir()
             with ExitStack() as others:
                 with at(waves, failpoints, point, dice):
-                    print(f"stand still at {point or 'any moment'}")
+                    print(f"pause at {point or 'any moment'}")
                     first, group = drivers_of(stack, waves.uid), leader_of(stack, waves.uid)
-                    with standing_still(stack, group):
+                    with paused_driver(stack, group):
                         second = others.enter_context(second_driver(stack, waves.uid, folder))
                         eventually(second.runs, within_s=START_TIMEOUT_S)
                         traffic.await_progress()
@@ -151,7 +152,7 @@ def test_a_driver_that_stood_still_writes_nothing_when_another_has_taken_over(
 @pytest.mark.parametrize(
     "point", ["added.in_share", "newest.before_commit", "warehouse.after_copy"]
 )
-def test_a_driver_that_stood_still_writes_nothing_of_what_is_lost(
+def test_a_paused_driver_writes_nothing_of_what_is_lost(
     waves: Waves, stack: StackState, failpoints: Path, tmp_path: Path, point: str
 ) -> None:
     """Its pipeline is deleted meanwhile. What goes to Kafka at least once nobody can take back."""
@@ -163,7 +164,7 @@ def test_a_driver_that_stood_still_writes_nothing_of_what_is_lost(
         eventually(second.runs, within_s=START_TIMEOUT_S)
         (failpoints / f"{waves.uid}.{point}").touch()
         token = waves.send(client)
-        with reached(failpoints, f"{waves.uid}.{point}"), standing_still(stack, second.process.pid):
+        with reached(failpoints, f"{waves.uid}.{point}"), paused_driver(stack, second.process.pid):
             deletion = client.operation(client.delete(waves.name).id, wait_s=WAIT_S)
             assert deletion.state == "done", deletion.errors
             assert client.wait(token, timeout_s=WAIT_S).kind == "lost"
