@@ -33,11 +33,15 @@ inputs:
 stages:
   - name: load
     inputs: [orders]
-    steps: [{{name: kept, sql: "SELECT order_id, n FROM orders WHERE n % 7 > 0"}}]
+    steps: [{{name: kept, sql: "SELECT order_id, n{more} FROM orders WHERE n % 7 > 0"}}]
     sinks:
       - name: newest
         postgres:
-          {{connection: warehouse, table: public.{name}, mode: upsert, keys: [order_id]}}
+          connection: warehouse
+          table: public.{name}
+          mode: upsert
+          keys: [order_id]
+          schemaEvolution: add
 """
 REFUSED = """
 version: 1
@@ -184,21 +188,49 @@ def test_a_table_that_is_dropped_is_named_and_the_other_sinks_are_not_written_ag
     pipeline.assert_once(token)
 
 
+@pytest.fixture(scope="module")
+def newest(client: Client) -> Iterator[str]:
+    """The name of a pipeline, and of its table."""
+    name = f"newest_{uuid.uuid4().hex[:8]}"
+    done = client.operation(client.apply(NEWEST.format(name=name, more="")).id, wait_s=WAIT_S)
+    assert done.state == "done", done.errors
+    yield name
+    client.delete(name)
+
+
 def test_of_each_key_the_last_record_of_its_partition_counts(
-    client: Client, stack: StackState
+    client: Client, stack: StackState, newest: str
 ) -> None:
     """Also within a batch, whatever Spark does with its rows."""
-    name = f"newest_{uuid.uuid4().hex[:8]}"
-    done = client.operation(client.apply(NEWEST.format(name=name)).id, wait_s=WAIT_S)
-    assert done.state == "done", done.errors
     records = [{"order_id": n % 10, "n": n} for n in range(20_000)]
     parts = [records[at : at + 1_000] for at in range(0, len(records), 1_000)]
-    tokens = [client.send(name, "orders", part).token for part in parts]
+    tokens = [client.send(newest, "orders", part).token for part in parts]
     assert client.wait(client.merge(tokens), timeout_s=WAIT_S).kind == "complete"
     last = {record["order_id"]: record["n"] for record in records if record["n"] % 7}
-    found = Database.of(stack).ask(f"SELECT order_id, n FROM public.{name}")
+    found = Database.of(stack).ask(f"SELECT order_id, n FROM public.{newest}")
     assert dict(found) == last
-    client.delete(name)
+
+
+def test_a_query_gets_a_column_and_the_table_gets_it(
+    client: Client, stack: StackState, newest: str
+) -> None:
+    ask, both = Database.of(stack).ask, [{"order_id": 100, "n": 1}, {"order_id": 101, "n": 2}]
+    assert (
+        client.wait(client.send(newest, "orders", both).token, timeout_s=WAIT_S).kind == "complete"
+    )
+    more = NEWEST.format(name=newest, more=", n * 2 AS twice")
+    changes = client.check(more).changes or ()
+    assert [change.message for change in changes if change.kind == "change_table"] == [
+        "~ sink newest of stage load: its table gets a column twice, bigint"
+    ]
+    done = client.operation(client.apply(more).id, wait_s=WAIT_S)
+    assert done.state == "done", done.errors
+    assert (
+        client.wait(client.send(newest, "orders", both[1:]).token, timeout_s=WAIT_S).kind
+        == "complete"
+    )
+    found = ask(f"SELECT order_id, twice FROM public.{newest} WHERE order_id > 99 ORDER BY 1")
+    assert found == [(100, None), (101, 4)]
 
 
 @pytest.mark.parametrize(

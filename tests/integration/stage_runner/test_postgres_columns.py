@@ -32,7 +32,7 @@ from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 
-ADD = {"schemaEvolution": "add"}
+ADD: dict[str, Any] = {"schemaEvolution": "add"}
 WAIT_S = 30.0
 
 

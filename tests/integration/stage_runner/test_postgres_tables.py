@@ -66,10 +66,14 @@ def test_a_table_that_does_not_fit_is_refused_with_what_would_mend_it(
         ("Public.orders", "there is no schema Public", "with capitals"),
         ("warehouse.public.orders", "there is no schema warehouse", "the first dot ends"),
         ("pg_catalog.orders", "schema pg_catalog is Postgres' own", "take another"),
+        ("pg_catalog.pg_authid", "schema pg_catalog is Postgres' own", "take another"),
+        ("information_schema.sql_parts", "is Postgres' own", "take another"),
         ("public.waybill_fences", "it is Waybill's own", "take another name"),
+        ("public.waybill_load_1", "it is Waybill's own", "take another name"),
+        ("public.iceberg_tables", "it is Waybill's own", "take another name"),
     ],
 )
-def test_a_place_where_no_table_can_be_made_is_refused(
+def test_a_place_where_no_rows_can_go_is_refused(
     postgres: Database, table: str, message: str, hint: str
 ) -> None:
     with pytest.raises(UserError) as raised:

@@ -13,6 +13,7 @@ from waybill_spark.sinks.altering import new_names, said_of_new
 from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.tables import (
     FENCES,
+    LOADS,
     PostgresTarget,
     Table,
     TableColumn,
@@ -23,6 +24,9 @@ from waybill_spark.sinks.postgres.tables import (
 )
 from waybill_spark.sinks.postgres.types import column_type, takes
 
+OURS: Final = (FENCES, LOADS, "iceberg_tables", "iceberg_namespace_properties")
+"""What names of tables begin with that no pipeline writes. The last two are those of a catalog: who
+writes them says where each table of Iceberg is."""
 NAME_BYTES_MAX: Final = 63  # longer names are cut in silence
 SYSTEM: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 """Columns that every table has."""
@@ -55,9 +59,8 @@ def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> Alte
 
     UserError if they can never go in, with the statement that would mend it.
     """
+    _refuse_name(target)
     table = find_table(session, target)
-    if target.parts[1] == FENCES:
-        raise UserError([problem(target, "it is Waybill's own", "take another name")])
     problems = [*_untyped(target, schema)]
     if table is not None:
         problems += _unfit(target, table, schema)
@@ -91,12 +94,19 @@ def _given(target: PostgresTarget, schema: pa.Schema) -> dict[str, str]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
+def _refuse_name(target: PostgresTarget) -> None:
+    """UserError if rows of a pipeline would be what Postgres or Waybill lives by."""
+    schema, table = target.parts
+    if schema.startswith("pg_") or schema == "information_schema":
+        raise UserError([problem(target, f"schema {schema} is Postgres' own", "take another")])
+    if table.startswith(OURS):
+        raise UserError([problem(target, "it is Waybill's own", "take another name")])
+
+
 def _refuse_place(session: Session, target: PostgresTarget) -> None:
     """UserError if no table can be made there."""
     name = target.parts[0]
     schema = sql.Identifier(name)
-    if name.startswith("pg_") or name == "information_schema":
-        raise UserError([problem(target, f"schema {name} is Postgres' own", "take another")])
     row = session.execute(CREATES, (name,)).fetchone()
     if row is None:
         hint = sql.SQL("make it: CREATE SCHEMA {}").format(schema).as_string()

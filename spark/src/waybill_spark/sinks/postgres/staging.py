@@ -21,7 +21,7 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.postgres.connection import IDLE, PATIENCE, Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
-from waybill_spark.sinks.postgres.tables import PostgresTarget
+from waybill_spark.sinks.postgres.tables import LOADS, PostgresTarget
 from waybill_spark.sinks.spread import Share, SpreadRows
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Staging:
 
     @property
     def _prefix(self) -> str:
-        return f"waybill_load_{hashlib.sha256(self.key.encode()).hexdigest()[:12]}_"
+        return f"{LOADS}{hashlib.sha256(self.key.encode()).hexdigest()[:12]}_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.types import column_type
 
 FENCES: Final = "waybill_fences"
+LOADS: Final = "waybill_load_"
 ENUM: Final = "e"
 COLUMNS: Final = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype, a.attnotnull,
