@@ -38,6 +38,9 @@ TABLES = ("added", "newest", "warehouse")
 POINTS = [f"{sink}.{edge}" for sink, edges in EDGES.items() for edge in edges]
 
 
+pytestmark = pytest.mark.timeout(600)  # they take about two minutes each on a quiet machine
+
+
 @pytest.fixture
 def dice(request: pytest.FixtureRequest) -> random.Random:
     """Of each test its own, so that one test alone is drawn as all of them."""
@@ -84,7 +87,7 @@ def paused_driver(stack: StackState, group: int) -> Iterator[None]:
 def catalog_is_free(stack: StackState) -> bool:
     with closing(sqlite3.connect(stack.folder / "lakehouse" / "catalog.db", timeout=0.2)) as found:
         try:
-            found.execute("BEGIN IMMEDIATE")
+            found.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:
             return False
         return True

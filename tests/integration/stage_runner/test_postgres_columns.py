@@ -48,7 +48,8 @@ def orders(database: Database) -> str:
 
 
 def with_tax(number: int, tax: float) -> Sequence[pa.RecordBatch]:
-    return pa.table({"order_id": [number], "customer": ["ada"], "tax": [tax]}, WIDER).to_batches()
+    table = pa.table({"order_id": [number], "customer": ["ada"], "tax": [tax]}, WIDER)
+    return [*table.to_batches()]
 
 
 def said(database: Database, schema: pa.Schema, **other: Any) -> list[str]:  # noqa: ANN401

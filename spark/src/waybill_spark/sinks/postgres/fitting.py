@@ -24,9 +24,8 @@ from waybill_spark.sinks.postgres.tables import (
 )
 from waybill_spark.sinks.postgres.types import column_type, takes
 
-OURS: Final = (FENCES, LOADS, "iceberg_tables", "iceberg_namespace_properties")
-"""What names of tables begin with that no pipeline writes. The last two are those of a catalog: who
-writes them says where each table of Iceberg is."""
+OURS: Final = (FENCES, "iceberg_tables", "iceberg_namespace_properties")
+"""Tables that no pipeline writes. The last two are a catalog's, and say where each table is."""
 NAME_BYTES_MAX: Final = 63  # longer names are cut in silence
 SYSTEM: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 """Columns that every table has."""
@@ -99,7 +98,7 @@ def _refuse_name(target: PostgresTarget) -> None:
     schema, table = target.parts
     if schema.startswith("pg_") or schema == "information_schema":
         raise UserError([problem(target, f"schema {schema} is Postgres' own", "take another")])
-    if table.startswith(OURS):
+    if table in OURS or table.startswith(LOADS):
         raise UserError([problem(target, "it is Waybill's own", "take another name")])
 
 
