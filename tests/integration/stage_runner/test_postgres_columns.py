@@ -253,7 +253,7 @@ def test_a_stranger_who_adds_it_first_has_the_say(postgres: Database, kind: str)
     """Between the look at the table and the statement."""
     opened(postgres)
     sink = sink_of(postgres, schema=wider(pa.float64()), **ADD)
-    with stranger(postgres) as other, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, stranger(postgres) as other:
         other.execute(f"ALTER TABLE {orders(postgres)} ADD COLUMN tax {kind}".encode())
         claim = pool.submit(sink.claim)
         eventually(partial(_waits, postgres), within_s=WAIT_S)
@@ -270,7 +270,7 @@ def test_a_transaction_that_holds_the_table_costs_only_time(postgres: Database) 
     """And nobody who reads it waits for long."""
     opened(postgres).write(rows(1), make_fence(sequence=0))
     sink = sink_of(postgres, schema=WIDER, **ADD)
-    with stranger(postgres) as other, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, stranger(postgres) as other:
         other.execute(f"SELECT * FROM {orders(postgres)}".encode())
         claim = pool.submit(sink.claim)
         eventually(partial(_waits, postgres), within_s=WAIT_S)
