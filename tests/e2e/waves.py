@@ -1,7 +1,7 @@
 """Waves of large records into one pipeline that writes big batches, and what its readers find.
 
 Each number is sent once. Two that follow one another have a pair in common, which is a key of the
-upsert; the greater is to stay. Every wave has one record that no query can process.
+upsert; the greater is to stay. Every wave has one record that breaks a rule, and so is dead.
 """
 
 import json
@@ -26,7 +26,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import read_ranges
 
 RECORDS, BYTES = 100, 50_000  # more than the 4 MiB of this stack together
-PAUSE_S = 2.0  # between two waves
+PAUSE_S = 3.0  # between two waves
 LOOK_S = 0.5  # between two looks at the tokens
 SAID_MAX = 20
 MANIFEST = """
@@ -37,15 +37,14 @@ inputs:
   - name: orders
     kafka: {{topic: {name}.in, partitions: 2}}
     schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
+    expectations: [{{name: called, expect: customer <> ''}}]
 stages:
   - name: load
     inputs: [orders]
     trigger: {{processingTime: 2 seconds}}
     steps:
       - name: sized
-        sql: >
-          SELECT order_id AS n, order_id div 2 AS pair, length(customer) AS size,
-          1 div length(customer) AS none FROM orders
+        sql: "SELECT order_id AS n, order_id div 2 AS pair, length(customer) AS size FROM orders"
     sinks:
       - {{name: added, iceberg: {{table: raw.{table}}}}}
       - name: newest
