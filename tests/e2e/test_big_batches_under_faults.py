@@ -25,8 +25,8 @@ from waybill_local.stack import StackState
 from waybill_shared.process.failpoints import REACHED
 
 SEED = 20_261_128
-KILLS, PAUSES = 3, 2  # at named moments
-RANDOM_KILLS, RANDOM_PAUSES = 2, 1
+KILLS, PAUSES = 3, 1  # at named moments
+RANDOM_KILLS, RANDOM_PAUSES = 1, 1
 MOMENT_S = (0.2, 5.0)  # of a batch, from an answer on
 EDGES = {
     "added": ("in_share", "before_commit", "after_commit"),

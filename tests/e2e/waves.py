@@ -27,6 +27,7 @@ from waybill_shared.kafka.clients import read_ranges
 
 RECORDS, BYTES = 100, 50_000  # more than the 4 MiB of this stack together
 PAUSE_S = 3.0  # between two waves
+OPEN_MAX = 4  # waves that are not done yet: a busy machine is given no more
 LOOK_S = 0.5  # between two looks at the tokens
 SAID_MAX = 20
 MANIFEST = """
@@ -207,7 +208,8 @@ class Traffic:
 
     def _send(self, client: Client) -> None:
         while not self._sent.wait(PAUSE_S):
-            self.waves.send(client)
+            if len(self.waves.given) - len(self.final) < OPEN_MAX:
+                self.waves.send(client)
 
     def _read(self, client: Client) -> None:
         while not self._done.wait(LOOK_S):
