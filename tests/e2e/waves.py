@@ -17,7 +17,7 @@ from typing import Self
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import order
-from e2e.every_sink import START_TIMEOUT_S, WAIT_S
+from e2e.every_sink import START_TIMEOUT_S
 from e2e.waiting import eventually
 from postgres import Database
 from waybill import Client
@@ -28,6 +28,7 @@ from waybill_shared.kafka.clients import read_ranges
 RECORDS, BYTES = 100, 50_000  # more than the 4 MiB of this stack together
 PAUSE_S = 3.0  # between two waves
 OPEN_MAX = 4  # waves that are not done yet: a busy machine is given no more
+PROGRESS_S = 240.0  # a busy machine starts drivers slowly
 LOOK_S = 0.5  # between two looks at the tokens
 SAID_MAX = 20
 MANIFEST = """
@@ -179,7 +180,7 @@ class Traffic:
         sending.join()
         try:
             if error is None:
-                eventually(self._is_over, within_s=WAIT_S)
+                eventually(self._is_over, within_s=PROGRESS_S)
         finally:
             self._done.set()
             reading.join()
@@ -190,7 +191,7 @@ class Traffic:
     def await_progress(self) -> None:
         """Until a wave is done that is sent from now on."""
         before = len(self.waves.given)
-        eventually(lambda: self.failures or self._is_later_done(before), within_s=WAIT_S)
+        eventually(lambda: self.failures or self._is_later_done(before), within_s=PROGRESS_S)
         assert not self.failures, self.failures
 
     def _is_later_done(self, before: int) -> bool:
