@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-from fastapi.testclient import TestClient
 
+from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
 from unit.ingress.world import OTHER, World
@@ -238,7 +238,7 @@ def test_what_was_applied_through_another_ingress_is_known() -> None:
 def test_over_http_it_is_a_conflict_that_a_parameter_permits() -> None:
     kafka, text = FakeKafka(), manifest("pays", TABLE)
     app = make_app(kafka, answers=FakeAnswers(), known_pipeline=record())
-    with TestClient(app) as client:
+    with local_client(app) as client:
         refused = client.put("/v1/pipelines/pays", content=text)
         assert (refused.status_code, refused.json()["type"]) == (
             409,

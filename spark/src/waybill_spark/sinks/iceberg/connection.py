@@ -149,11 +149,11 @@ def told(reached: Reached) -> Iterator[None]:
     """Errors of catalog and store as what they mean: a person is needed, or only time."""
     try:
         yield
-    except (ContractError, CommitFailedException, NoSuchTableError):
-        raise
     except OutsideWarehouse as error:
         problem = Problem(message=f"{reached.what}: {error}", hint=error.hint)
         raise UserError([problem]) from None
+    except (ContractError, CommitFailedException, NoSuchTableError):
+        raise
     except Exception as error:
         if isinstance(error, AWAY) or type(error).__module__.startswith(LAZY):
             raise meaning(error, reached) from error

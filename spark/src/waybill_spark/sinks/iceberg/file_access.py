@@ -17,6 +17,8 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import StagedTable, Table, TableProperties
 from pyiceberg.typedef import EMPTY_DICT, Identifier
 
+from waybill_shared.contract.errors import ContractError
+
 CODE: Final = "py-io-impl"
 FOLDERS: Final = "waybill.folders"
 LOCAL_SCHEME: Final = "file"
@@ -45,8 +47,8 @@ Properties = Mapping[str, Any]
 C = TypeVar("C", bound=Catalog)
 
 
-class OutsideWarehouse(Exception):
-    """Somebody must move the table, or name the folder."""
+class OutsideWarehouse(ContractError):
+    """A file where the connection has no folder: a person moves the table, or names the folder."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, hint)
