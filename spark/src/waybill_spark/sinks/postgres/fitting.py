@@ -39,7 +39,7 @@ FROM pg_namespace WHERE nspname = %s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
+class TableChange:
     """What must change before rows go in: the table is made, or it gets columns."""
 
     made: bool = False
@@ -53,7 +53,7 @@ class Alteration:
         return said_of_new(self.added, self.renamed)
 
 
-def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> Alteration:
+def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> TableChange:
     """Find what must change so that the table takes rows of this schema.
 
     UserError if they can never go in, with the statement that would mend it.
@@ -69,16 +69,16 @@ def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> Alte
         raise UserError(problems)
     if table is None:
         _refuse_place(session, target)
-        return Alteration(made=True)
-    return _alteration(target, table, schema)
+        return TableChange(made=True)
+    return _missing(target, table, schema)
 
 
-def _alteration(target: PostgresTarget, table: Table, schema: pa.Schema) -> Alteration:
+def _missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableChange:
     given, present = _given(target, schema), {each.name: each.type for each in table.columns}
     added = {name: kind for name, kind in given.items() if name not in present}
     others_fill = {each.name for each in table.columns if each.has_default or each.computed}
     gone = {name: kind for name, kind in present.items() if name not in {*given, *others_fill}}
-    return Alteration(
+    return TableChange(
         added=added,
         renamed={
             new: _alter(target, RENAMED, old, sql.Identifier(new))
