@@ -52,7 +52,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 
 def _dead(flow: PipelineFlow | None) -> str:
-    """As in `about 4: waybill dlq list orders`; records that nobody can find any more count too."""
+    """Say how many died, as in `about 4: waybill dlq list orders`."""
     return f"about {flow.dead}: waybill dlq list {flow.name}" if flow and flow.dead else ""
 
 

@@ -75,7 +75,7 @@ def list_(
 
 
 def _told_of_more(name: str, most: int, *, filtered: bool) -> str:
-    """As in `the newest 100, of about 1200 in all: -n shows more`, counted as everywhere."""
+    """Say what is left out, as in `the newest 100, of about 1200 in all: -n shows more`."""
     flow = None if filtered else flow_of(name)
     in_all = f", of about {flow.dead} in all" if flow is not None and flow.dead > most else ""
     return f"the newest {most}{in_all}: -n shows more"

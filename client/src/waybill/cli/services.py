@@ -60,7 +60,7 @@ def read_services(connection: "Connection") -> list[ListedService]:
 
 
 def _missing(checks: object) -> list[str]:
-    """As services answer: `ok`, or what is missing, by the name of the check."""
+    """Read the answer of a service: `ok`, or what is missing, by the name of the check."""
     if isinstance(checks, dict):
         return [f"{name}: {said}" for name, said in checks.items() if said != "ok"]
     return [] if checks == "ok" else [f"answers {checks!r}"]

@@ -23,8 +23,8 @@ class KnownConnectors:
         self._known[progress.key] = progress
 
     def dead_of(self, pipeline_uid: str) -> int:
-        """How many rows of its files went to dead-letter topics, also of connectors of earlier
-        manifests."""
+        """Return how many rows of its files went to dead-letter topics, those of connectors of
+        earlier manifests too."""
         known = list(self._known.values())
         return sum(each.dead for each in known if each.pipeline_uid == pipeline_uid)
 

@@ -62,7 +62,7 @@ def create_app(
     origins: Sequence[str] = (),
     hosts: AllowedHosts = LOOPBACK_ONLY,
 ) -> FastAPI:
-    """Without `keys` whoever reaches the port by one of its names, `hosts`, may do everything.
+    """Build the application. Without `keys` all who reach it by one of `hosts` may do everything.
     `open_tokens`: who has a token may ask for it without a key. `origins`: web pages from there may
     use all routes."""
     guard = _guard(keys, open_tokens=open_tokens, origins=origins)

@@ -28,7 +28,7 @@ def serve_monitor(
     *,
     hosts: AllowedHosts = LOOPBACK_ONLY,
 ) -> Iterator[None]:
-    """Without `keys` whoever reaches the port by one of its names, `hosts`, may read it."""
+    """Serve the pages. Without `keys` all who reach the port by one of `hosts` may read them."""
     if keys:
         health.checks["api_keys"] = keys.check
     face = _Face(service=service, health=health, keys=keys, hosts=hosts)

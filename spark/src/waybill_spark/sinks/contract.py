@@ -119,7 +119,7 @@ class Versioned(Protocol):
 
 
 class Kept(NamedTuple):
-    """What a task has done to a table, by what is counted; or why it could not."""
+    """A report of a task on a table: what it did, by what is counted, or why it could not."""
 
     task: str
     done: Mapping[str, int]

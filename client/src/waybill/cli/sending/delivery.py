@@ -151,7 +151,7 @@ class Delivery:
         self.tokens.append(str(receipt.token))
 
     def _next_key(self) -> str | None:
-        """Each request has one, also one that is refused: the first that which was given."""
+        """Return the key of the next request, also after a refusal: the first is as given."""
         self.requests += 1
         return self.key if self.key is None or self.requests == 1 else f"{self.key}/{self.requests}"
 

@@ -18,7 +18,7 @@ GZIP_ENDING = ".gz"
 
 
 class FormatName(StrEnum):
-    """What `--format` takes."""
+    """A format that `--format` accepts."""
 
     NDJSON = "ndjson"
     JSON = "json"

@@ -39,7 +39,7 @@ class OpenedSource:
     raw: BinaryIO
 
     def position(self) -> int:
-        """How many bytes of the file were read, packed or not."""
+        """Return how many bytes of the file were read, packed or not."""
         return self.raw.tell()
 
 
@@ -74,7 +74,7 @@ def _guarded(units: Iterator[Unit], source: str) -> Iterator[Unit]:
 
 @contextmanager
 def _reading(source: str) -> Iterator[None]:
-    """What goes wrong while the source is read, as an error with its name."""
+    """Turn what goes wrong while the source is read into an error with its name."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:

@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class RequestLimits:
-    """Of one request. Waybill may take less than is tried first, and says so when it refuses."""
+    """The limits of one request. Waybill may accept less: its refusal says so."""
 
     records: int = RECORDS_MAX
     bytes: int = BYTES_MAX

@@ -54,7 +54,7 @@ class _Writer:
 
     @property
     def _settings(self) -> SinkSettings | None:
-        """None for a manifest that would be refused today."""
+        """Return the manifest; None for one that would be refused today."""
         try:
             sink = parse_manifest(self.record.manifest).sink(self.sink.name)
         except UserError:

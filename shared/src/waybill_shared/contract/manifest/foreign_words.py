@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Spot(StrEnum):
-    """Where a word is found; the value is for people."""
+    """The place of a word; the value is for people."""
 
     TOP = "key of a manifest"
     INPUT = "key of an input"

@@ -141,7 +141,7 @@ KINDS: Final[dict[str, SinkKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTarget:
-    """Where a sink writes. Two sinks with equal ones write to the same topic or table."""
+    """The place that a sink writes to. Sinks with equal ones write to one topic or table."""
 
     kind: str
     connection: str

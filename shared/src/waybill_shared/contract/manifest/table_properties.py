@@ -85,7 +85,7 @@ class SqlParser(ColumnParser):
             raise self.error(str(error), at=start - 1) from error
 
     def _text(self, wanted: str) -> tuple[str, int]:
-        """What stands in quotes, and where it begins."""
+        """Read the text in quotes, and where it begins."""
         found = self.peek() or ""
         if len(found) < len("''") or found[0] != "'":
             raise self.error(f"expected {wanted} in '', found {self.found()}")

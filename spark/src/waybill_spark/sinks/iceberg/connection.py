@@ -121,7 +121,7 @@ class IcebergConnection(ConnectionSettings):
 
     @property
     def all_folders(self) -> tuple[str, ...]:
-        """Where files of tables may be; none if only the catalog knows."""
+        """The folders that files of tables may be in; none if only the catalog knows."""
         warehouse = self.warehouse or ""
         named = (warehouse,) if re.match(PLACE, warehouse) else ()
         return tuple(map(as_location, (*named, *self.folders)))

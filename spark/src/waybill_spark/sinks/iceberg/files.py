@@ -47,8 +47,8 @@ class _ReplaceFiles(_OverwriteFiles):
 
 
 class AssertProperty(ValidatableTableRequirement):
-    """It is as it was read. Checked where PyIceberg itself compares and swaps the metadata of a
-    table; a REST catalog knows no such requirement."""
+    """A requirement that a property is as it was read. PyIceberg checks it where it compares and
+    swaps the metadata of a table itself; a REST catalog knows no such requirement."""
 
     type: Literal["assert-waybill-property"] = "assert-waybill-property"
     key: str

@@ -48,7 +48,7 @@ class PatientRestCatalog(RestCatalog):
     def _response_to_table(
         self, identifier_tuple: tuple[str, ...], table_response: TableResponse
     ) -> Table:
-        """With the keys that the catalog gives for this table, which may be all that open it."""
+        """Open files with the keys that the catalog gives for this table, if it gives any."""
         table = super()._response_to_table(identifier_tuple, table_response)
         place = table_response.metadata_location
         keys = self._resolve_storage_credentials(table_response.storage_credentials, place)

@@ -40,7 +40,7 @@ FROM pg_namespace WHERE nspname = %s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """What must change before rows go in: the table is made, or it gets columns."""
+    """A change that a table needs before rows go in: it is made, or it gets columns."""
 
     made: bool = False
     added: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class TableChange:
     """By column that is added: what would make it another one, that the query no longer gives."""
 
     def said(self) -> Iterator[str]:
-        """Of what a person would want to know beforehand."""
+        """Yield what a person would want to know beforehand."""
         return said_of_new(self.added, self.renamed)
 
 

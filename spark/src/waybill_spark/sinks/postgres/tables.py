@@ -61,9 +61,9 @@ class Table:
     ruled: bool
     """Whether it may take other rows than it is given, by rules or policies."""
     owned: bool
-    """Whether its user may change its columns."""
+    """True if its user may change its columns."""
     has_parts: bool
-    """Whether other tables have its columns: partitions, heirs, or those of its type."""
+    """True if other tables have its columns: partitions, heirs, or those of its type."""
     denied: tuple[str, ...]
     """What its user may not do with it."""
     user: str
