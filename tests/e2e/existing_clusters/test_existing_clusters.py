@@ -353,7 +353,7 @@ def test_a_pipeline_whose_sink_may_not_be_written_is_refused_as_a_whole(
 ) -> None:
     manifest = EXAMPLE.read_text().replace("name: orders\n", "name: other\n", 1)
     with clusters.without(binding("stage_runner", "WRITE", OUTPUT)):
-        operation = client.apply(manifest.replace("raw.orders", "raw.other"))
+        operation = client.apply(manifest.replace("raw.orders", "raw.other"), allow_shared=True)
         done = client.operation(operation.id, wait_s=START_TIMEOUT_S)
     assert done.state == "failed"
     assert [error.message for error in done.errors] == [
