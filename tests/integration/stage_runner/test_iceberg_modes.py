@@ -253,8 +253,10 @@ def test_what_was_written_for_nothing_is_taken_away(catalog: OpenCatalog, tmp_pa
 
 def test_one_snapshot_for_each_batch(catalog: OpenCatalog) -> None:
     writer = Writer(opened(catalog, target(**UPSERT)), SCHEMA)
-    versions = [writer.write(order(1, "a")), writer.write(order(1, "b")), writer.write()]
+    versions = [writer.write(order(1, "a")), writer.write(order(1, "b"))]
     assert [str(each.snapshot_id) for each in loaded(catalog).snapshots()] == versions
+    assert writer.write() == versions[-1], "a batch that changes no file makes none"
+    assert len(loaded(catalog).snapshots()) == len(versions)
 
 
 def test_what_is_no_number_is_the_greatest(catalog: OpenCatalog) -> None:
