@@ -45,6 +45,7 @@ DEEP = {
         "of_an_earlier_moment",
         "whose_fence_is_gone",
     ),
+    "e2e/test_checks.py": ("outlives_the_driver",),
     "e2e/test_crashes.py": (
         "before_load of",
         "before_commit of the kafka",

@@ -71,7 +71,8 @@ def test_a_refused_first_apply_leaves_nothing(
 ) -> None:
     name = f"{orders.name}-first"
     manifest = changed(client, orders, "FROM orders", "FROM nonsense")
-    refused = applied(client, manifest.replace(f"name: {orders.name}", f"name: {name}", 1))
+    manifest = manifest.replace(f"name: {orders.name}", f"name: {name}", 1)
+    refused = applied(client, manifest, allow_shared=True)
 
     assert refused.state == "failed"
     assert name not in {each.name for each in client.pipelines()}
@@ -94,8 +95,9 @@ def test_a_check_outlives_the_driver_in_which_it_is_made(
     assert client.operation(operation.id, wait_s=START_TIMEOUT_S).state == "failed"
 
 
-def applied(client: Client, manifest: str) -> Operation:
-    return client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S)
+def applied(client: Client, manifest: str, *, allow_shared: bool = False) -> Operation:
+    operation = client.apply(manifest, allow_shared=allow_shared)
+    return client.operation(operation.id, wait_s=START_TIMEOUT_S)
 
 
 def changed(client: Client, orders: Pipeline, old: str, new: str) -> str:

@@ -223,7 +223,7 @@ def test_other_routes_say_that_they_are_not_here_and_what_is(shop: Shop) -> None
     for method, path, way in (
         ("POST", "/pause", "stop"),
         ("GET", "/query?sql=SELECT+1", "tables"),
-        ("PATCH", "", "waybill apply"),
+        ("PATCH", "", "waybill convert"),
         ("GET", "/nothing", "/v1"),
     ):
         answer = shop.http.request(method, f"{shop.http.base_url}".rstrip("/") + path)

@@ -22,6 +22,7 @@ from waybill import Client
 from waybill.outcomes import Outcome
 from waybill_local.stack import StackState
 from waybill_shared.process.failpoints import REACHED
+from waybill_spark.sinks.iceberg.fences import FENCE
 
 BY_KEY = '[{column: order_id, transform: "bucket[4]"}]'
 BY_DAY = "[{column: placed_at, transform: day}]"
@@ -146,7 +147,7 @@ def lake(
 
 def test_what_was_aborted_takes_the_place_of_nothing(lake: Lake, stack: StackState) -> None:
     lake.complete(lake.send(3))
-    before = {sink: (lake.rows(sink), len(lake.table(sink).snapshots())) for sink in MODES}
+    before = {sink: (lake.rows(sink), _fences(lake.table(sink))) for sink in MODES}
 
     producer = Producer(
         {"bootstrap.servers": stack.kafka, "transactional.id": lake.name, "log_level": 0}
@@ -157,14 +158,18 @@ def test_what_was_aborted_takes_the_place_of_nothing(lake: Lake, stack: StackSta
     producer.flush()
     producer.abort_transaction()
 
-    for sink, (rows, snapshots) in before.items():
+    for sink, (rows, fences) in before.items():
         table = lake.table(sink)
-        eventually(partial(_has_more, table, snapshots), within_s=WAIT_S)
+        eventually(partial(_have_moved, table, fences), within_s=WAIT_S)
         assert lake.rows(sink) == rows, sink
 
 
-def _has_more(table: Table, snapshots: int) -> bool:
-    return len(table.refresh().snapshots()) > snapshots
+def _have_moved(table: Table, fences: dict[str, str]) -> bool:
+    return _fences(table.refresh()) != fences
+
+
+def _fences(table: Table) -> dict[str, str]:
+    return {name: text for name, text in table.properties.items() if name.startswith(FENCE)}
 
 
 @pytest.mark.parametrize(
