@@ -66,7 +66,7 @@ def test_a_deletion_says_what_it_costs_and_what_stays(run: Run, tmp_path: Path) 
     file.write_text(MANIFEST.replace("day", "dusk"))
     run("apply", "-f", "dusk.yaml")
     sent = run("send", "dusk", "shop", '{"id": 1, "amount": 10}', "-o", "json")
-    (token,) = json.loads(sent.stdout)["tokens"]
+    token = json.loads(sent.stdout)["token"]
 
     costs = run("delete", "dusk", code=2).stderr
     assert "end lost, pipeline_deleted" in costs
