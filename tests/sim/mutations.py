@@ -20,6 +20,8 @@ class Mutation:
     instead: Mapping[str, Any]
     only: tuple[str, ...] = ()
     rates: Rates | None = None
+    found_by: int = 0
+    """A seed with which the invariant is broken: others are tried only where it no longer is."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -38,6 +40,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a sink is reported before its readers see it",
         invariant="I1",
+        found_by=14,
         instead={"sim.sinks.KafkaSink.await_visible": stand_ins.true},
         only=("strangers",),
     ),
@@ -50,6 +53,7 @@ MUTATIONS: Final = (
     Mutation(
         name="what nobody was told of when its topic went is told later",
         invariant="I1",
+        found_by=42,
         instead={"waybill_spark.stage.TrackedStage._give_up": stand_ins.no_stops},
         only=("topics",),
         rates=Rates(unsure=0.5, pause=0.1),
@@ -57,6 +61,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a driver goes on behind a fence of a later claim",
         invariant="I4",
+        found_by=134,
         instead={"waybill_spark.ledger.Ledger._late": stand_ins.false},
         only=("driver", "cutoff", "lives", "manifest"),
         rates=Rates(pause=0.08, takeover=0.2),
@@ -64,6 +69,7 @@ MUTATIONS: Final = (
     Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
+        found_by=4,
         instead={"waybill_spark.stage.TrackedStage._must_write": stand_ins.by_batch_id},
         only=("checkpoint",),
     ),
@@ -76,6 +82,7 @@ MUTATIONS: Final = (
     Mutation(
         name="torn sinks are not levelled",
         invariant="I2",
+        found_by=36,
         instead={"waybill_spark.stage.TrackedStage._level": stand_ins.nothing},
         only=("driver", "checkpoint"),
         rates=Rates(crash=0.02, pause=0.02, takeover=0.5, unsure=0.1),
@@ -88,17 +95,20 @@ MUTATIONS: Final = (
     Mutation(
         name="a part of the way is judged by the sinks that there are now",
         invariant="I2",
+        found_by=56,
         instead={"waybill_status.core.judge._judge_named": stand_ins.named_now},
     ),
     Mutation(
         name="nobody waits for what other pipelines read",
         invariant="I1",
+        found_by=70,
         instead={"waybill_status.app.legs.written": stand_ins.none_found},
         only=("pair", "driver"),
     ),
     Mutation(
         name="of what nobody knows whether it was told all is told again",
         invariant="I3",
+        found_by=28,
         instead={
             f"{WATCHED}._find_out": stand_ins.not_found_out,
             "waybill_shared.contract.watches.WatchBook.is_open": stand_ins.true,
@@ -107,6 +117,7 @@ MUTATIONS: Final = (
     Mutation(
         name="nobody who waits is asked for when sinks come farther",
         invariant="I2",
+        found_by=12,
         instead={"waybill_status.core.needs.Index.take": stand_ins.nobody},
     ),
     Mutation(
@@ -118,30 +129,35 @@ MUTATIONS: Final = (
     Mutation(
         name="only what is published wakes those who wait",
         invariant="I2",
+        found_by=6,
         instead={"waybill_status.app.feeds.Feeds.look": stand_ins.looks_away},
         only=("status",),
     ),
     Mutation(
         name="a lost slot is written before all facts are applied again",
         invariant="I3",
+        found_by=2,
         instead={"sim.tracker.TrackerProcess.end": stand_ins.from_the_beginning},
         only=("power",),
     ),
     Mutation(
         name="of two pipelines the last one answers for both",
         invariant="I1",
+        found_by=9,
         instead={"waybill_status.core.outcomes.kind_of": stand_ins.last_kind},
         only=("pair",),
     ),
     Mutation(
         name="an older tracker may write over a newer one",
         invariant="I3",
+        found_by=7,
         instead={"sim.redis_server.is_newer": stand_ins.false},
         only=("tracker",),
     ),
     Mutation(
         name="snapshots of a tracker that was replaced stay",
         invariant="I3",
+        found_by=107,
         instead={"sim.tracker.Topics.transact": stand_ins.snapshots_of_anybody},
         only=("stopped", "lives", "pair"),
     ),
@@ -154,12 +170,14 @@ MUTATIONS: Final = (
     Mutation(
         name="a runner that lost its partition is not shut out",
         invariant="I13",
+        found_by=3,
         instead={"sim.runner.RunnerProcess._shut_out": stand_ins.false},
         only=("cutoff", "lives"),
     ),
     Mutation(
         name="a deleted pipeline does not report its last batches",
         invariant="I4",
+        found_by=5,
         instead={"sim.driver.report_last": stand_ins.nothing},
         only=("lives",),
         rates=Rates(facts=0.3),
@@ -167,6 +185,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a removed sink does not report its last batches",
         invariant="I4",
+        found_by=61,
         instead={"sim.driver.report_last": stand_ins.nothing},
         only=("inputs", "manifest", "returns"),
         rates=Rates(facts=0.9),
@@ -174,6 +193,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a sink whose topic is gone does not report its last batches",
         invariant="I4",
+        found_by=39,
         instead={"sim.driver.report_last": stand_ins.silent_of_what_is_gone},
         only=("topics", "lives"),
         rates=Rates(facts=0.9),
@@ -181,12 +201,14 @@ MUTATIONS: Final = (
     Mutation(
         name="what is lost behind a hop takes all that was ever written there",
         invariant="I4",
+        found_by=9,
         instead={"waybill_token_tracker.core.losses.overlap": stand_ins.all_of_the_first},
         only=("retention",),
     ),
     Mutation(
         name="what others wrote between two batches is the second one's",
         invariant="I4",
+        found_by=3,
         instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_gaps},
         only=("retention", "strangers"),
     ),
@@ -199,6 +221,7 @@ MUTATIONS: Final = (
     Mutation(
         name="what dies is told after the sinks have its batch",
         invariant="I1",
+        found_by=5,
         instead={"waybill_spark.taking.Taking.take": stand_ins.load_then_bury},
         only=("deaths", "driver"),
         rates=Rates(crash=0.02, pause=0.02, unsure=0.1),
@@ -206,6 +229,7 @@ MUTATIONS: Final = (
     Mutation(
         name="commits do not say which dead they are past",
         invariant="I1",
+        found_by=2,
         instead={"waybill_spark.taking.Taking._told": stand_ins.past_no_dead},
         only=("deaths",),
         rates=Rates(letters=0.5),
@@ -213,6 +237,7 @@ MUTATIONS: Final = (
     Mutation(
         name="an earlier driver can write what was buried",
         invariant="I4",
+        found_by=172,
         instead={"waybill_spark.ledger.Ledger.hold": stand_ins.nothing},
         only=("deaths", "driver"),
         rates=Rates(pause=0.1, takeover=0.7, unsure=0.1),
@@ -233,6 +258,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a claim shuts nobody out",
         invariant="I5",
+        found_by=1,
         instead={"sim.sinks.KafkaSink._check_owner": stand_ins.nothing},
         only=("driver",),
         rates=Rates(pause=0.05, takeover=0.7),
@@ -240,6 +266,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a table is written again without a look at its fence",
         invariant="I5",
+        found_by=2,
         instead={"sim.sinks.TableSink._check_fence": stand_ins.nothing},
         only=("driver",),
         rates=Rates(pause=0.05, takeover=0.7),
@@ -247,6 +274,7 @@ MUTATIONS: Final = (
     Mutation(
         name="births count up to the stable end",
         invariant="I6",
+        found_by=1,
         instead={"sim.clients.Ingress.ends": stand_ins.stable_ends},
         only=("strangers",),
     ),
@@ -262,6 +290,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a checkpoint is believed whatever the sinks hold",
         invariant="I8",
+        found_by=14,
         instead={
             "waybill_spark.ledger.decide": stand_ins.never_diverged,
             "waybill_spark.resuming._fits": stand_ins.true,
@@ -271,11 +300,13 @@ MUTATIONS: Final = (
     Mutation(
         name="a hop counts before its reader is past it",
         invariant="I9",
+        found_by=16,
         instead={"waybill_token_tracker.core.graph.covers": stand_ins.true},
     ),
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
+        found_by=6,
         instead={"waybill_shared.contract.sealing._named": stand_ins.unbound},
     ),
     Mutation(
@@ -286,6 +317,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a slot of another server counts",
         invariant="I12",
+        found_by=48,
         instead={"waybill_status.core.views.usable_slot": stand_ins.any_server},
         only=("redis",),
     ),
@@ -298,6 +330,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a slot that is behind a token's generation counts",
         invariant="I12",
+        found_by=7,
         instead={"waybill_status.app.tokens.view_of": stand_ins.every_generation},
         only=("manifest",),
     ),
