@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--deep", action="store_true", help="only what `make test` leaves out")
     parser.addoption("--part", metavar="K/N", help="with --deep: only so much of it, as in 2/6")
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
-    parser.addoption("--sql-count", type=int, default=1_000, help="how many of them")
+    parser.addoption("--sql-count", type=int, default=300, help="how many of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:

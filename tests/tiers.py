@@ -82,7 +82,7 @@ DEEP = {
     "e2e/test_partitions.py": ("that_the_input_gets",),
     "e2e/test_pieces.py": ("[iceberg]",),
     "e2e/test_postgres.py": ("killed_in_a_batch", "that_is_dropped", "that_is_away"),
-    "e2e/test_returns.py": ("returns_with_other_sinks",),
+    "e2e/test_returns.py": ("",),
     "e2e/test_services.py": (
         "[ingress]",
         "[token_tracker]",
@@ -151,8 +151,12 @@ DEEP = {
         "while_a_stack_starts_in_the_background",
         "tied_stack",
     ),
+    "integration/local_stack/test_killed_broker.py": ("",),
     "integration/local_stack/test_spark_cluster.py": ("",),
+    "integration/local_stack/test_trusted.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
+    "integration/spark/test_hostile.py": ("",),
+    "integration/stage_runner/test_iceberg_strangers.py": ("several_pipelines_upsert",),
 }
 """Left to `make test-deep`: what takes more than a minute and is shown by the simulation or in part
 by others too, and of a promise at many edges those that show it once more. By file, what stands in
