@@ -119,7 +119,22 @@ def _packed(
 
 
 def _unpacked(file: io.BufferedReader) -> io.BufferedReader:
-    return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), BUFFER_BYTES)
+    return io.BufferedReader(_Unpacked(file), BUFFER_BYTES)
+
+
+class _Unpacked(io.RawIOBase):
+    """Gzip in small reads: one that fails would drop all that it has unpacked before."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = gzip.GzipFile(fileobj=file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override]
+        found = self._file.read1(len(into))
+        into[: len(found)] = found
+        return len(found)
 
 
 def _begins_array(file: io.BufferedReader) -> bool:
