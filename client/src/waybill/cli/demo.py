@@ -84,7 +84,7 @@ def show_what_next(*, own: bool) -> None:
     program = Path(sys.argv[0])
     command = "waybill" if shutil.which("waybill") else _short(program.absolute())
     lines = [(f"{command} {what}", why) for what, why in TRY_NEXT if own or "start" not in why]
-    render.data(["", "  try next", *(f"    {line}" for line in render.table(lines)), ""])
+    render.data(["", "  try next", *(f"    {what:<36}  {why}".rstrip() for what, why in lines), ""])
 
 
 def _short(program: Path) -> str:
