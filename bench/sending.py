@@ -30,7 +30,7 @@ def against_curl(around: Surroundings) -> Iterator[Turns]:
 
 
 def seconds(command: Sequence[str]) -> float:
-    """From the start of the command to its end, which is that of all it sends."""
+    """Measure from the start of the command to its end, which is that of all it sends."""
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
