@@ -5,6 +5,8 @@ from pathlib import Path
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
+FILES = 50
+
 
 def test_no_process_is_started_for_a_file_of_a_checkpoint(
     spark: SparkSession, tmp_path: Path
@@ -18,9 +20,10 @@ def test_no_process_is_started_for_a_file_of_a_checkpoint(
         place.getFileSystem(conf).create(place, True).close()
         return faults_of_children(java) - before
 
-    # Three times: Spark also removes its folders by a process, whenever it likes.
-    assert min(map(faults_of_one_file, "abc")) == 0
-    assert (tmp_path / "c").is_file()
+    # Spark also removes its folders by processes, whenever it likes: one quiet file is enough.
+    quiet = next((n for n in range(FILES) if faults_of_one_file(str(n)) == 0), None)
+    assert quiet is not None, f"each of {FILES} files started a process"
+    assert (tmp_path / str(quiet)).is_file()
 
 
 def faults_of_children(java: JavaObject) -> int:
