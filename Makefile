@@ -50,11 +50,12 @@ test-deep: dev ## What `test` leaves out, with PART=2/6 a sixth of it (an hour)
 test-fast: check ## What needs no stack: check, unit, contract, simulation (five minutes)
 	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
 
-check: dev ## Lint, format, types, import rules; changes nothing
+check: dev ## Lint, format, types, import rules, plain words; changes nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(BIN)/python tests/plain_words.py
 
 bench: dev ## Measure, as ratios to what others need for the same (ARGS: which, R1 R15 …)
 	$(BIN)/python -m bench $(ARGS)
