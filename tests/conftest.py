@@ -13,10 +13,11 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from containers import Servers, docker_answers, servers_in_containers
+from deep_parts import part_of
 from driver_clocks import driver_clocks
 from postgres import DATABASE_URL, Database, database, postgres_process
 from telling import AtOnce
-from tiers import BUDGET_S, ByFile, has_own_stack, in_part, is_deep, needs_stack, place
+from tiers import BUDGET_S, ByFile, file_of, has_own_stack, is_deep, needs_stack, place
 from timing import CpuByFile, Times
 from waybill_local import archives, jars
 from waybill_local.java import find_java
@@ -48,7 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " local stack's (default: where Docker answers)",
     )
     parser.addoption("--deep", action="store_true", help="only what `make test` leaves out")
-    parser.addoption("--part", metavar="K/N", help="with --deep: only so much of it, as in 2/6")
+    parser.addoption(
+        "--part", metavar="K/N", type=part_of, help="with --deep: only so much of it, as in 2/6"
+    )
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
     parser.addoption("--sql-count", type=int, default=300, help="how many of them")
 
@@ -95,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
     if is_deep(item) != config.option.deep:
         return False
-    return config.option.part is None or in_part(item, config.option.part)
+    return config.option.part is None or file_of(item) in config.option.part
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,8 +15,6 @@ TIERS = ("unit", "contract", "integration", "e2e", "sim")
 BUDGET_S = {"unit": 240, "contract": 120, "integration": 700, "e2e": 750, "sim": 240}
 """Seconds that the tests of a tier take in all, on 2 quiet cores with 2 workers: half an hour of
 them is a quarter of an hour. A tier that takes a fifth more is warned of at the end of a run."""
-PARTS = 6
-"""Of the deep tests, some ten minutes each: `make test-deep PART=2/6`."""
 DEEP = {
     "e2e/test_big_batches.py": ("before_commit of", "after_commit of", "in_share of warehouse"),
     "e2e/test_big_batches_under_faults.py": ("",),
@@ -177,20 +175,17 @@ def tier(nodeid: str) -> str:
     return Path(nodeid.partition("::")[0]).parts[1]
 
 
+def file_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix()
+
+
 def is_deep(item: pytest.Item) -> bool:
-    texts = DEEP.get(item.path.relative_to(TESTS).as_posix(), ())
-    return any(text in item.name for text in texts)
+    return any(text in item.name for text in DEEP.get(file_of(item), ()))
 
 
 def is_wholly_deep(file: str, test: str) -> bool:
     """Return True if each case of the function `test` of `file` is left to `make test-deep`."""
     return any(text in test for text in DEEP.get(file, ()))
-
-
-def in_part(item: pytest.Item, part: str) -> bool:
-    """Return True if the file of `item` belongs to `part` of the deep tests, such as 2/6."""
-    number, _, parts = part.partition("/")
-    return list(DEEP).index(item.path.relative_to(TESTS).as_posix()) % int(parts) == int(number) - 1
 
 
 def has_own_stack(item: pytest.Item) -> bool:

@@ -1,0 +1,206 @@
+"""What a part of the deep tests is, and which of them CI runs after all others.
+
+`python tests/deep_parts.py SECONDS` prints the files that two workers finish in so many seconds.
+It asks git, which may know nothing but one commit.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from tiers import BUDGET_S
+
+ROOT = Path(__file__).parents[1]
+WORKERS = 2
+PARTS = 6
+PART_S = 600.0
+"""`make test-deep PART=2/6` takes ten minutes."""
+BEGIN_S = 60.0
+"""Until the first test runs: its collection, and a stack."""
+COMMITS = 20
+"""What the last commits touched is what has changed: a clone may know no other branch."""
+TIMES = ROOT / ".bench" / "test_times.json"
+
+DEEP_S = {
+    "e2e/test_big_batches.py": 60,
+    "e2e/test_big_batches_under_faults.py": 100,
+    "e2e/test_browser.py": 110,
+    "e2e/test_browser_bad_days.py": 200,
+    "e2e/test_browser_bad_tokens.py": 45,
+    "e2e/test_changes.py": 60,
+    "e2e/test_checkpoints.py": 50,
+    "e2e/test_checks.py": 20,
+    "e2e/test_crashes.py": 90,
+    "e2e/test_dead_letters.py": 120,
+    "e2e/test_deletion.py": 20,
+    "e2e/test_feldera.py": 30,
+    "e2e/test_first_hour.py": 20,
+    "e2e/test_four_upserts.py": 90,
+    "e2e/test_iceberg.py": 60,
+    "e2e/test_kafka_sink.py": 20,
+    "e2e/test_lag.py": 10,
+    "e2e/test_one_table.py": 50,
+    "e2e/test_partitions.py": 15,
+    "e2e/test_pieces.py": 20,
+    "e2e/test_postgres.py": 60,
+    "e2e/test_returns.py": 35,
+    "e2e/test_services.py": 70,
+    "e2e/test_stranger_alters.py": 60,
+    "e2e/test_strangers.py": 50,
+    "e2e/test_switch.py": 35,
+    "e2e/test_through_changes.py": 90,
+    "e2e/test_topics.py": 60,
+    "e2e/test_truth.py": 120,
+    "e2e/test_two_drivers.py": 100,
+    "e2e/test_two_runners.py": 40,
+    "e2e/test_upkeep.py": 60,
+    "e2e/test_upkeep_under_load.py": 90,
+    "e2e/test_validate.py": 15,
+    "e2e/test_watches.py": 30,
+    "integration/ingress/test_connectors_under_faults.py": 70,
+    "integration/ingress/test_keys_on_a_cluster.py": 40,
+    "integration/ingress/test_repeats_under_faults.py": 70,
+    "integration/ingress/test_sending.py": 20,
+    "integration/local_stack/test_again.py": 60,
+    "integration/local_stack/test_big_batches_on_a_cluster.py": 130,
+    "integration/local_stack/test_first_pipeline.py": 70,
+    "integration/local_stack/test_installed.py": 60,
+    "integration/local_stack/test_killed_broker.py": 60,
+    "integration/local_stack/test_life.py": 60,
+    "integration/local_stack/test_spark_cluster.py": 120,
+    "integration/local_stack/test_trusted.py": 40,
+    "integration/local_stack/test_two_million_rows.py": 60,
+    "integration/spark/test_hostile.py": 35,
+    "integration/stage_runner/test_iceberg_strangers.py": 60,
+}
+"""Seconds that the deep tests of a file take one after the other on a quiet machine."""
+
+AREAS = {
+    "console": ("e2e/test_browser",),
+    "client": ("e2e/test_first_hour", "integration/ingress/test_sending"),
+    "examples": ("e2e/test_truth", "e2e/test_first_hour"),
+    "infra/local": ("integration/local_stack",),
+    "services/ingress": ("integration/ingress", "e2e/test_validate", "e2e/test_services"),
+    "services/stage_runner": (
+        "e2e/test_changes",
+        "e2e/test_checks",
+        "e2e/test_deletion",
+        "e2e/test_returns",
+        "e2e/test_switch",
+        "e2e/test_through_changes",
+        "e2e/test_topics",
+        "e2e/test_two_",
+        "e2e/test_validate",
+    ),
+    "services/status": ("e2e/test_watches", "e2e/test_feldera", "e2e/test_browser_bad_"),
+    "services/token_tracker": ("e2e/test_services", "e2e/test_lag", "e2e/test_partitions"),
+    "spark/src/waybill_spark/dead_letters": ("e2e/test_dead_letters",),
+    "spark/src/waybill_spark/driver": (
+        "e2e/test_big_batches",
+        "e2e/test_checkpoints",
+        "e2e/test_pieces",
+        "e2e/test_strangers",
+        "e2e/test_two_drivers",
+        "integration/local_stack/test_big_batches",
+        "integration/local_stack/test_spark_cluster",
+    ),
+    "spark/src/waybill_spark/guard": ("integration/spark/test_hostile",),
+    "spark/src/waybill_spark/sinks/iceberg": (
+        "e2e/test_four_upserts",
+        "e2e/test_iceberg",
+        "e2e/test_one_table",
+        "e2e/test_stranger_alters",
+        "e2e/test_upkeep",
+        "integration/stage_runner/test_iceberg",
+    ),
+    "spark/src/waybill_spark/sinks/kafka": ("e2e/test_kafka_sink", "e2e/test_crashes"),
+    "spark/src/waybill_spark/sinks/postgres": ("e2e/test_postgres", "e2e/test_crashes"),
+}
+"""Where a change is felt: how the names of deep tests begin that are about a folder's code."""
+
+
+def parts(count: int) -> list[set[str]]:
+    """Divide all deep files into `count` parts that take about the same time."""
+    made: list[set[str]] = [set() for _ in range(count)]
+    for file in sorted(DEEP_S, key=lambda each: (-DEEP_S[each], each)):
+        min(made, key=lambda part: sum(DEEP_S[each] for each in part)).add(file)
+    return made
+
+
+def part_of(text: str) -> set[str]:
+    """Return the files of a part that is written as 2/6."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"a part is written as 2/{PARTS}, not as {text}")
+    return parts(int(count))[int(number) - 1]
+
+
+def turn(folder: Path) -> int:
+    """Return which part is next, from 1: each commit brings another one."""
+    if _git(folder, "rev-parse", "--is-shallow-repository") == "true":
+        number = int(_git(folder, "rev-parse", "HEAD"), base=16)
+    else:
+        number = int(_git(folder, "rev-list", "--count", "HEAD") or 0)
+    return number % PARTS + 1
+
+
+def changed(folder: Path) -> set[str]:
+    """Return the files that the last commits touched, as far as the clone knows."""
+    return set(_git(folder, "log", f"-{COMMITS}", "--name-only", "--format=").split())
+
+
+def about(files: Collection[str]) -> list[str]:
+    """Return the deep tests of the areas to which changed `files` belong."""
+    touched = [area for area in AREAS if any(file.startswith(f"{area}/") for file in files)]
+    begins = tuple(begin for area in touched for begin in AREAS[area])
+    return [deep for deep in DEEP_S if deep.startswith(begins)]
+
+
+def fitting(files: Iterable[str], left_s: float) -> list[str]:
+    """Return of `files`, each once and in this order, what ends within `left_s` seconds."""
+    chosen: list[str] = []
+    most = max(0.0, left_s - BEGIN_S)
+    for file in dict.fromkeys(files):
+        total = sum(DEEP_S[each] for each in (*chosen, file))
+        if total <= most * WORKERS and DEEP_S[file] <= most:
+            chosen.append(file)
+    return chosen
+
+
+def slowness() -> float:
+    """Return how much longer the run before this one took than its budget."""
+    if not TIMES.exists():
+        return 1.0
+    files = json.loads(TIMES.read_text()).values()
+    took = sum(sum(seconds for name, seconds in each.items() if name != "cpu") for each in files)
+    return max(1.0, took / sum(BUDGET_S.values()))
+
+
+def choose(left_s: float) -> list[str]:
+    """Return the files that CI runs, and say on stderr why these."""
+    number, slow, touched = turn(ROOT), slowness(), changed(ROOT)
+    changed_themselves = [deep for deep in DEEP_S if f"tests/{deep}" in touched]
+    wanted = (*changed_themselves, *sorted(parts(PARTS)[number - 1]), *about(touched))
+    files = fitting(wanted, left_s / slow)
+    for line in (
+        f"deep tests: part {number}/{PARTS}, and those of what the last {COMMITS} commits touched",
+        f"{left_s:.0f} s are left, on a machine {slow:.1f} times as slow as a quiet one",
+        f"not run for lack of time: {', '.join(sorted({*wanted} - {*files})) or 'none'}",
+    ):
+        print(line, file=sys.stderr)
+    return files
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Return what git says, or nothing where it knows no commit."""
+    run = subprocess.run(
+        ("git", "-C", str(folder), *arguments), capture_output=True, text=True, check=False
+    )
+    return run.stdout.strip() if run.returncode == 0 else ""
+
+
+if __name__ == "__main__":
+    print(*(f"tests/{file}" for file in choose(float(sys.argv[1]))))
