@@ -25,6 +25,7 @@ COMMITS = 20
 TIMES = ROOT / ".bench" / "test_times.json"
 
 DEEP_S = {
+    "e2e/existing_clusters/test_existing_clusters.py": 40,
     "e2e/test_big_batches.py": 60,
     "e2e/test_big_batches_under_faults.py": 100,
     "e2e/test_browser.py": 110,
@@ -42,11 +43,14 @@ DEEP_S = {
     "e2e/test_iceberg.py": 60,
     "e2e/test_kafka_sink.py": 20,
     "e2e/test_lag.py": 10,
+    "e2e/test_never_a_lie.py": 100,
     "e2e/test_one_table.py": 50,
+    "e2e/test_openapi.py": 55,
     "e2e/test_partitions.py": 15,
     "e2e/test_pieces.py": 20,
     "e2e/test_postgres.py": 60,
     "e2e/test_returns.py": 35,
+    "e2e/test_second_day.py": 20,
     "e2e/test_services.py": 70,
     "e2e/test_stranger_alters.py": 60,
     "e2e/test_strangers.py": 50,
@@ -83,7 +87,13 @@ AREAS = {
     "client": ("e2e/test_first_hour", "integration/ingress/test_sending"),
     "examples": ("e2e/test_truth", "e2e/test_first_hour"),
     "infra/local": ("integration/local_stack",),
-    "services/ingress": ("integration/ingress", "e2e/test_validate", "e2e/test_services"),
+    "services/ingress": (
+        "integration/ingress",
+        "e2e/test_openapi",
+        "e2e/test_second_day",
+        "e2e/test_services",
+        "e2e/test_validate",
+    ),
     "services/stage_runner": (
         "e2e/test_changes",
         "e2e/test_checks",
@@ -95,8 +105,15 @@ AREAS = {
         "e2e/test_two_",
         "e2e/test_validate",
     ),
-    "services/status": ("e2e/test_watches", "e2e/test_feldera", "e2e/test_browser_bad_"),
+    "services/status": (
+        "e2e/test_browser_bad_",
+        "e2e/test_feldera",
+        "e2e/test_never_a_lie",
+        "e2e/test_openapi",
+        "e2e/test_watches",
+    ),
     "services/token_tracker": ("e2e/test_services", "e2e/test_lag", "e2e/test_partitions"),
+    "shared/src/waybill_shared/access": ("e2e/existing_clusters",),
     "spark/src/waybill_spark/dead_letters": ("e2e/test_dead_letters",),
     "spark/src/waybill_spark/driver": (
         "e2e/test_big_batches",

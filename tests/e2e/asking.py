@@ -13,8 +13,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.load import Ledger, numbers_of
 from e2e.waiting import eventually
 
-READS_MIN = 20
-GROWN_MIN = 10  # reads that had to show more than any before
+READS_MIN = 7  # in each round
+GROWN_MIN = 4  # reads that had to show more than any before
 ASK_PAUSE_S = 0.1
 READ_PAUSE_S_MAX = 1.0
 ASKED_AGAIN = 50  # complete tokens in each question, to hear that they still are
@@ -113,9 +113,8 @@ class Reader:
         self._catalog = catalog
         self._shown = 0
 
-    @property
-    def enough(self) -> bool:
-        return self.reads >= READS_MIN and self.grown >= GROWN_MIN
+    def enough(self, rounds: int) -> bool:
+        return self.reads >= rounds * READS_MIN and self.grown >= rounds * GROWN_MIN
 
     def read(self) -> None:
         self._asker.await_more(self._shown)

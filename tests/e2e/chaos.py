@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 import redis
 
@@ -31,10 +31,16 @@ HEAVY = {"kill the driver", "kill stage_runner"}
 
 
 class Chaos:
-    """`complete` are the tokens of the ledger that are known to be so."""
+    """`complete` are the tokens of the ledger that are known to be so; `faults`: how often each
+    comes."""
 
     def __init__(
-        self, ledger: Ledger, uid: str, dice: random.Random, complete: Container[str]
+        self,
+        ledger: Ledger,
+        uid: str,
+        dice: random.Random,
+        complete: Container[str],
+        faults: Mapping[str, int],
     ) -> None:
         self.failures: list[BaseException] = []
         self._ledger = ledger
@@ -42,6 +48,7 @@ class Chaos:
         self._uid = uid
         self._dice = dice
         self._complete = complete
+        self._faults = faults
         self._given_before = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -61,7 +68,7 @@ class Chaos:
         await_ready(self._stack)
 
     def _run(self) -> None:
-        order = [name for name, times in FAULTS.items() for _ in range(times)]
+        order = [name for name, times in self._faults.items() for _ in range(times)]
         self._dice.shuffle(order)
         began = time.monotonic()
         try:

@@ -115,6 +115,15 @@ def _pipelines_end_with_the_test(request: pytest.FixtureRequest) -> Iterator[Non
     stop_others(client, before | request.getfixturevalue("lasting"))
 
 
+@pytest.fixture
+def alone(client: Client, lasting: set[str]) -> None:
+    """No pipeline of the module runs: those that the test applies get its driver, and start none.
+
+    Such tests are the last ones of their module.
+    """
+    stop_others(client, lasting)
+
+
 @pytest.fixture(scope="session")
 def catalog(stack: StackState) -> SqlCatalog:
     folder = stack.folder / "lakehouse"

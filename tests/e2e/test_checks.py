@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order
+from e2e.conftest import START_TIMEOUT_S, Pipeline, order
 from e2e.scraping import scrape
 from e2e.waiting import eventually, run_of
 from waybill import Client, Operation
@@ -19,16 +19,11 @@ from waybill_stage_runner.adapters.groups import groups_with
 WAIT_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def orders(apply_orders: Apply) -> Pipeline:
-    return apply_orders()
-
-
 @pytest.fixture
 def run_id(client: Client, stack: StackState, orders: Pipeline) -> Iterator[str]:
     """Of the run that goes on through the test: it takes records before and after."""
-    before = run_of(client, stack, orders.name)
     arrive(client, orders)
+    before = run_of(client, stack, orders.name)
     yield before
     assert run_of(client, stack, orders.name) == before
     assert client.pipeline(orders.name).phase == "Running"

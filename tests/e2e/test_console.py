@@ -14,6 +14,7 @@ inputs: [{{name: orders, kafka: {{topic: {name}.in, partitions: 1}}, schema: "id
 stages:
   - name: look
     inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks:
       - {{name: seen, console: {{rows: 2}}}}
 """

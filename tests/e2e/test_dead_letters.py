@@ -276,6 +276,7 @@ def test_what_died_is_told_alike_when_redis_and_tracker_have_forgotten_it(
     assert [len(dead) for dead in told] == [1, 0, 1]
 
 
+@pytest.mark.usefixtures("alone")
 def test_beyond_its_budget_a_stage_stops_before_any_sink_and_a_start_goes_on(
     client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
 ) -> None:
@@ -296,6 +297,7 @@ def test_beyond_its_budget_a_stage_stops_before_any_sink_and_a_start_goes_on(
     assert kinds == ["complete", "dead_lettered", "complete"]
 
 
+@pytest.mark.usefixtures("alone")
 def test_behind_a_hop_the_count_is_right_and_others_are_complete(
     client: Client, stack: StackState, kafka: KafkaAdmin
 ) -> None:

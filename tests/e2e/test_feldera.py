@@ -110,19 +110,20 @@ def test_what_is_pushed_is_there_when_the_client_has_waited(shop: Shop) -> None:
         assert shop.prices()[part][:2] == ("v", Decimal("1.50"))
 
 
-def test_of_fifty_posts_each_is_in_two_sinks_when_the_client_has_waited(
-    shop: Shop, stack: StackState, kafka: KafkaAdmin
+@pytest.mark.parametrize("posts", [range(10), range(10, 50)], ids=["first", "more"])
+def test_each_post_is_in_two_sinks_when_the_client_has_waited(
+    shop: Shop, stack: StackState, kafka: KafkaAdmin, posts: range
 ) -> None:
     """As Feldera's own test of tokens with outputs."""
     database = Database.of(stack)
-    for number in range(50):
+    for number in posts:
         row = {"id": number, "name": f"v{number}"}
         shop.pipeline.input_json("VENDOR", row, update_format="raw", wait=True)
         found = database.ask(f"SELECT id FROM public.{shop.name}_vendors")
-        assert {each[0] for each in found} == set(range(number + 1))
+        assert {each[0] for each in found} == set(range(posts.start, number + 1))
         values = read_to_end(kafka.cluster, f"{shop.name}.vendors.out", [0])
         out = [json.loads(message.value() or b"{}")["id"] for message in values]
-        assert out == list(range(number + 1))
+        assert out == list(range(posts.start, number + 1))
 
 
 def test_inserts_and_deletes_change_the_table(shop: Shop) -> None:
@@ -197,7 +198,8 @@ def test_what_will_never_arrive_raises_at_once(shop: Shop) -> None:
 
 def test_a_token_of_another_pipeline_says_nothing(shop: Shop, client: Client) -> None:
     other = f"shop_{uuid.uuid4().hex[:8]}"
-    client.operation(client.apply(MANIFEST.format(name=other)).id, wait_s=WAIT_S)
+    stopped = MANIFEST.format(name=other).replace("inputs:", "state: stopped\ninputs:", 1)
+    client.operation(client.apply(stopped).id, wait_s=WAIT_S)
     token = client.token_for(other, input="price").token
     with pytest.raises(FelderaAPIError) as refused:
         shop.wait(token)

@@ -110,24 +110,20 @@ def newest(catalog: SqlCatalog, sent: Ended) -> list[dict[str, object]]:
     return rows
 
 
-def test_a_misspelt_field_is_told(run: Run) -> None:
-    run("init", "spelling")
-    run("apply", "-f", "spelling.yaml")
-    run("send", "spelling", "records", '{"order_id": 1, "amout": 10}', *WAIT)
+def test_misspelt_fields_and_bad_records_are_named(run: Run, stack: StackState) -> None:
+    run("init", "strict")
+    run("apply", "-f", "strict.yaml")
+    run("send", "strict", "records", '{"order_id": 1, "amout": 10}', *WAIT)
 
     def told() -> str:
-        return run("describe", "spelling").stdout
+        return run("describe", "strict").stdout
 
     eventually(lambda: "1 record of input records had fields that are no columns" in told())
     assert "field 'amout' is no column: did you mean 'amount'?" in told()
 
-
-def test_a_bad_record_is_named_wherever_it_comes_from(run: Run, stack: StackState) -> None:
-    run("init", "strict")
-    run("apply", "-f", "strict.yaml")
+    # Wherever it comes from.
     bad = run("send", "strict", "records", '{"order_id": "one"}', code=1)
     assert "order_id" in bad.stderr
-
     produce_and_wait(make_producer(stack.kafka), "strict.in", "1", b'{"order_id": "one"}')
     eventually(lambda: "strict.in[" in run("dlq", "list", "strict").stdout)
     assert "order_id" in run("dlq", "list", "strict").stdout

@@ -64,12 +64,15 @@ inputs:
 stages:
   - name: of_lines
     inputs: [lines]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks: [{{name: lines_out, postgres: {{connection: warehouse, table: public.{name}_lines}}}}]
   - name: of_values
     inputs: [values]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks: [{{name: values_out, postgres: {{connection: warehouse, table: public.{name}_values}}}}]
   - name: of_files
     inputs: [files]
+    trigger: {{processingTime: 100 milliseconds}}
     steps:
       - name: sizes
         sql: >-

@@ -27,6 +27,7 @@ inputs:
 stages:
   - name: copy
     inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
     sinks: [{{name: out, kafka: {{topic: {name}.out, key: order_id, partitions: 1}}}}]
 """
 
@@ -40,14 +41,16 @@ def copy(client: Client) -> str:
     return name
 
 
+@pytest.mark.parametrize("numbers", [range(6), range(6, 20)], ids=["first", "more"])
 def test_a_reader_that_starts_after_complete_sees_every_record_once(
-    client: Client, stack: StackState, kafka: KafkaAdmin, copy: str
+    client: Client, stack: StackState, kafka: KafkaAdmin, copy: str, numbers: range
 ) -> None:
-    for number in range(20):
+    before = committed_orders(stack, kafka, f"{copy}.out")
+    for number in numbers:
         outcome = client.wait(client.send(copy, "orders", [order(number)]), timeout_s=WAIT_S)
         assert outcome.kind == "complete"
         seen = committed_orders(stack, kafka, f"{copy}.out")
-        assert seen == list(range(number + 1))
+        assert seen == [*before, *range(numbers.start, number + 1)]
 
 
 def test_behind_a_strangers_open_transaction_nothing_is_complete(

@@ -3,13 +3,13 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.asking import Asker, Reader
-from e2e.chaos import Chaos
+from e2e.chaos import FAULTS, Chaos
 from e2e.conftest import Apply
 from e2e.load import Ledger, Load, assert_clear, assert_rows_once
 from e2e.waiting import eventually
@@ -17,7 +17,8 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 SEED = 20_261_121
-TOKENS_MIN = 150
+SOME_FAULTS = {"kill the driver": 1, "hold token_tracker": 1, "flush redis": 1, "kill ingress": 1}
+TOKENS_MIN = 50
 RUN_TIMEOUT_S = 400.0  # it takes about 80; a busy machine starts drivers slowly
 ARRIVAL_TIMEOUT_S = 180.0
 PACE_S = 0.25
@@ -37,17 +38,23 @@ def read_until(done: Callable[[], bool], reader: Reader, asker: Asker) -> None:
 
 
 @pytest.mark.timeout(700)
+@pytest.mark.parametrize(
+    ("faults", "rounds"),
+    [pytest.param(SOME_FAULTS, 1, id="some faults"), pytest.param(FAULTS, 3, id="all faults")],
+)
 def test_what_was_answered_complete_is_there_for_every_later_read(
-    catalog: SqlCatalog, ledger: Ledger, client: Client
+    catalog: SqlCatalog, ledger: Ledger, client: Client, faults: Mapping[str, int], rounds: int
 ) -> None:
     print(f"seed {SEED}")
     uid = str(client.pipeline(ledger.pipeline.name).uid)
     asker = Asker(ledger, random.Random(SEED))
     reader = Reader(asker, ledger, catalog)
-    chaos = Chaos(ledger, uid, random.Random(SEED), asker.complete)
+    chaos = Chaos(ledger, uid, random.Random(SEED), asker.complete, faults)
+    before = len(ledger.given)
 
     def done() -> bool:
-        return reader.enough and len(ledger.given) >= TOKENS_MIN and not chaos.running
+        given = len(ledger.given) - before
+        return reader.enough(rounds) and given >= rounds * TOKENS_MIN and not chaos.running
 
     asker.start()
     try:

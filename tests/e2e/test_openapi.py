@@ -28,8 +28,14 @@ def running(apply_orders: Apply) -> Pipeline:
 
 
 @pytest.mark.parametrize("service", HTTP_SERVICES)
+@pytest.mark.parametrize("examples", [2, 8])  # of each operation, beside the limits of parameters
 def test_each_answer_is_one_that_the_document_names(
-    stack: StackState, client: Client, running: Pipeline, tmp_path: Path, service: str
+    stack: StackState,
+    client: Client,
+    running: Pipeline,
+    tmp_path: Path,
+    service: str,
+    examples: int,
 ) -> None:
     known = {
         "PIPELINE": running.name,
@@ -44,6 +50,7 @@ def test_each_answer_is_one_that_the_document_names(
         f"--config-file={CONFIG}",
         "--no-color",
         "run",
+        f"--max-examples={examples}",
         f"http://127.0.0.1:{stack.ports[service]}/openapi.json",
     ]
     done = subprocess.run(

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.ending import stop_others
 from e2e.every_sink import WAIT_S, EverySink
 from e2e.waiting import eventually
 from postgres import Database
@@ -33,6 +34,7 @@ inputs:
 stages:
   - name: load
     inputs: [orders]
+    trigger: {{processingTime: 100 milliseconds}}
     steps: [{{name: kept, sql: "SELECT order_id, n{more} FROM orders WHERE n % 7 > 0"}}]
     sinks:
       - name: newest
@@ -189,8 +191,9 @@ def test_a_table_that_is_dropped_is_named_and_the_other_sinks_are_not_written_ag
 
 
 @pytest.fixture(scope="module")
-def newest(client: Client) -> Iterator[str]:
-    """The name of a pipeline, and of its table."""
+def newest(client: Client, lasting: set[str]) -> Iterator[str]:
+    """The name of a pipeline, and of its table. It gets the driver of the one before."""
+    stop_others(client, lasting)
     name = f"newest_{uuid.uuid4().hex[:8]}"
     done = client.operation(client.apply(NEWEST.format(name=name, more="")).id, wait_s=WAIT_S)
     assert done.state == "done", done.errors

@@ -29,6 +29,7 @@ stages:
       - {{name: all_pages, from: lower, iceberg: {{table: raw.{table}_all}}}}
   - name: label
     inputs: [clean_topic]
+    trigger: {{processingTime: 100 milliseconds}}
     steps: [{{name: labelled, sql: "SELECT id, concat('label ', page) AS page FROM clean_topic"}}]
     sinks: [{{name: label_topic, kafka: {{topic: {name}.label, key: id, partitions: 3}}}}]
   - name: meet

@@ -164,6 +164,7 @@ def test_a_compacted_input_is_complete_with_what_is_left_of_it(
     journal.assert_once(journal.send(2))
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_pipeline_that_starts_at_latest_gets_what_was_open_then_and_is_committed_later(
     client: Client,
     stack: StackState,

@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
+from e2e.conftest import Pipeline
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S
 from e2e.faults import kill
 from e2e.waiting import drivers_of, eventually
@@ -144,11 +145,11 @@ def test_a_token_of_a_stopped_pipeline_says_that_its_version_is_gone(kept: Kept)
     kept.assert_once()
 
 
-def test_what_cannot_be_kept_in_order_is_refused(kept: Kept) -> None:
+def test_what_cannot_be_kept_in_order_is_refused(client: Client, orders: Pipeline) -> None:
     with pytest.raises(Invalid, match="its manifest names no task"):
-        kept.maintain()
+        client.maintain(orders.name, "lake")
     with pytest.raises(Invalid, match="there is no sink river"):
-        kept.client.maintain(kept.name, "river")
+        client.maintain(orders.name, "river")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from e2e.conftest import START_TIMEOUT_S, Apply, Pipeline, order, orders_manifest
+from e2e.conftest import START_TIMEOUT_S, Pipeline, order, orders_manifest
 from e2e.waiting import run_of
 from waybill import AsyncClient, Client, NotReady
 from waybill_local.stack import StackState
@@ -28,14 +28,9 @@ class Made:
     folders: frozenset[str]
 
 
-@pytest.fixture(scope="module")
-def running(apply_orders: Apply) -> Pipeline:
-    return apply_orders()
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_made(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog, running: Pipeline
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog, orders: Pipeline
 ) -> Iterator[None]:
     """And the pipeline that runs goes on in the same run."""
 
@@ -49,13 +44,13 @@ def nothing_is_made(
             folders=frozenset(each.name for each in state.iterdir()),
         )
 
-    arrive(client, running)
-    before, run_id = made(), run_of(client, stack, running.name)
+    arrive(client, orders)
+    before, run_id = made(), run_of(client, stack, orders.name)
     yield
     assert made() == before
-    assert run_of(client, stack, running.name) == run_id
-    assert client.pipeline(running.name).phase == "Running"
-    arrive(client, running)
+    assert run_of(client, stack, orders.name) == run_id
+    assert client.pipeline(orders.name).phase == "Running"
+    arrive(client, orders)
 
 
 def test_a_good_manifest_has_no_errors_but_a_graph_with_columns(client: Client) -> None:
@@ -122,10 +117,8 @@ def test_a_wrong_shape_is_told_at_once(client: Client) -> None:
     assert (error.line, error.column) == (10, 11)
 
 
-def test_a_change_is_told_with_its_columns_and_its_effect(
-    client: Client, running: Pipeline
-) -> None:
-    applied = client.pipeline(running.name).manifest
+def test_a_change_is_told_with_its_columns_and_its_effect(client: Client, orders: Pipeline) -> None:
+    applied = client.pipeline(orders.name).manifest
     assert applied is not None
     changed = applied.replace("AS tax FROM", "AS tax, 1 AS one FROM").replace(
         "name: load", "name: load2"
@@ -146,12 +139,12 @@ def test_a_change_is_told_with_its_columns_and_its_effect(
 
 
 def test_a_change_that_apply_would_refuse_is_told_with_its_place(
-    client: Client, running: Pipeline
+    client: Client, orders: Pipeline
 ) -> None:
-    applied = client.pipeline(running.name).manifest
+    applied = client.pipeline(orders.name).manifest
     assert applied is not None
     found = client.check(
-        applied.replace(f"topic: {running.topic}", f"topic: {running.topic}2"),
+        applied.replace(f"topic: {orders.topic}", f"topic: {orders.topic}2"),
         timeout_s=START_TIMEOUT_S,
     )
 

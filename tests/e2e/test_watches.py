@@ -18,7 +18,7 @@ import jsonschema_rs
 import pytest
 import redis
 
-from e2e.conftest import Apply, order
+from e2e.conftest import Apply, Pipeline, order
 from e2e.faults import await_ready, kill_services, paused, process_of
 from e2e.load import numbers_in
 from e2e.waiting import eventually
@@ -111,20 +111,19 @@ def stand_still(stack: StackState, name: str) -> None:
 
 
 def test_a_watch_is_told_with_what_asking_gives(
-    client: Client, stack: StackState, kafka: KafkaAdmin, apply_orders: Apply
+    client: Client, stack: StackState, kafka: KafkaAdmin, orders: Pipeline
 ) -> None:
-    pipeline = apply_orders()
-    listener = Listener(stack, pipeline.name)
-    token = client.send(pipeline.name, "orders", [order(1)]).token
-    watch = client.watch(token, labels={"test": pipeline.name, "number": "1"})
+    listener = Listener(stack, "asking")
+    token = client.send(orders.name, "orders", [order(1)]).token
+    watch = client.watch(token, labels={"test": "asking", "number": "1"})
     eventually(lambda: client.find_watch(watch.id).state == "told", within_s=WITHIN_S)
-    late = client.watch(token, labels={"test": pipeline.name, "number": "2"})
+    late = client.watch(token, labels={"test": "asking", "number": "2"})
     eventually(lambda: client.find_watch(late.id).state == "told", within_s=WITHIN_S)
 
     events = {each.subject: each for each in told_in_kafka(stack, kafka)}
     for each in (watch, late):
         assert outcome_of(events[each.id]) == asked(client, token)
-        assert events[each.id].pipeline == pipeline.name
+        assert events[each.id].pipeline == orders.name
     assert token not in str(events)
     found = client.find_watch(watch.id)
     assert (found.ended_as, found.event_id) == ("complete", events[watch.id].id)
@@ -133,9 +132,8 @@ def test_a_watch_is_told_with_what_asking_gives(
 
 
 def test_a_token_is_followed_into_a_pipeline_that_reads_on(
-    client: Client, stack: StackState, apply_orders: Apply
+    client: Client, stack: StackState, orders: Pipeline
 ) -> None:
-    orders = apply_orders()
     audit = f"{orders.name}-audit"
     manifest = AUDIT.format(name=audit, read=f"{orders.name}.enriched")
     assert client.operation(client.apply(manifest).id, wait_s=WITHIN_S).state == "done"
@@ -256,12 +254,11 @@ def receiver(secret: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def test_an_event_comes_to_a_webhook_signed_and_again_when_it_is_asked_for(
-    client: Client, stack: StackState, apply_orders: Apply
+    client: Client, stack: StackState, orders: Pipeline
 ) -> None:
-    pipeline = apply_orders()
     secret = new_secret()
-    token = client.send(pipeline.name, "orders", [order(1)]).token
-    labels = {"test": pipeline.name}
+    token = client.send(orders.name, "orders", [order(1)]).token
+    labels = {"test": "webhook"}
     with receiver(secret) as (url, printed):
         watch = client.watch(token, labels=labels, webhook=url, secret=secret)
         other = client.watch(token, labels=labels, webhook=url)
