@@ -17,7 +17,10 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 SEED = 20_261_121
-SOME_FAULTS = {"kill the driver": 1, "hold token_tracker": 1, "flush redis": 1, "kill ingress": 1}
+SERVICES = ("ingress", "status", "gateway")
+SOME_FAULTS = dict.fromkeys(
+    ("kill the driver", "hold token_tracker", "flush redis", *map("kill {}".format, SERVICES)), 1
+)
 TOKENS_MIN = 50
 RUN_TIMEOUT_S = 400.0  # it takes about 80; a busy machine starts drivers slowly
 ARRIVAL_TIMEOUT_S = 180.0
