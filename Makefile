@@ -17,8 +17,9 @@ UV := $(BIN)/uv
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11
 OTHERS_ONLY := $(addprefix --no-emit-package ,$(PACKAGES))
 RUNS_WITH := --extra cli --extra kafka --extra local --extra postgres
-INSTALL := $(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes \
-	--build-constraints requirements.build.txt
+# Before anything is installed: it imports the standard library alone.
+INSTALL := PYTHONPATH=infra/local/src:shared/src $(BIN)/python -m waybill_local.packages $(UV) \
+	requirements.build.txt
 # Two workers, each with a stack of its own: how many it takes is said in tests/tiers.py.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=10
 
@@ -27,12 +28,12 @@ help: ## Show this list
 
 sync: $(VENV)/.jars ## Set up .venv with all that running needs, and the jars; a second run takes no time
 
-dev: $(VENV)/.dev $(VENV)/.jars ## The same, with the tools of developers: tests, benchmarks, linters
+dev: $(VENV)/.dev $(VENV)/.iceberg ## The same, with the tools of developers: tests, benchmarks, linters
 
 demo: sync ## The whole story on this machine: start, send, follow tokens, read the rows, stop
 	@$(BIN)/waybill demo
 
-demo-truth: sync ## Four faults: what really happens, what bare PySpark makes of it, what Waybill
+demo-truth: sync $(VENV)/.iceberg ## Four faults: what really happens, what bare PySpark makes of it, what Waybill
 	@$(BIN)/python -m examples.truth
 
 up: sync ## Start the local stack and keep it running (ARGS=--detach: in the background)
@@ -94,14 +95,16 @@ $(VENV)/.bootstrap: requirements.bootstrap.lock
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
-	@echo 'packages  from requirements.lock (the first time about 650 MB, most of it Spark)'
-	@$(INSTALL) -r requirements.lock
+	@$(INSTALL) requirements.lock
 	@$(UV) pip install --python $(BIN)/python --quiet --no-deps $(addprefix -e ,$(MEMBERS))
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.packages requirements.dev.lock
-	@echo 'packages  from requirements.dev.lock (the first time about 200 MB more)'
-	@$(INSTALL) -r requirements.dev.lock
+	@$(INSTALL) requirements.dev.lock
+	@touch $@
+
+$(VENV)/.iceberg: $(VENV)/.jars $(JARS_LOCK)
+	@$(BIN)/python -m waybill_local.jars iceberg
 	@touch $@
 
 $(VENV)/.jars: $(VENV)/.packages $(JARS_LOCK)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from bench.contest import Contest, Turn, Turns
 from bench.sinks import INSERT, TABLE, Bare, database, fences_of_one, sink_in
 from bench.surroundings import Surroundings
+from waybill_local import jars
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -122,6 +123,7 @@ def session(around: Surroundings) -> Iterator[SparkSession]:
         scratch=around.folder,
         heap="1g",
         log4j=Path(driver.__path__[0]) / "log4j2.properties",
+        more=jars.jar_set(jars.ICEBERG).class_path,
     )
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jvm = start_jvm(options, spark_conf("local[2]", "bench", warehouse=around.folder / "spark"))

@@ -16,6 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.truth import bare
+from waybill_local.jars import ICEBERG, jar_set
 from waybill_spark.driver.jvm import JvmOptions, start_jvm
 
 CATALOG: Final = "local"
@@ -77,6 +78,7 @@ def main() -> int:
         scratch=Path(spec.folder),
         heap=HEAP,
         log4j=Path(__file__).with_name("log4j2.properties"),
+        more=jar_set(ICEBERG).class_path,
     )
     warehouse = {f"spark.sql.catalog.{CATALOG}.warehouse": f"{spec.folder}/warehouse"}
     jvm = start_jvm(options, {**CONF, **warehouse})

@@ -30,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, class_archive: None) -> Iter
         scratch=folder,
         heap="1g",
         log4j=Path(driver.__path__[0]) / "log4j2.properties",
+        more=jars.jar_set(jars.ICEBERG).class_path,
     )
     before = dict(os.environ)
     # A JVM that cannot use the archive does not start: else it would be slow without a word.

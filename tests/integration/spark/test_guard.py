@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -20,6 +19,7 @@ from sql.spark_classes import Classes
 from waybill_local import jars
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem, SqlGuard
+from waybill_shared.process.archives import class_path
 from waybill_spark.driver.compile import analyzed
 from waybill_spark.guard.allowed import allowed, kinds, read_lists
 from waybill_spark.guard.judge import Objection, objection_to_parsed
@@ -242,8 +242,9 @@ def test_nothing_of_the_environment_is_put_into_a_query(spark: SparkSession) -> 
 
 
 def test_lists_name_every_class_of_spark() -> None:
-    folders = Path(pyspark.__path__[0]) / "jars", jars.jar_set(jars.SPARK).folder
-    classes = Classes(jar for folder in folders for jar in folder.glob("*spark*.jar"))
+    driver = class_path(jars.jar_set(jars.SPARK).folder)
+    every = [*driver, *jars.jar_set(jars.ICEBERG).class_path]
+    classes = Classes(jar for jar in every if "spark" in jar.name)
     lists = read_lists()
     catalyst = "org/apache/spark/sql/catalyst"
     expressions = {name for each in lists["expressions"].values() for name in named(each)}

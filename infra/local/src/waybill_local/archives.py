@@ -4,6 +4,7 @@ A broker without an archive records one, which its JVM writes as it ends; it is 
 That of Spark is made by a process of its own, once for all environments of this user.
 """
 
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -63,19 +64,21 @@ def ensure_default(java: Java) -> None:
         partial.rename(target)
 
 
-def ensure_spark(java: Java, jars: Path, on_start: Callable[[], None]) -> bool:
-    """Make the archive of Spark's classes if there is none, in half a minute; `on_start` is called
-    before. Return False if that failed: drivers start without it, only later."""
+def ensure_spark(java: Java, jars: Path, on_work: Callable[[], None]) -> bool:
+    """Make the archive of Spark's classes if there is none, in half a minute; `on_work` is called
+    before, and every second. Return False if that failed: drivers start without it, only later."""
     ensure_default(java)
     if archive_of(folder(), java.path, class_path(jars)).exists():
         return True
-    on_start()
+    on_work()
     paths = (java.path, jars, folder())
     command = [sys.executable, "-P", "-m", "waybill_spark.driver.rehearsal", *map(str, paths)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        return process.wait(SPARK_TIMEOUT_S) == 0
-    except subprocess.TimeoutExpired:
+        for _ in range(SPARK_TIMEOUT_S):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(1.0) == 0
+            on_work()
         return False
     finally:
         process.kill()  # its JVM ends with it, and what it has written until then is dropped

@@ -126,7 +126,7 @@ def check_certificates() -> CheckResult:
 
 
 def check_jars() -> CheckResult:
-    sets = [jars.jar_set(name) for name in jars.ROOTS]
+    sets = [jars.jar_set(name) for name in jars.NEEDED]
     for each in sets:
         if not each.present:
             fix = "`waybill up` downloads them, which needs the network or a mirror"

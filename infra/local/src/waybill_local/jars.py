@@ -17,18 +17,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from waybill_local import archives, ivy
+from waybill_local import ivy
 from waybill_local.errors import StackError
 from waybill_local.folders import cache_folder
 from waybill_local.java import Java, find_java
-from waybill_shared.process.archives import links_of, pyspark_jars
+from waybill_shared.process.archives import links_of, used_jars
 
 KAFKA = "kafka"
 SPARK = "spark"
+ICEBERG = "iceberg"
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 
-# The broker's own dependencies are resolved when the lock is made. Spark's set is complete as it
-# stands: everything else these jars name is among PySpark's own.
+# The broker's own dependencies are resolved when the lock is made. Spark's sets are complete:
+# everything else that these jars name is among PySpark's own.
 ROOTS: Mapping[str, tuple[str, ...]] = {
     KAFKA: (
         "org.apache.kafka:kafka_2.13:4.3.1",
@@ -41,13 +42,16 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
         "org.apache.spark:spark-avro_2.13:4.1.1",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
-        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-        "org.xerial:sqlite-jdbc:3.54.1.0",
         "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
     ),
+    ICEBERG: (
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        "org.xerial:sqlite-jdbc:3.54.1.0",
+    ),
 }
+NEEDED = (KAFKA, SPARK)
+"""The sets of a stack. Spark's own Iceberg is what tests and comparisons read and write with."""
 RESOLVED_SETS = frozenset({KAFKA})
-ARCHIVE = "archive   of Spark's classes, made once: half a minute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +143,8 @@ def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]
 
 
 def retrieve_all(*, java: Java, progress: Callable[[Download], None]) -> Mapping[str, Path]:
-    """Retrieve all sets, one after the other, and link PySpark's own jars next to Spark's."""
-    folders = {name: retrieve(jar_set(name), java=java, progress=progress) for name in ROOTS}
+    """Retrieve the sets of a stack, one by one, and link PySpark's own jars next to Spark's."""
+    folders = {name: retrieve(jar_set(name), java=java, progress=progress) for name in NEEDED}
     link_pyspark(jar_set(SPARK))
     return folders
 
@@ -157,7 +161,7 @@ def link_pyspark(wanted: JarSet) -> None:
         made = Path(name) / links.name
         made.mkdir()
         with contextlib.suppress(OSError):
-            for jar in pyspark_jars().glob("*.jar"):
+            for jar in used_jars():
                 (made / jar.name).hardlink_to(jar)
             made.rename(links)
 
@@ -251,7 +255,9 @@ def _lock_lines(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lock` writes the lock; else the named sets are retrieved, or all with what starts need."""
+    """Write the lock, or retrieve the named sets; without a name, all that a stack needs."""
+    from waybill_local import shown
+
     if list(arguments) == ["lock"]:
         write_lock()
         return 0
@@ -260,22 +266,17 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         java = find_java()
-        for name in arguments or ROOTS:
-            retrieve(jar_set(name), java=java, progress=_print_progress)
+        shown.retrieve_all([jar_set(name) for name in arguments or NEEDED], java)
         if not arguments:
             link_pyspark(jar_set(SPARK))
-            archives.ensure_spark(java, jar_set(SPARK).folder, lambda: print(ARCHIVE, flush=True))
+            shown.make_archive(java)
     except StackError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted: the next run begins this set of jars anew", file=sys.stderr)
+        print("\ninterrupted: run it again; this step begins anew", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
-
-
-def _print_progress(progress: Download) -> None:
-    print(f"jars      {progress.text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from waybill_local import (
     postgres,
     room,
     services,
+    shown,
     valkey,
 )
 from waybill_local.errors import StackError
@@ -105,7 +106,7 @@ def prepare(report: Reporter) -> Java:
         report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
     report(Report(kind=ready, name="java", version=java.version, address=str(java.path)))
     started = time.monotonic()
-    missing = not all(jars.jar_set(name).present for name in jars.ROOTS)
+    missing = not all(jars.jar_set(name).present for name in jars.NEEDED)
     if missing:
         room.require(jars.root(), room.JARS_BYTES, "the jars")
     jars.retrieve_all(java=java, progress=lambda progress: report(_jars_report(progress)))
@@ -117,11 +118,9 @@ def prepare(report: Reporter) -> Java:
 
 
 def _ensure_archive(java: Java, report: Reporter) -> None:
-    text = "of Spark's classes, made once: half a minute"
-    begin = Report(kind=ReportKind.WORKING, name="archive", text=text)
+    begin = Report(kind=ReportKind.WORKING, name="archive", text=shown.ARCHIVE)
     if not archives.ensure_spark(java, jars.jar_set(jars.SPARK).folder, lambda: report(begin)):
-        text = "of Spark's classes could not be made: drivers start more slowly"
-        report(Report(kind=ReportKind.NOTE, name="archive", text=text))
+        report(Report(kind=ReportKind.NOTE, name="archive", text=shown.ARCHIVE_MISSING))
 
 
 def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:

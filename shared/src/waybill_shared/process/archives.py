@@ -10,18 +10,24 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from waybill_shared.process.spark_jars import used
+
 
 def class_path(jars: Path) -> list[Path]:
-    """List PySpark's own jars and those in `jars`, in a fixed order: an archive is for one only.
+    """List the jars of PySpark that drivers use, then those in `jars`, in a fixed order: an archive
+    is for one only.
 
     Where `jars` has a neighbour with links to PySpark's jars, these are listed: one archive then
     serves every environment of this user.
     """
-    own, links = pyspark_jars(), links_of(jars)
-    return [
-        *sorted((links if links.is_dir() else own).glob("*.jar")),
-        *sorted(jars.absolute().glob("*.jar")),
-    ]
+    links = links_of(jars)
+    own = sorted(links.glob("*.jar")) if links.is_dir() else used_jars()
+    return [*own, *sorted(jars.absolute().glob("*.jar"))]
+
+
+def used_jars() -> list[Path]:
+    """List those of PySpark's jars in this environment that drivers use."""
+    return sorted(jar for jar in pyspark_jars().glob("*.jar") if used(jar.name))
 
 
 def pyspark_jars() -> Path:
@@ -35,7 +41,7 @@ def pyspark_jars() -> Path:
 def links_of(jars: Path) -> Path:
     """Return the folder next to `jars` that links PySpark's jars, if anybody has made it. Its name
     has their names and sizes, so that no environment uses those of another version."""
-    own = sorted(f"{jar.name} {jar.stat().st_size}" for jar in pyspark_jars().glob("*.jar"))
+    own = (f"{jar.name} {jar.stat().st_size}" for jar in used_jars())
     return jars.absolute().parent / f"pyspark-{_digest(own)}"
 
 

@@ -60,6 +60,8 @@ class JvmOptions:
     scratch: Path
     heap: str
     log4j: Path
+    more: tuple[Path, ...] = ()
+    """Jars after all others: a class archive of those before them still serves."""
 
 
 class SparkJvm:
@@ -172,7 +174,7 @@ def _command(options: JvmOptions, conf: Mapping[str, str], recording: Path | Non
         "-XX:-UsePerfData",  # a file in the system's temp folder, whatever java.io.tmpdir says
         *(f"-D{key}={value}" for key, value in conf.items()),
         "-cp",
-        ":".join(str(jar) for jar in jars),
+        ":".join(map(str, (*jars, *options.more))),
         GATEWAY,
     ]
 

@@ -1,0 +1,38 @@
+"""Which of PySpark's jars, and which of its folders, nothing here uses.
+
+A driver's class path has none of these jars, and the environment of a clone does not keep them.
+What a setting may ask for stays: masters on YARN and Kubernetes, TLS between processes, RocksDB.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+UNUSED_JARS: Final[Mapping[str, tuple[str, ...]]] = {
+    "MLlib and GraphX": (
+        "JLargeArrays-*", "JTransforms-*", "algebra_*", "arpack*", "blas-*", "breeze*",
+        "cats-kernel_*", "lapack-*", "spark-graphx_*", "spark-mllib*", "spire*",
+    ),
+    "Spark Connect and its pipelines: drivers have a session of their own": (
+        "spark-connect_*", "spark-pipelines_*",
+    ),
+    "the Scala shell": ("jline-*", "scala-compiler-*", "spark-repl_*"),
+    "Hive as Spark's catalog, its server and its database: catalogs are PyIceberg's": (
+        "HikariCP-*", "ST4-*", "antlr-runtime-*", "commons-dbcp-*", "commons-pool-1.*",
+        "datanucleus-*", "derby*", "hive-beeline-*", "hive-cli-*", "hive-common-*", "hive-exec-*",
+        "hive-jdbc-*", "hive-metastore-*", "hive-serde-*", "hive-service-rpc-*", "hive-shims-*",
+        "javax.jdo-*", "javolution-*", "jdo-api-*", "jpam-*", "jta-*", "libfb303-*",
+        "libthrift-*", "opencsv-*", "spark-hive*", "super-csv-*", "transaction-api-*",
+    ),
+    "QUIC, which nothing of Spark speaks": ("netty-codec-native-quic-*",),
+}  # fmt: skip
+"""By what they are for; patterns of the names of files."""
+
+UNUSED_FOLDERS: Final = ("examples", "ml", "mllib", "pandas", "tests")
+"""Of PySpark's own package."""
+
+
+def used(jar: str) -> bool:
+    """Return whether a driver's class path has PySpark's jar of that file name."""
+    patterns = (pattern for group in UNUSED_JARS.values() for pattern in group)
+    return not any(fnmatchcase(jar, pattern) for pattern in patterns)
