@@ -16,7 +16,7 @@ JARS_LOCK := infra/local/src/waybill_local/jars.lock
 UV := $(BIN)/uv
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11
 OTHERS_ONLY := $(addprefix --no-emit-package ,$(PACKAGES))
-RUNS_WITH := --extra cli --extra kafka --extra local --extra postgres
+RUNS_WITH := --extra cli --extra kafka --extra local
 # Before anything is installed: it imports the standard library alone.
 INSTALL := PYTHONPATH=infra/local/src:shared/src $(BIN)/python -m waybill_local.packages $(UV) \
 	requirements.build.txt
@@ -36,7 +36,7 @@ demo: sync ## The whole story on this machine: start, send, follow tokens, read 
 demo-truth: sync $(VENV)/.iceberg ## Four faults: what really happens, what bare PySpark makes of it, what Waybill
 	@$(BIN)/python -m examples.truth
 
-up: sync ## Start the local stack and keep it running (ARGS=--detach: in the background)
+up: sync $(if $(findstring postgres,$(ARGS)),$(VENV)/.postgres) ## Start the local stack and keep it running (ARGS='--detach --with postgres')
 	@$(BIN)/waybill up $(ARGS)
 
 down: sync ## Stop the local stack
@@ -74,10 +74,11 @@ fmt: dev ## Format, and fix what lint can fix
 wheels: $(VENV)/.bootstrap ## Build all packages into dist/, from which pip and uv install them
 	$(UV) build --quiet --all-packages --wheel --out-dir dist
 
-lock: $(VENV)/.bootstrap ## Choose versions: of all packages, of those that running needs, of what builds them
+lock: $(VENV)/.bootstrap ## Choose versions: of all packages, of those that running needs, of others
 	$(COMPILE) --all-extras --group pyproject.toml:dev $(OTHERS_ONLY) $(PYPROJECTS) \
 		-o requirements.dev.lock
 	$(COMPILE) $(RUNS_WITH) $(OTHERS_ONLY) $(PYPROJECTS) -c requirements.dev.lock -o requirements.lock
+	$(COMPILE) requirements.postgres.in -c requirements.dev.lock -o requirements.postgres.lock
 	$(COMPILE) requirements.build.in -o requirements.build.txt
 
 # Each step leaves a stamp that is newer than all it was made from.
@@ -101,6 +102,10 @@ $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $
 
 $(VENV)/.dev: $(VENV)/.packages requirements.dev.lock
 	@$(INSTALL) requirements.dev.lock
+	@touch $@
+
+$(VENV)/.postgres: $(VENV)/.packages requirements.postgres.lock
+	@$(INSTALL) requirements.postgres.lock
 	@touch $@
 
 $(VENV)/.iceberg: $(VENV)/.jars $(JARS_LOCK)

