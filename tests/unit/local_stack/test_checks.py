@@ -51,7 +51,7 @@ def test_old_java_is_named_with_the_one_that_is_used(
 
 def test_jars_are_missing_or_changed_or_good(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = jars.Jar(coordinate="org.example:one:1.0", sha256=hashlib.sha256(b"one").hexdigest())
-    monkeypatch.setattr(jars, "ROOTS", {"kafka": ()})
+    monkeypatch.setattr(jars, "NEEDED", ("kafka",))
     monkeypatch.setattr(jars, "jar_set", lambda name: jars.JarSet(name=name, jars=(one,)))
     assert found(checks.check_jars()) == WARN
     folder = jars.jar_set("kafka").folder

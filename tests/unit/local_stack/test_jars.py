@@ -3,14 +3,14 @@
 import hashlib
 import multiprocessing
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from waybill_local import jars
+from waybill_local import jars, shown
 from waybill_local.errors import StackError
 from waybill_local.jars import (
-    KAFKA,
     ROOTS,
     SPARK,
     Download,
@@ -89,7 +89,7 @@ def test_damaged_lock_is_refused_with_its_line(line: str) -> None:
 
 
 def test_shipped_lock_holds_all_that_was_asked_for() -> None:
-    for name in (KAFKA, SPARK):
+    for name in ROOTS:
         locked = {jar.coordinate for jar in jar_set(name).jars}
         assert locked >= set(ROOTS[name])
     assert len(jar_set(SPARK).jars) == len(ROOTS[SPARK])
@@ -152,9 +152,20 @@ def test_interrupted_retrieval_is_told_in_a_line(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jars, "retrieve", interrupt)
+    monkeypatch.setattr(shown, "retrieve_all", interrupt)
     assert jars.main([]) == 130
-    assert capsys.readouterr().err.startswith("interrupted: ")
+    assert capsys.readouterr().err.startswith("\ninterrupted: run it again")
+
+
+def test_all_missing_sets_are_counted_in_one_line(
+    fake_ivy: FakeIvy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sets = [make_set("one", "two"), replace(make_set("one", "two"), name="other")]
+    shown.retrieve_all(sets, fake_ivy())
+    shown.retrieve_all(sets, fake_ivy())
+    begin, end = capsys.readouterr().out.splitlines()
+    assert begin == "jars      of tool and other"
+    assert end.startswith("jars      4 of tool and other, 0 MB downloaded")
 
 
 def test_what_a_killed_download_left_is_removed_by_the_next(fake_ivy: FakeIvy) -> None:
@@ -193,10 +204,9 @@ def test_jars_of_pyspark_are_linked_once_and_never_in_part(
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    for name in ("one.jar", "two.jar"):
+    for name in ("one.jar", "two.jar", "spark-mllib_2.13-4.jar"):
         (own / name).write_text(name)
-    for module in (jars, archives):
-        monkeypatch.setattr(module, "pyspark_jars", lambda: own)
+    monkeypatch.setattr(archives, "pyspark_jars", lambda: own)
     wanted = make_set("one", "two")
     links = archives.links_of(wanted.folder)
 

@@ -1,6 +1,8 @@
 """Packages of a clone: PySpark is built once, without what nothing uses, and nothing is left."""
 
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,7 +108,7 @@ def test_another_disk_gets_copies(
     def refuse(*_: object) -> None:
         raise OSError("another disk")
 
-    monkeypatch.setattr(pyspark.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     one = site("one")
     install(fake_uv(), lock)
     assert (one / "pyspark" / "jars" / KEPT).read_text() == KEPT
@@ -161,7 +163,7 @@ def test_interruption_ends_uv_and_leaves_nothing(
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(packages.time, "sleep", interrupt)
+    monkeypatch.setattr(time, "sleep", interrupt)
     assert packages.main([str(uv.program), str(uv.build), str(lock)]) == 130
     assert "interrupted: run make again" in capsys.readouterr().err
     assert in_cache(cache) == []
