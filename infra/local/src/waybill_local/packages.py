@@ -59,7 +59,7 @@ class Uv:
         """Begin to install all that `requirements` names, each with its hash."""
         command = (
             *(str(self.program), "pip", "install", "--python", sys.executable, "--no-deps"),
-            *("--require-hashes", "--build-constraints", str(self.build), "--compile-bytecode"),
+            *("--require-hashes", "--build-constraints", str(self.build)),
             *("--no-progress", "--color", "never", *more, "-r", str(requirements)),
         )
         with output.open("wb") as file:
