@@ -91,8 +91,9 @@ $(VENV)/.bootstrap: requirements.bootstrap.lock
 		echo 'no Python 3.11 or newer on PATH: install one, then run make again' >&2; exit 1; fi; \
 	echo "python    $$($$python --version) into $(VENV)"; \
 	$$python -m venv $(VENV)
-	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes \
-		--only-binary :all: -r requirements.bootstrap.lock
+	@$(BIN)/python -m pip --disable-pip-version-check install -qq --retries 1 --require-hashes \
+		--only-binary :all: -r requirements.bootstrap.lock || { \
+		echo 'uv could not be installed: check the network, then run make again' >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
