@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part", metavar="K/N", type=part_of, help="with --deep: only so much of it, as in 2/6"
     )
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
-    parser.addoption("--sql-count", type=int, default=300, help="how many of them")
+    parser.addoption("--sql-count", type=int, default=100, help="how many of them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -189,10 +189,16 @@ def _background_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Back
     background.stop()
 
 
+@pytest.fixture(scope="session")
+def _stack_is_needed(request: pytest.FixtureRequest) -> bool:
+    """Looked at once: each of ten thousand tests would take 5 ms for it."""
+    return any(needs_stack(item) for item in request.session.items)
+
+
 @pytest.fixture(autouse=True)
-def _stack_in_time(request: pytest.FixtureRequest) -> None:
+def _stack_in_time(request: pytest.FixtureRequest, _stack_is_needed: bool) -> None:
     """Start the shared stack with the first test that has none of its own, if any needs it."""
-    if not has_own_stack(request.node) and any(needs_stack(i) for i in request.session.items):
+    if _stack_is_needed and not has_own_stack(request.node):
         request.getfixturevalue("_background_stack")
 
 

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 HOST = "127.0.0.1"
-WAIT_S = 10.0
+WAIT_S = 120.0
 
 
 @contextlib.contextmanager

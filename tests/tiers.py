@@ -147,13 +147,61 @@ DEEP = {
         "second_ctrl_c",
         "while_a_stack_starts_in_the_background",
         "tied_stack",
+        "end_of_kafka_is_the_end",
+        "ctrl_c_while_starting",
     ),
     "integration/local_stack/test_killed_broker.py": ("",),
     "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_trusted.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
+    "integration/spark/test_guard.py": ("can_stand[1]", "can_stand[2]"),
     "integration/spark/test_hostile.py": ("",),
-    "integration/stage_runner/test_iceberg_strangers.py": ("several_pipelines_upsert",),
+    "integration/spark/test_judging.py": (
+        "dropped_where_the_input_says_so[spread]",
+        "end_the_stage_where_the_input_says_so[spread]",
+        "[spread-warn",
+        "first_that_applies[spread]",
+        "does_not_see_what_breaks_a_rule[spread]",
+        "what_is_known_of_a_record[spread]",
+        "[spread-1 = 0]",
+        "[spread-order_id <> order_id]",
+        "[spread-amount > 3",
+        "[here-order_id <> order_id]",
+        "[spread-100 / order_id",
+        "[spread-order_id * ",
+    ),
+    "integration/stage_runner/test_iceberg_catalogs.py": tuple(
+        edge.format(catalog)
+        for catalog in ("sql", "glue", "hive")
+        for edge in (
+            "there_is_no_fence[{}]",
+            "without_rows_too[{}]",
+            "behind_the_one_before[{}]",
+            "is_refused[{}-no rows]",
+            "before_its_first_batch_is_refused[{}]",
+            "behind_what_stands_there[{}]",
+            "a_fence_of_its_own[{}]",
+            "is_not_written[{}-",
+            "leave_nothing[{}]",
+            "is_done_with[{}]",
+        )
+    ),
+    "integration/stage_runner/test_iceberg_kills.py": (
+        "[append to partitions]",
+        "[overwrite]",
+        "[upsert]",
+        "[expireSnapshots]",
+        "[rewriteManifests]",
+    ),
+    "integration/stage_runner/test_iceberg_modes.py": ("partitioned]",),
+    "integration/stage_runner/test_iceberg_strangers.py": (
+        "several_pipelines_upsert",
+        "whatever_strangers_do[append]",
+    ),
+    "integration/stage_runner/test_spread_rows.py": ("whole]",),
+    "sim/test_invariants.py": tuple(f"holds[{first}]" for first in range(600, 1000, 50)),
+    "unit/ingress/test_repeats.py": tuple(f"answered_the_same[{seed}-" for seed in range(100, 300)),
+    "unit/status/test_hub.py": tuple(f"of_its_token[{seed}]" for seed in range(8, 30)),
 }
 """Left to `make test-deep`: what takes more than a minute and is shown by the simulation or in part
 by others too, and of a promise at many edges those that show it once more. By file, what stands in

@@ -17,7 +17,7 @@ from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.topics import create_missing
 
-WAIT_S = 15.0
+WAIT_S = 120.0
 
 
 def reply(id: str) -> Reply:

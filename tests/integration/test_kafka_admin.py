@@ -25,7 +25,7 @@ TOPIC = "asked.about"
 CLIENTS = 24  # of those that are not replaced, about one of eight finds no broker any more
 TIMEOUT_S = 5.0
 SESSION_MS = 4_000  # silent for so long, it is no broker any more
-BACK_WITHIN_S = 60.0
+BACK_WITHIN_S = 120.0
 
 
 class Asker:

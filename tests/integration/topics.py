@@ -8,7 +8,7 @@ from integration.waiting import eventually
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 
 PARTITIONS = 8
-WITHIN_S = 90.0
+WITHIN_S = 120.0
 
 
 def create_anew(around: Surroundings, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The promise of Waybill, in a thousand scenarios of faults: `sim.checker` says what must hold."""
+"""The promise of Waybill in scenarios of faults: `sim.checker` says what must hold."""
 
 import pytest
 

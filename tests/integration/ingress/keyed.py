@@ -19,7 +19,7 @@ from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
 PATIENCE_S = 2
-WAIT_S = 60.0
+WAIT_S = 120.0
 ROWS = '{"order_id": 1, "customer": "ada"}\n{"order_id": 2, "customer": "bob"}\nx\n'
 SETTINGS = {"WAYBILL_INGRESS_KEY_PATIENCE_S": str(PATIENCE_S)}
 

@@ -24,7 +24,7 @@ from waybill_shared.kafka.clients import (
 )
 from waybill_shared.kafka.topics import create_missing
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 PARTITIONS = 2
 
 

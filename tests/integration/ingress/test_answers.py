@@ -23,7 +23,7 @@ from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_t
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.process.clock import SystemClock
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 NAME = "orders"
 
 

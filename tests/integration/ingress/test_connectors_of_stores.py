@@ -64,7 +64,7 @@ def known(tmp_path_factory: pytest.TempPathFactory, store: ObjectStore) -> Known
 def ingress(start_service: StartService, known: Known) -> Iterator[httpx2.Client]:
     """No address is allowed but the public ones."""
     url = start_service("ingress", WAYBILL_CONNECTIONS_FILE=str(known.file))
-    with httpx2.Client(base_url=url, timeout=60) as client:
+    with httpx2.Client(base_url=url, timeout=120) as client:
         yield client
 
 

@@ -21,7 +21,7 @@ from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.kafka.topics import create_missing
 
 DELIVERY_TIMEOUT_S = 3
-WITHIN_S = 90.0
+WITHIN_S = 120.0
 (REQUESTS,) = (spec for spec in topic_specs() if spec.name == "requests")
 
 
@@ -60,7 +60,7 @@ def ingress(start_service: StartService) -> Iterator[httpx2.Client]:
         "WAYBILL_INGRESS_DELIVERY_TIMEOUT_S": str(DELIVERY_TIMEOUT_S),
         "WAYBILL_INGRESS_KEY_PATIENCE_S": "2",
     }
-    with httpx2.Client(base_url=start_service("ingress", **settings), timeout=60) as client:
+    with httpx2.Client(base_url=start_service("ingress", **settings), timeout=120) as client:
         yield client
 
 

@@ -47,7 +47,7 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 @pytest.fixture(scope="module")
 def ingress(start_service: StartService) -> Iterator[httpx2.Client]:
     url = start_service("ingress", WAYBILL_INGRESS_DELIVERY_TIMEOUT_S=str(DELIVERY_TIMEOUT_S))
-    with httpx2.Client(base_url=url, timeout=60) as client:
+    with httpx2.Client(base_url=url, timeout=120) as client:
         yield client
 
 

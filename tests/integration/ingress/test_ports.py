@@ -26,7 +26,7 @@ from waybill_shared.kafka.news import News
 from waybill_shared.kafka.topics import create_missing
 
 T = TypeVar("T")
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 class Asked:

@@ -63,7 +63,7 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 @pytest.fixture(scope="module")
 def ingress(start_service: StartService) -> Iterator[httpx2.Client]:
     url = start_service("ingress", WAYBILL_INGRESS_BODY_BYTES_MAX="200000")
-    with httpx2.Client(base_url=url, timeout=30) as client:
+    with httpx2.Client(base_url=url, timeout=120) as client:
         yield client
 
 

@@ -51,7 +51,7 @@ def known(surroundings: Surroundings, ingress: httpx2.Client) -> Known:
 @pytest.fixture(scope="module")
 def ingress(start_service: StartService) -> Iterator[httpx2.Client]:
     url = start_service("ingress", WAYBILL_INGRESS_KEY_PATIENCE_S="2")
-    with httpx2.Client(base_url=url, timeout=60) as client:
+    with httpx2.Client(base_url=url, timeout=120) as client:
         yield client
 
 

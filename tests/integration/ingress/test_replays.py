@@ -27,7 +27,7 @@ from waybill_shared.kafka.clients import position_of, read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
 T = TypeVar("T")
-WAIT_S = 60.0
+WAIT_S = 120.0
 OWN = (("a", b"1"), ("b", None), ("a", b""), ("a", b"1"))
 
 

@@ -15,7 +15,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.topics import create_missing
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 PARTITIONS = (0, 1, 2)
 
 

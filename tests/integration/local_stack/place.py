@@ -14,7 +14,7 @@ from waybill_local import stack
 from waybill_local.services import Service
 from waybill_local.stack import Options, Report, StackState
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 POLL_S = 0.02
 STANDIN = """
     import http.server, os, signal, subprocess, sys

@@ -24,7 +24,7 @@ from waybill_stage_runner.adapters.groups import groups_with
 
 START_TIMEOUT_S = 120.0
 WAIT_S = 120.0
-GONE_S = 30.0
+GONE_S = 120.0
 
 
 class Home:

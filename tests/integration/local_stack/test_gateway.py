@@ -20,7 +20,7 @@ from waybill_local.proxy import Upstreams
 from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts, read_allowed_hosts
 from waybill_shared.http import asyncapi
 
-WAIT_S = 10.0
+WAIT_S = 120.0
 POLL_S = 0.01
 
 

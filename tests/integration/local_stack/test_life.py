@@ -22,7 +22,7 @@ from waybill_local.state import load, save
 
 Foreground = subprocess.Popen[str]
 
-GONE_S = 15.0
+GONE_S = 120.0
 FOREGROUND = """
 import sys
 from pathlib import Path

@@ -19,7 +19,7 @@ from waybill_local import stack
 from waybill_local.stack import Options, StackState
 
 START_TIMEOUT_S = 120.0
-WAIT_S = 90.0
+WAIT_S = 120.0
 BACK_S = 180.0  # a driver without executors gives up after a minute, and another one starts
 STEP = "SELECT *, amount * 0.2 AS tax FROM orders"
 # About a second for each record of a customer who is slow, on whoever computes it.

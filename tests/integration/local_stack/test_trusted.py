@@ -13,7 +13,7 @@ from waybill import Client
 from waybill_local import stack
 from waybill_local.stack import Options, StackState
 
-WAIT_S = 90.0
+WAIT_S = 120.0
 STEP = "SELECT *, amount * 0.2 AS tax FROM orders"
 JAVA = (
     "SELECT *, reflect('java.lang.Integer', 'toHexString', CAST(order_id AS INT)) AS hex"

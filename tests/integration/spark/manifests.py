@@ -10,6 +10,10 @@ ORDERS = (
     " tags ARRAY<STRING>"
 )
 OTHERS = "order_id BIGINT, note STRING"
+RAW_DDL = (
+    "topic STRING, partition INT, offset BIGINT, key BINARY, value BINARY,"
+    " headers ARRAY<STRUCT<key: STRING, value: BINARY>>, timestamp TIMESTAMP"
+)
 KAFKA_SINK = "{name: out, kafka: {topic: orders.out, key: order_id}}"
 LAKE_SINK = "{name: lake, iceberg: {table: raw.orders}}"
 

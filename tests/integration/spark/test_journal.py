@@ -30,7 +30,7 @@ from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkSuperseded
 
 PARTITIONS = 3
-WAIT_S = 60.0
+WAIT_S = 120.0
 OWN = (("trace", b"1"), ("trace", None), ("waybill.reason", b"not ours"))
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from integration.spark.manifests import RAW_DDL
 from waybill_spark.driver.pace import BUSY_MS, IDLE_MS, set_pause
-from waybill_spark.driver.stand_ins import RAW_DDL
 
 
 def test_pause_of_a_query_that_runs_is_set(spark: SparkSession, tmp_path: Path) -> None:

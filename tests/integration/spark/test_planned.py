@@ -9,10 +9,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.conftest import RawFrame
-from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
+from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, RAW_DDL, make_manifest
 from taking import tables_of
 from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.stand_ins import RAW_DDL
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.rows import BatchRows

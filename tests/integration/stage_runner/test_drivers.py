@@ -28,7 +28,7 @@ from waybill_stage_runner.adapters.processes import HOME, PROGRAM, RUNS
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
-WAIT_S = 90.0  # the real driver imports Spark first, beside whatever else runs here
+WAIT_S = 120.0  # the real driver imports Spark first, beside whatever else runs here
 LEASE = Lease(epoch=1, lifecycle_id="L1")
 STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
 

@@ -34,7 +34,7 @@ from waybill_spark.sinks.iceberg.fences import SEQUENCE
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["waybill_spark.sinks.iceberg.loader", "pytest"])
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = 120.0
 STEPS_MIN: Final = 6  # data, manifest, list of manifests, asking, metadata, and the catalog has it
 STEPS_OF_TASK_MIN: Final = 3
 LATER_MS: Final = 100 * 86_400_000  # all of it is old by then

@@ -20,7 +20,7 @@ from waybill_stage_runner.adapters.processes import HOME, RUNS
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.settings import Settings
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))
 
 

@@ -33,7 +33,7 @@ from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 
 ADD: dict[str, Any] = {"schemaEvolution": "add"}
-WAIT_S = 30.0
+WAIT_S = 120.0
 PATIENT = "-c statement_timeout=20s"
 
 

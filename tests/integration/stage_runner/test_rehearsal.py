@@ -13,7 +13,7 @@ from waybill_stage_runner.adapters.groups import groups_with
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.settings import Settings
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 def settings(folder: Path) -> Settings:

@@ -38,7 +38,7 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 
 @pytest.fixture(scope="module")
 def status(start_service: StartService) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=start_service("status"), timeout=60.0) as client:
+    with httpx2.Client(base_url=start_service("status"), timeout=120) as client:
         yield client
 
 

@@ -112,7 +112,7 @@ class Pipeline:
 
     def becomes(self, token: str, outcome: str) -> dict[str, Any]:
         """The answer, once it is this one."""
-        eventually(lambda: self.ask(token)["outcome"] == outcome, within_s=30)
+        eventually(lambda: self.ask(token)["outcome"] == outcome)
         return self.ask(token)
 
     def _send(self, topic: str, value: bytes) -> None:
@@ -126,7 +126,7 @@ def lost(told: dict[str, Any]) -> list[tuple[str, int, int, int]]:
 
 @pytest.fixture(scope="module")
 def status(start_service: StartService) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=start_service("status"), timeout=40) as client:
+    with httpx2.Client(base_url=start_service("status"), timeout=120) as client:
         yield client
 
 

@@ -40,7 +40,7 @@ from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
 @pytest.fixture(scope="module")
 def status(start_service: StartService) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=start_service("status"), timeout=30) as client:
+    with httpx2.Client(base_url=start_service("status"), timeout=120) as client:
         yield client
 
 

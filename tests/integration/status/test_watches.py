@@ -21,7 +21,7 @@ from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
-WITHIN_S = 90.0
+WITHIN_S = 120.0
 WATCHES = 24
 
 

@@ -18,7 +18,7 @@ from waybill_token_tracker.adapters.kafka import FactStream
 from waybill_token_tracker.app.tracker import Tracker
 
 POLL_S = 0.05
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 
 
 @dataclass

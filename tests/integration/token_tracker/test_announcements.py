@@ -20,7 +20,7 @@ from waybill_shared.kafka.topics import create_topics
 from waybill_token_tracker.adapters.announcements import KafkaHearings
 from waybill_token_tracker.app.announcing import Announcer, SlotStanding
 
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 PLACES = 16  # in two topics
 PIPELINES = [str(uuid.uuid4()) for _ in range(12)]
 

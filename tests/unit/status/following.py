@@ -34,7 +34,7 @@ COPIES = "c"
 """The id of the topic of sink `copy`, which `audit` reads."""
 VAULT, LIST = "keep/vault@1", "keep/list@1"
 MINE = token(span(5, 10))
-WAIT_S = 10
+WAIT_S = 120.0
 
 
 def keep(

@@ -23,7 +23,7 @@ from waybill_status.app.event_log import (
     write_ends,
 )
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 PARTITIONS = 8
 ALL = EventFilter(tenant=DEFAULT_TENANT)
 NO_IDS = ["x", "1", "1-", "-1", "1-2-3", "1-²", "9" * 30 + "-1", "1-2.", "1 -2"]

@@ -8,7 +8,7 @@ from starlette.types import Message
 
 from waybill_status.adapters.streams import EventStream
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 
 
 class Server:

@@ -28,7 +28,7 @@ from waybill_status.app.replays import KnownReplays
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 DONE = slot(copy=(5,), lake=(5,))
 SHORT = slot(copy=(5,), lake=(4,))
 

@@ -37,7 +37,7 @@ from waybill_status.app.watch_judge import WatchJudge
 from waybill_status.app.watchers import Watchers
 from waybill_status.core.deliveries import Answered
 
-WAIT_S = 10.0
+WAIT_S = 120.0
 TEXT = sealed(token(span(0, 5)))
 
 

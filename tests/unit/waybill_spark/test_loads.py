@@ -10,7 +10,7 @@ import pytest
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.loads import ParallelLoads
 
-WAIT_S = 10.0
+WAIT_S = 120.0
 
 
 @pytest.fixture

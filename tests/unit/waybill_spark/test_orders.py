@@ -10,7 +10,7 @@ from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, StopOrde
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
 
-WAIT_S = 10.0
+WAIT_S = 120.0
 CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest="text")
 
 

@@ -12,7 +12,7 @@ from waybill_spark.driver.blocking import OpenTransactions
 from waybill_spark.driver.ignored import Ignored
 from waybill_spark.driver.watching import Watcher
 
-WITHIN_S = 10.0
+WITHIN_S = 120.0
 
 
 class Stage:

@@ -69,18 +69,20 @@ def _broken(rule: Expectation) -> Column:
 
 
 def _seen(source: DecodedInput) -> Column:
-    kept = F.col(VERDICT).isNull()
-    ignored = kept & (F.size(UNKNOWN) > 0)
-    names = F.transform(F.slice(UNKNOWN, 1, NAMES_MAX), lambda n: n.substr(1, NAME_CHARACTERS))
+    ignored = f"{VERDICT} IS NULL AND size({UNKNOWN}) > 0"
+    some = (
+        f"transform(slice({UNKNOWN}, 1, {NAMES_MAX}), name -> substr(name, 1, {NAME_CHARACTERS}))"
+    )
+    names = f"CASE WHEN {ignored} THEN {some} END"
     seen = F.struct(
-        F.count(F.lit(1)).alias("records"),
-        F.max(F.octet_length(TEXT)).alias("largest"),
+        F.expr("count(1)").alias("records"),
+        F.expr(f"max(octet_length({TEXT}))").alias("largest"),
         *_counts(source),
         *_dead(source),
         *_first(source),
-        F.count_if(ignored).alias("ignored"),
-        F.min(F.when(ignored, names)).alias("some"),  # to gather all is not deterministic
-        F.max(F.when(ignored, names)).alias("others"),
+        F.expr(f"count_if({ignored})").alias("ignored"),
+        F.expr(f"min({names})").alias("some"),  # to gather all is not deterministic
+        F.expr(f"max({names})").alias("others"),
     )
     return F.to_json(seen).alias("seen")
 
@@ -100,11 +102,11 @@ def _counts(source: DecodedInput) -> Iterator[Column]:
 
 def _dead(source: DecodedInput) -> Iterator[Column]:
     """Where they lie that go to a dead-letter topic, in no order. Less than the rows of as many."""
-    deadly = source.verdicts("dead_letter")
+    deadly = ", ".join(map(str, source.verdicts("dead_letter")))
     if deadly:
-        verdict = F.col(VERDICT)
-        position = F.array(F.col(PARTITION).cast("bigint"), OFFSET, verdict.cast("bigint"))
-        yield F.collect_list(F.when(verdict.isin(deadly), position)).alias("dead")
+        position = f"array(CAST({PARTITION} AS bigint), {OFFSET}, CAST({VERDICT} AS bigint))"
+        dead = f"CASE WHEN {VERDICT} IN ({deadly}) THEN {position} END"
+        yield F.expr(f"collect_list({dead})").alias("dead")
 
 
 def _first(source: DecodedInput) -> Iterator[Column]:

@@ -31,6 +31,8 @@ CONF: Final = {
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     # Each execution describes its plan to a page that nobody serves, twice in a batch.
     "spark.sql.ui.explainMode": "simple",
+    # PySpark would note of each call where in our code it is: half the time of building a frame.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # A speculative or asynchronous batch could be reported before it is done.
     "spark.speculation": "false",
     "spark.sql.streaming.asyncProgressTrackingEnabled": "false",

@@ -3,8 +3,6 @@
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import reduce
-from operator import and_, or_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -31,6 +29,7 @@ from waybill_spark.driver.inputs import DecodedInput
 # more text breaks the array, brackets that close it early lose `end`, or make more than two keys.
 BEFORE: Final = '{"record":['
 BEHIND: Final = f'],"end":"{END}"}}'
+RECORD: Final = "get(parsed.record, 0)"  # null where an index would raise
 WRAPPED: Final = "struct<record: array<struct<{}>>, end: string>"
 APART: Final = (" :", "\t:", "\n:", "\r:")
 NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
@@ -46,14 +45,14 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         text.alias(TEXT),
         F.from_json(_wrapped(text), WRAPPED.format(source.columns), options).alias("parsed"),
     )
-    record, malformed = _record().alias("record"), _malformed(source)
+    malformed = _malformed(source)
     looked_at = parsed.select(
         PARTITION,
         OFFSET,
         TEXT,
         malformed.alias(MALFORMED),
         _told(source, ~malformed).alias(UNKNOWN),
-        record,
+        F.expr(RECORD).alias("record"),
     )
     return looked_at.select(*BESIDE, "record.*")
 
@@ -79,31 +78,27 @@ def why(value: bytes, source: DecodedInput) -> str | None:
         return None
 
 
-def _record() -> Column:
-    return F.get("parsed.record", F.lit(0))  # null where an index would raise
-
-
 def _wrapped(text: Column) -> Column:
     return F.concat(F.lit(BEFORE), text, F.lit(BEHIND))
 
 
 def _malformed(source: DecodedInput) -> Column:
     text = F.col(TEXT)
-    malformed = (
-        ~F.col("parsed.end").eqNullSafe(END)
-        | (F.size("parsed.record") != 1)
-        | _record().isNull()
-        | ~F.is_valid_utf8(text)
-        | only_where(text.contains("]"), _more_keys(F.json_object_keys(_wrapped(text))))
+    conditions = [
+        f"NOT (parsed.`end` <=> '{END}')",
+        "size(parsed.record) <> 1",
+        f"{RECORD} IS NULL",
+        f"NOT is_valid_utf8({TEXT})",
+    ]
+    if not source.own_output:  # a stage writes its own columns, and none is NOT NULL
+        required = [column.name for column in source.parsed_columns() if column.required]
+        conditions += [f"{_field(name)} IS NULL" for name in required]  # from_json itself takes it
+    malformed = F.expr(" OR ".join(conditions)) | only_where(
+        text.contains("]"), _more_keys(F.json_object_keys(_wrapped(text)))
     )
-    if source.own_output:
-        return malformed  # a stage writes its own columns, and none is NOT NULL
-    for column in source.parsed_columns():
-        if column.required:  # from_json itself takes null for it
-            malformed |= _record().getField(column.name).isNull()
-    if source.strict:
-        malformed |= F.coalesce(F.size(_unknown(source)) > 0, F.lit(True))
-    return malformed
+    if source.own_output or not source.strict:
+        return malformed
+    return malformed | F.coalesce(F.size(_unknown(source)) > 0, F.lit(True))
 
 
 def _more_keys(keys: Column) -> Column:
@@ -118,28 +113,28 @@ def _told(source: DecodedInput, well_formed: Column) -> Column:
 
 
 def _unknown(source: DecodedInput) -> Column:
-    found = F.array_except(F.json_object_keys(TEXT), _names(source))
-    return F.when(_only_columns(source), F.lit([]).cast("array<string>")).otherwise(found)
+    names = [column.name for column in source.parsed_columns()]
+    found = F.array_except(F.json_object_keys(TEXT), F.lit(names))
+    return F.when(_only_columns(names), F.lit([]).cast("array<string>")).otherwise(found)
 
 
-def _only_columns(source: DecodedInput) -> Column:
+def _only_columns(names: list[str]) -> Column:
     """Whether it is plain without a second look at the text that there is no other field: every
     column has a value, and there are no more colons than columns. To find them is cheap."""
-    columns = source.parsed_columns()
-    has_all = [_record().getField(column.name).isNotNull() for column in columns]
-    plain = _no_more(":", len(columns))
+    has_all = " AND ".join(f"{_field(name)} IS NOT NULL" for name in names)
     # as many as there are in times; those of keys follow their quotation mark
-    close = _no_more('":', len(columns)) & ~reduce(or_, map(F.col(TEXT).contains, APART))
-    return reduce(and_, has_all) & (plain | close)
+    apart = " OR ".join(f"contains({TEXT}, '{each}')" for each in APART)
+    plain, close = _no_more(":", len(names)), _no_more('":', len(names))
+    return F.expr(f"{has_all} AND ({plain} OR {close} AND NOT ({apart}))")
 
 
-def _no_more(mark: str, count: int) -> Column:
-    before_one_more = F.substring_index(TEXT, mark, count + 1)
-    return F.octet_length(before_one_more) == F.octet_length(TEXT)
+def _no_more(mark: str, count: int) -> str:
+    before_one_more = f"substring_index({TEXT}, '{mark}', {count + 1})"
+    return f"octet_length({before_one_more}) = octet_length({TEXT})"
 
 
-def _names(source: DecodedInput) -> Column:
-    return F.array(*(F.lit(column.name) for column in source.parsed_columns()))
+def _field(name: str) -> str:
+    return f"{RECORD}.`{name}`"
 
 
 def _refusal(row: object, source: DecodedInput) -> str | None:
