@@ -208,6 +208,15 @@ def test_megabytes_are_those_that_uv_asks_for(tmp_path: Path) -> None:
     assert (done, total) == (1.0, pyspark.ARCHIVE_MB)
 
 
+def test_files_that_uv_moves_away_meanwhile_do_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / pyspark.BUILD_CACHE).mkdir()
+    gone = [(str(tmp_path / pyspark.BUILD_CACHE), [], ["gone.jar"])]
+    monkeypatch.setattr(os, "walk", lambda _: gone)
+    assert pyspark.downloaded_mb(tmp_path) == 0
+
+
 def test_failure_without_a_word_is_one_too() -> None:
     assert failure("").why == "uv said nothing"
 

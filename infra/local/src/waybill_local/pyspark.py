@@ -91,14 +91,16 @@ def downloaded_mb(work: Path) -> float | None:
     cache = work / BUILD_CACHE
     if not cache.is_dir():
         return None
-    # It is unpacked as it comes, and jars take as much in it as outside.
-    size = sum(
-        (Path(folder) / name).lstat().st_size
-        for folder, _, names in os.walk(cache)
-        for name in names
-        if (Path(folder) / name).exists()
-    )
-    return min(size / 1e6, ARCHIVE_MB)
+    size = sum(_size(Path(folder) / name) for folder, _, names in os.walk(cache) for name in names)
+    return min(size / 1e6, ARCHIVE_MB)  # unpacked as it comes; jars take as much there
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file, which uv may just have moved away."""
+    try:
+        return file.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def leave_out(built: Path) -> None:
