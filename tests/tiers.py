@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 TESTS = Path(__file__).parent
 OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
 TIERS = ("unit", "contract", "integration", "e2e", "sim")
-BUDGET_S = {"unit": 240, "contract": 120, "integration": 700, "e2e": 750, "sim": 240}
+BUDGET_S = {"unit": 200, "contract": 60, "integration": 700, "e2e": 750, "sim": 100}
 """Seconds that the tests of a tier take in all, on 2 quiet cores with 2 workers: half an hour of
 them is a quarter of an hour. A tier that takes a fifth more is warned of at the end of a run."""
 DEEP = {
