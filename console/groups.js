@@ -4,14 +4,25 @@ import { number } from "./words.js";
 
 const VALUE = /'[^']*'|"[^"]*"|-?\d+(?:\.\d+)?/g;
 const TITLE_CHARACTERS = 120;
-const PREFIX = "the query ends at a value: ";
+const ENDED = /^(?:the query|step (?<step>\S+)) ends at a value: /;
 
 /**
- * What is the same for all of a group: where they died, of what, and the message but for its values.
+ * The step that a message names, if one, and what it says of it.
+ * @param {string} message
+ */
+function parted(message) {
+	const found = ENDED.exec(message);
+	return { step: found?.groups?.step, said: message.slice(found?.[0].length ?? 0) };
+}
+
+/**
+ * What is the same for all of a group: where they died, of what, and what is said but for its values.
  * @param {any} letter
  */
 export function groupKey({ stage, sink, reason, rule, message, source }) {
-	return JSON.stringify([source.topic, stage, sink, reason, rule, message.replace(VALUE, "…")]);
+	const { step, said } = parted(message);
+	const place = [source.topic, stage, step, sink];
+	return JSON.stringify([...place, reason, rule, said.replace(VALUE, "…")]);
 }
 
 /**
@@ -25,10 +36,11 @@ export function groupsOf(letters) {
 	for (const letter of letters) {
 		const key = groupKey(letter);
 		const group = found.get(key);
-		if (!group) found.set(key, { key, title: letter.message, newest: letter, letters: [letter] });
+		const { said } = parted(letter.message);
+		if (!group) found.set(key, { key, title: said, newest: letter, letters: [letter] });
 		else {
 			group.letters.push(letter);
-			if (group.title !== letter.message) group.title = letter.message.replace(VALUE, "…");
+			if (group.title !== said) group.title = said.replace(VALUE, "…");
 		}
 	}
 	const all = [...found.values()].map((each) => ({ ...each, title: brief(each.title) }));
@@ -36,11 +48,10 @@ export function groupsOf(letters) {
 }
 
 /**
- * The first sentence of a message.
- * @param {string} message
+ * The first sentence.
+ * @param {string} said
  */
-function brief(message) {
-	const said = message.startsWith(PREFIX) ? message.slice(PREFIX.length) : message;
+function brief(said) {
 	const first = said.split(/\.\s|\n/)[0];
 	return first.length > TITLE_CHARACTERS ? `${first.slice(0, TITLE_CHARACTERS - 1)}…` : first;
 }
@@ -55,13 +66,15 @@ export function groupTitle({ letters, title }, partly) {
 }
 
 /**
- * As in `failed in stage big, only sink lake, of orders.in`.
+ * As in `failed in stage big, step net, from orders.in`, or `refused in stage big, only sink lake, from orders.in`.
  * @param {Group} group
  */
 export function groupPlace({ newest }) {
-	const { reason, rule, stage, sink, source } = newest;
+	const { reason, rule, stage, sink, message, source } = newest;
+	const { step } = parted(message);
 	const why = rule ? `${reason}: rule ${rule}` : reason;
-	return `${why} in stage ${stage}${sink ? `, only sink ${sink}` : ""}, from ${source.topic}`;
+	const place = `stage ${stage}${step ? `, step ${step}` : ""}${sink ? `, only sink ${sink}` : ""}`;
+	return `${why} in ${place}, from ${source.topic}`;
 }
 
 /**

@@ -24,7 +24,8 @@ def make_manifest(
     """A stage over the inputs `orders` and `others`, each with more keys if given, and with steps
     named step_0, step_1, …"""
     named = ", ".join(
-        f"{{name: step_{number}, sql: {json.dumps(sql)}}}" for number, sql in enumerate(steps)
+        f"{{name: step_{number}, sql: {json.dumps(sql, ensure_ascii=False)}}}"
+        for number, sql in enumerate(steps)
     )
     return parse_manifest(f"""
 version: 1

@@ -1,10 +1,10 @@
 """What becomes of records that are malformed or break a rule: counted once, and no rows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import LAKE_SINK, make_manifest
@@ -250,7 +250,33 @@ def test_a_value_that_ends_the_query_is_no_fault_of_the_world(
     good = json.dumps({"order_id": 1, "customer": "1"}).encode()
     with pytest.raises(QueryFailed) as raised:
         rows_of(raw_frame, compiled, [good, json.dumps({column: value}).encode(), good])
-    assert str(raised.value).startswith("the query ends at a value: ")
+    assert str(raised.value).startswith("step step_0 ends at a value: ")
     assert said in str(raised.value)
     assert raised.value.error == error
     assert rows_of(raw_frame, compiled, [good, good]).dead == []
+
+
+@pytest.mark.parametrize("reading", [CompiledStage.rows, CompiledStage.spread])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"order_id": 1, "customer": "ada"}, "step step_0 ends at a value: The value 'ada'"),
+        ({"order_id": 7, "customer": "1"}, "step step_1 ends at a value: Division by zero"),
+    ],
+)
+def test_the_step_in_which_a_value_ends_the_query_is_named(
+    spark: SparkSession,
+    raw_frame: RawFrame,
+    reading: Callable[[CompiledStage, DataFrame], BatchRows],
+    value: dict[str, object],
+    said: str,
+) -> None:
+    compiled = make_stage(
+        spark,
+        "SELECT '😀' AS mood, order_id - 7 AS rest, CAST(customer AS INT) AS number FROM orders",
+        "SELECT 100 / rest AS part, number FROM step_0",
+    )
+    raw = raw_frame([("orders.in", 0, 0, json.dumps(value).encode())])
+    with pytest.raises(QueryFailed) as raised:
+        reading(compiled, raw)
+    assert str(raised.value).startswith(said)

@@ -147,7 +147,7 @@ def test_a_value_that_ends_the_query_is_told_of_the_batch(
     compiled = make_stage(spark, ["SELECT 1 / order_id AS part FROM orders"], (LAKE_SINK,))
     stream.send(order(0))
 
-    with pytest.raises(StreamingQueryException, match=r"QueryFailed: .*Division by zero"):
+    with pytest.raises(StreamingQueryException, match=r"step step_0 ends at .* Division by zero"):
         stream.run(compiled)
 
 

@@ -21,6 +21,15 @@ test("letters of one cause are one group, the largest first", () => {
   assert.equal(groupPlace(groups[0]), "failed in stage big, from orders.in");
 });
 
+test("each step has a group of its own, which names it", () => {
+  const steps = ["net", "step-1", "step-2"];
+  const letters = steps.flatMap((step) => [7, 12].map((most) => letter(`step ${step} ends at a value: ${most} is too much. Use 9.`)));
+  const groups = groupsOf(letters);
+  assert.deepEqual(groups.map((each) => groupTitle(each, false)), Array(3).fill("2 × … is too much"));
+  assert.deepEqual(groups.map(groupPlace), steps.map((step) => `failed in stage big, step ${step}, from orders.in`));
+  assert.deepEqual(groups.map((each) => each.letters), [letters.slice(0, 2), letters.slice(2, 4), letters.slice(4)]);
+});
+
 test("another stage, sink, rule or topic is another group", () => {
   const apart = [{}, { stage: "small" }, { sink: "lake" }, { reason: "refused" }, { rule: "positive" }, { source: { topic: "inner" } }];
   assert.equal(groupsOf(apart.map((more) => letter("no", more))).length, apart.length);

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.base import QueryContext
+from pyspark.errors.exceptions.captured import SQLQueryContext
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import Step
 from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 from waybill_spark.driver.failures import describe, naming_values
 from waybill_spark.driver.inputs import DecodedInput
@@ -24,13 +27,33 @@ def test_problem_of_a_manifest_is_told_with_its_place() -> None:
     assert (error.domain, error.hint, error.stage) == ("user", "see docs", "load")
 
 
+class OfAText:
+    """A place in a query, as the JVM has it; also its text, which there need not be."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+
+    def sqlText(self) -> "OfAText":  # noqa: N802 - Spark's name
+        return self
+
+    def isDefined(self) -> bool:  # noqa: N802
+        return self._text is not None
+
+    def get(self) -> str | None:
+        return self._text
+
+
 class OfAQuery(PySparkException):
-    def __init__(self, state: str, said: str = "long overflow.") -> None:
+    def __init__(self, state: str, said: str = "long overflow.", *texts: str | None) -> None:
         super().__init__(f"[ARITHMETIC_OVERFLOW] {said} SQLSTATE: 22003\n\nat line 3")
         self._state = state
+        self._texts = texts
 
     def getSqlState(self) -> str:  # noqa: N802 - Spark's name
         return self._state
+
+    def getQueryContext(self) -> list[QueryContext]:  # noqa: N802
+        return [SQLQueryContext(OfAText(text)) for text in self._texts]
 
 
 def test_value_that_a_query_cannot_take_is_for_its_author_to_mend() -> None:
@@ -64,6 +87,35 @@ def test_a_value_that_ends_a_query_is_told_in_the_same_words_wherever_it_is_met(
         raise OfAQuery("22003")
     assert raised.value.error == "OfAQuery"
     assert describe(raised.value, "load") == describe(OfAQuery("22003"), "load")
+
+
+NET = Step(name="net", sql="SELECT 100 / amount AS part FROM orders")
+HALF = Step(name="half", sql="SELECT 100 / amount AS part FROM net")  # the same, elsewhere
+TWIN = Step(name="twin", sql=NET.sql)
+
+
+@pytest.mark.parametrize(
+    ("steps", "met", "named"),
+    [
+        ([NET, HALF], [NET.sql], "step net"),
+        ([NET, HALF], [HALF.sql], "step half"),
+        ([NET, HALF], [HALF.sql, HALF.sql], "step half"),
+        ([NET, HALF, TWIN], [HALF.sql], "step half"),
+        ([NET, HALF, TWIN], [NET.sql], "the query"),
+        ([NET, HALF], [NET.sql, HALF.sql], "the query"),
+        ([NET, HALF], ["amount > 0"], "the query"),
+        ([NET], ["100 / amount"], "the query"),
+        ([NET], [None], "the query"),
+        ([NET], [], "the query"),
+        ([], [NET.sql], "the query"),
+    ],
+)
+def test_a_step_is_named_only_where_it_is_the_only_one(
+    steps: list[Step], met: list[str | None], named: str
+) -> None:
+    with pytest.raises(QueryFailed) as raised, naming_values(steps):
+        raise OfAQuery("22003", "long overflow.", *met)
+    assert str(raised.value) == f"{named} ends at a value: long overflow."
 
 
 def test_what_is_said_of_a_value_is_short() -> None:

@@ -103,7 +103,7 @@ class CompiledStage:
 
         def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
             kept[view] = KeptRows(wanted)
-            with naming_values():
+            with naming_values(self.stage.steps):
                 execution = kept[view].compute()
             return look(execution, self.inputs)
 
@@ -159,7 +159,7 @@ class CompiledStage:
     def _collected(
         self, frame: DataFrame, execution: Callable[[], JavaObject]
     ) -> tuple[pa.Table, dict[str, Seen]]:
-        with naming_values():
+        with naming_values(self.stage.steps):
             table = frame.toArrow()
         return table, look(execution(), self.inputs)
 

@@ -1,15 +1,17 @@
 """What a driver's failure means: who must act, and what to do."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, Literal, TypeGuard
 
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import SQLQueryContext
 
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import LifecycleError, Problem
+from waybill_shared.contract.manifest.model import Step
 from waybill_spark.checkpoint import CheckpointDamaged
 from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 from waybill_spark.driver.cluster import ClusterUnavailable
@@ -37,13 +39,13 @@ class StageFailed(ContractError):
 
 
 @contextmanager
-def naming_values() -> Iterator[None]:
-    """Around what runs queries: where a value ends one, QueryFailed says so."""
+def naming_values(steps: Sequence[Step] = ()) -> Iterator[None]:
+    """Raise QueryFailed where a value ends a query; it names the one of `steps` that it ends."""
     try:
         yield
     except PySparkException as error:
         if _at_a_value(error):
-            raise _query_failed(error) from error
+            raise _query_failed(error, steps) from error
         raise
 
 
@@ -107,9 +109,22 @@ def _at_a_value(error: BaseException) -> TypeGuard[PySparkException]:
     return isinstance(error, PySparkException) and bool(VALUE.match(error.getSqlState() or ""))
 
 
-def _query_failed(error: PySparkException) -> QueryFailed:
-    said = f"the query ends at a value: {in_a_sentence(error)}"
+def _query_failed(error: PySparkException, steps: Sequence[Step] = ()) -> QueryFailed:
+    step = _step_of(error, steps)
+    query = "the query" if step is None else f"step {step}"
+    said = f"{query} ends at a value: {in_a_sentence(error)}"
     return QueryFailed(said[:MESSAGE_CHARACTERS_MAX], type(error).__name__)
+
+
+def _step_of(error: PySparkException, steps: Sequence[Step]) -> str | None:
+    """Return the step in which Spark met the value; None if Spark does not say, or it may be
+    several. By the whole text: two steps may have one fragment, and its offsets in a text with an
+    emoji are wrong."""
+    contexts = [each for each in error.getQueryContext() if isinstance(each, SQLQueryContext)]
+    texts = [each._q.sqlText() for each in contexts]
+    met = {text.get() for text in texts if text.isDefined()}
+    found = [step.name for step in steps if step.sql in met]
+    return found[0] if len(found) == 1 else None
 
 
 def _with_place(problem: Problem) -> str:
