@@ -1,7 +1,8 @@
 """The version of this client."""
 
-from importlib.metadata import version
-
 
 def client_version() -> str:
+    """Import what reads it only now: it takes as long as many a command."""
+    from importlib.metadata import version
+
     return version("waybill-client")

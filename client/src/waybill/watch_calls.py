@@ -1,6 +1,5 @@
 """What clients ask about watches and events; `Client` and `AsyncClient` have these methods."""
 
-import asyncio
 import uuid
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -161,6 +160,8 @@ class AsyncWatchCalls:
         after: str | None = None,
     ) -> AsyncIterator[Event]:
         """As `Client.events`."""
+        from asyncio import sleep
+
         asked = questions.status_events(
             types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
         )
@@ -175,7 +176,7 @@ class AsyncWatchCalls:
                             yield event
             except (Unreachable, NotReady) as error:
                 failure = error
-            await asyncio.sleep(following.pause_after(failure))
+            await sleep(following.pause_after(failure))
 
 
 def _made_secret(webhook: str | None, secret: str | None) -> str | None:

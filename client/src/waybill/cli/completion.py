@@ -4,18 +4,12 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined]
-    completion_init,
-    get_completion_script,
-)
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from waybill.cli import render
 
 PROGRAM = "waybill"
 VARIABLE = "_WAYBILL_COMPLETE"  # as the parser derives it from the program's name
-
-
-completion_init()  # else done by options --install-completion, which write into users' files
 
 
 class Shell(StrEnum):

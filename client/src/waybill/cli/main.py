@@ -1,35 +1,15 @@
-"""The command `waybill`: names its commands, in the order a newcomer meets them."""
+"""The command `waybill`: its help, and the options that it shares with its commands."""
 
 from typing import Annotated
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from waybill.cli import (
-    changes,
-    check,
-    completion,
-    console,
-    convert,
-    demo,
-    diff,
-    doctor,
-    events,
-    init,
-    logs,
-    maintain,
-    pipelines,
-    send,
-    stack,
-    versions,
-    watches,
-)
-from waybill.cli.contexts import contexts
-from waybill.cli.dlq import dlq
-from waybill.cli.keys import keys
 from waybill.cli.options import ContextOption, QuietOption, RootGroup, UrlOption
 from waybill.cli.render import Form, OutputOption, data
-from waybill.cli.tokens import tokens
 from waybill.version import client_version
+
+completion_init()  # else done by options --install-completion, which write into users' files
 
 app = typer.Typer(
     name="waybill",
@@ -83,41 +63,3 @@ def waybill(
       0 complete, or done · 1 error · 2 usage · 3 dead-lettered or lost ·
       4 still in progress · 5 unknown now · 130 Ctrl-C
     """
-
-
-for command in (
-    demo.demo,
-    stack.up,
-    stack.down,
-    stack.ps,
-    stack.env,
-    init.init,
-    convert.convert,
-    changes.apply,
-    check.check,
-    diff.diff,
-    pipelines.wait,
-    pipelines.get,
-    pipelines.describe,
-    events.events,
-    changes.start,
-    changes.stop,
-    changes.restart,
-    changes.delete,
-    maintain.maintain,
-    send.send,
-    watches.watch,
-    watches.watches,
-    watches.unwatch,
-    watches.redeliver,
-    doctor.doctor,
-    logs.logs,
-    completion.completion,
-):
-    app.command()(command)
-app.command("open")(console.open_console)
-app.add_typer(tokens, name="token")
-app.add_typer(dlq, name="dlq")
-app.add_typer(keys, name="keys")
-app.add_typer(contexts, name="context")
-app.command()(versions.version)

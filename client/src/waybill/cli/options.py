@@ -3,12 +3,14 @@
 import os
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from waybill.cli import render
+from waybill.cli.commands import Command, Commands
 from waybill.cli.contexts import checked_url, known_names
 from waybill.cli.session import CommandGroup
 from waybill.contexts import CONTEXT_VARIABLE
@@ -58,20 +60,23 @@ UrlOption = Annotated[
 
 
 class RootGroup(CommandGroup):
-    """The whole command: hands its options down to every command in it."""
+    """The whole command: has all commands, and hands its options down to each."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as of its parent
         super().__init__(**attributes)
         shared = [copy(option) for option in self.params if not option.is_eager]
         for option in shared:
             option.expose_value = False  # its callback does all
-        _hand_down(shared, self)
+        self.commands = Commands(partial(_hand_down, shared))
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [*self.commands]
 
 
-def _hand_down(options: Sequence[Any], group: TyperGroup) -> None:
-    """To every command that does not name the option itself, to be told its value."""
-    for command in group.commands.values():
-        named = {param.name for param in command.params}
-        command.params.extend(option for option in options if option.name not in named)
-        if isinstance(command, TyperGroup):
-            _hand_down(options, command)
+def _hand_down(options: Sequence[Any], command: Command) -> None:
+    """To a command, and to all in it, that do not name the option themselves."""
+    named = {param.name for param in command.params}
+    command.params.extend(option for option in options if option.name not in named)
+    if isinstance(command, TyperGroup):
+        for each in command.commands.values():
+            _hand_down(options, each)

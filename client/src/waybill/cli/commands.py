@@ -1,0 +1,84 @@
+"""The commands of `waybill`, in the order a newcomer meets them. Each is imported when it is used:
+a start takes half as long then."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+Command = TyperCommand | TyperGroup
+
+PLACES = MappingProxyType(
+    {
+        "demo": "demo:demo",
+        "up": "stack:up",
+        "down": "stack:down",
+        "ps": "stack:ps",
+        "env": "stack:env",
+        "init": "init:init",
+        "convert": "convert:convert",
+        "apply": "changes:apply",
+        "check": "check:check",
+        "diff": "diff:diff",
+        "wait": "pipelines:wait",
+        "get": "pipelines:get",
+        "describe": "pipelines:describe",
+        "events": "events:events",
+        "start": "changes:start",
+        "stop": "changes:stop",
+        "restart": "changes:restart",
+        "delete": "changes:delete",
+        "maintain": "maintain:maintain",
+        "send": "send:send",
+        "watch": "watches:watch",
+        "watches": "watches:watches",
+        "unwatch": "watches:unwatch",
+        "redeliver": "watches:redeliver",
+        "doctor": "doctor:doctor",
+        "logs": "logs:logs",
+        "completion": "completion:completion",
+        "open": "console:open_console",
+        "version": "versions:version",
+        "token": "tokens:tokens",
+        "dlq": "dlq:dlq",
+        "keys": "keys:keys",
+        "context": "contexts:contexts",
+    }
+)
+"""By name: the module in `waybill.cli`, and the function or group in it."""
+
+
+class Commands(Mapping[str, Command]):
+    """All of PLACES, each made when it is first asked for; `complete` adds what all have."""
+
+    def __init__(self, complete: Callable[[Command], None]) -> None:
+        self._complete = complete
+        self._made: dict[str, Command] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        return len(PLACES)
+
+    def __getitem__(self, name: str) -> Command:
+        if name not in self._made:
+            made = _make(name)
+            self._complete(made)
+            self._made[name] = made
+        return self._made[name]
+
+
+def _make(name: str) -> Command:
+    module, _, member = PLACES[name].partition(":")
+    found = getattr(import_module(f"waybill.cli.{module}"), member)
+    parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name)(found)
+    made: Command = typer.main.get_group(parent).commands[name]
+    return made
