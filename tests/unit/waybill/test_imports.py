@@ -20,6 +20,7 @@ HEAVY = (
         ("import waybill", ()),
         ("from waybill import Client", ("httpx2",)),
         ("import waybill.cli.main", ("typer",)),
+        ("from waybill.cli.render import talk; talk('a plain line')", ("typer",)),
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_used(

@@ -192,6 +192,11 @@ def console(stream: TextIO) -> "Console":
 
 
 def _print(lines: "Iterable[Text | str]", stream: TextIO) -> None:
-    printer = console(stream)
+    """Print a plain line without the library that knows colours: its import takes a while."""
+    printer: Console | None = None
     for line in lines:
-        printer.print(clean(line) if isinstance(line, str) else line, soft_wrap=True)
+        if isinstance(line, str):
+            print(clean(line), file=stream, flush=True)
+        else:
+            printer = printer or console(stream)
+            printer.print(line, soft_wrap=True)
