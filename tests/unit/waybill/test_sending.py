@@ -126,7 +126,14 @@ def test_pieces_lose_nothing_and_keep_the_order(
     assert b"".join(contents(found)) == b"".join(line + b"\n" for _, line in wanted)
     for piece in found:
         assert len(piece.places) <= records
+        assert piece.ends_at == piece.places[-1]
         assert len(piece.places) == 1 or len(piece.content) <= size
+
+
+def test_a_piece_ends_at_its_last_record_and_not_at_an_empty_line() -> None:
+    units = read_csv(io.BytesIO(b"a\n1\n2\n\n\n"), {})
+    (piece,) = cut(units.each, units.head, RequestLimits())
+    assert (piece.places, piece.ends_at) == ([2, 3], 3)
 
 
 FIELDS = st.text(st.sampled_from('ab",;\n\\é '), max_size=6)

@@ -126,7 +126,7 @@ class Delivery:
             for part in cut(piece.units, piece.head, self.limits):
                 self._send(client, part)
             return
-        self.sent_to = piece.places[-1]
+        self.sent_to = piece.ends_at
         self.sent_bytes += len(piece.content)
 
     def _request(self, client: "Client", piece: Piece) -> None:

@@ -43,6 +43,11 @@ class Piece:
         """The number of its first line, or record."""
         return self.units[0][2]
 
+    @property
+    def ends_at(self) -> int:
+        """The number of its last record, or of its line."""
+        return next(at + records - 1 for _, records, at in reversed(self.units) if records)
+
 
 @dataclass(slots=True, kw_only=True)
 class RequestLimits:
