@@ -4,17 +4,20 @@ import os
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from waybill.cli import render
-from waybill.cli.commands import Command, Commands
+from waybill.cli.commands import LazyCommands
 from waybill.cli.contexts import checked_url, known_names
 from waybill.cli.session import CommandGroup
 from waybill.contexts import CONTEXT_VARIABLE
 from waybill.target import URL_VARIABLE
+
+if TYPE_CHECKING:
+    from typer._click import Command
 
 
 def _be_quiet(context: typer.Context, quiet: bool) -> None:
@@ -67,13 +70,13 @@ class RootGroup(CommandGroup):
         shared = [copy(option) for option in self.params if not option.is_eager]
         for option in shared:
             option.expose_value = False  # its callback does all
-        self.commands = Commands(partial(_hand_down, shared))
+        self.commands = LazyCommands(partial(_hand_down, shared))  # type: ignore[assignment] # read only
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return [*self.commands]
 
 
-def _hand_down(options: Sequence[Any], command: Command) -> None:
+def _hand_down(options: Sequence[Any], command: "Command") -> None:
     """To a command, and to all in it, that do not name the option themselves."""
     named = {param.name for param in command.params}
     command.params.extend(option for option in options if option.name not in named)
