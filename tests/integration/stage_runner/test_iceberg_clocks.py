@@ -98,10 +98,20 @@ def test_nothing_is_done_by_a_host_whose_clock_differs_from_that_of_the_store(
     assert len(loaded(catalog).snapshots()) == BATCHES
 
 
-def test_a_minute_is_no_difference(catalog: OpenCatalog) -> None:
+@pytest.mark.parametrize("ahead_ms", [60_000, -60_000])
+def test_a_host_whose_clock_differs_by_a_minute_makes_nothing_older_or_younger(
+    catalog: OpenCatalog, tmp_path: Path, ahead_ms: int
+) -> None:
     write(opened(catalog), *range(8))
-    for ahead_ms in (60_000, -60_000):
-        do_all(loaded(catalog), tasks(), Hand(ahead_ms), dry_run=False)
+    data = tmp_path / "warehouse/raw/orders/data"
+    young, old = data / "young.parquet", data / "old.parquet"
+    for path, least_ms in ((young, -30_000), (old, 30_000)):
+        path.write_bytes(b"nobody knows it")
+        at = path.stat().st_mtime - (DAY_MS + least_ms) / 1_000
+        os.utime(path, (at, at))
+    do_all(loaded(catalog), tasks(), Hand(ahead_ms), dry_run=False)
+    assert young.exists()
+    assert not old.exists()
 
 
 def test_a_fresh_snapshot_of_a_writer_whose_clock_is_behind_stays_as_long_as_others(
