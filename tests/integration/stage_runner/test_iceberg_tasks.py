@@ -67,6 +67,15 @@ def paths(catalog: OpenCatalog) -> list[str]:
     return [task.file.file_path for task in loaded(catalog).scan().plan_files()]
 
 
+def read_each(catalog: OpenCatalog) -> dict[int, list[Any]]:
+    """Return the rows of each snapshot."""
+    table = loaded(catalog)
+    return {
+        snapshot.snapshot_id: table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()
+        for snapshot in table.snapshots()
+    }
+
+
 @pytest.mark.parametrize("settings", [{}, BY_CUSTOMER, UPSERT, UPSERT | BY_CUSTOMER])
 def test_small_files_become_few_and_rows_and_fence_stay(
     catalog: OpenCatalog, settings: dict[str, Any]
@@ -75,11 +84,14 @@ def test_small_files_become_few_and_rows_and_fence_stay(
     before = numbers_in(catalog)
     assert compact(loaded(catalog), SIZE, dry_run=True).is_something
     assert len(paths(catalog)) >= 8
+    snapshots = read_each(catalog)
+    assert len(snapshots) == 8
     done = compact(loaded(catalog), SIZE, dry_run=False)
     assert done.is_whole
     assert done.counts["files"] == (16 if "partitionBy" in settings else 8)
     assert len(paths(catalog)) == done.counts["into"] <= 2
     assert numbers_in(catalog) == before
+    assert snapshots.items() <= read_each(catalog).items()
     snapshot = loaded(catalog).current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
