@@ -1,4 +1,4 @@
-"""Runs the token tracker: reads settings, turns commits into slots until a signal."""
+"""Runs the token tracker: reads settings and applies commits to slots until a signal."""
 
 import logging
 import sys

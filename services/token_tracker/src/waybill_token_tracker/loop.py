@@ -1,4 +1,4 @@
-"""Turns the tracker: what has come, and what is due. The watch of lag turns beside it."""
+"""Runs the tracker: applies new messages and does what is due. A second thread measures lag."""
 
 import logging
 import threading
@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 POLL_S: Final = 0.05
 RETRY_S: Final = 1.0
-CONFIRM_INTERVAL_S: Final = 1.0  # well below the age at which a slot no longer answers
-SAVE_INTERVAL_S: Final = 2.0  # each looks at every pipeline, and writes few
+CONFIRM_INTERVAL_S: Final = 1.0  # well below the age at which a slot no longer counts
+SAVE_INTERVAL_S: Final = 2.0  # each looks at every pipeline, and writes few of them
 LOOK_INTERVAL_S: Final = 1.0
 
 
 class Loop:
-    """One turn: take what has come, write what changed; now and then confirm every slot, and save
-    what is due."""
+    """The main loop. One round applies new messages and writes what changed; from time to time it
+    confirms every slot, and saves what is due."""
 
     def __init__(
         self,
@@ -44,7 +44,8 @@ class Loop:
         self._confirm_at = self._save_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Turn until `stop` is set."""
+        """Repeat `turn` until `stop` is set. A Retryable error is logged, and the next round tries
+        again."""
         with looking(self._lag):
             while not stop.is_set():
                 self._health.beat()
@@ -69,8 +70,8 @@ class Loop:
             self._save_at = now + SAVE_INTERVAL_S
 
     def _save_last(self) -> None:
-        """So that the next one begins sooner; it may be at work already, and then this is
-        refused."""
+        """Save everything at the end, so that the next owner starts sooner. If it works already,
+        Kafka refuses this save."""
         try:
             self._tracker.save(whole=True)
         except Retryable as error:
@@ -79,7 +80,8 @@ class Loop:
 
 @contextmanager
 def looking(lag: LagWatch) -> Iterator[None]:
-    """In a thread of its own: whatever is slow or fails there, facts are applied meanwhile."""
+    """Measure lag in a thread of its own. Whatever is slow or fails there, facts are applied
+    meanwhile."""
     stop = threading.Event()
     thread = threading.Thread(target=_look, args=(lag, stop), name="lag", daemon=True)
     thread.start()

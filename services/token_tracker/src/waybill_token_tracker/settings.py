@@ -1,4 +1,4 @@
-"""Settings of the token tracker, beside those that every service has."""
+"""Settings of the token tracker, in addition to those that every service has."""
 
 from pydantic import Field
 

@@ -31,12 +31,12 @@ REDIS_TIMEOUT_S: Final = 5.0
 
 
 def build(settings: Settings, stack: ExitStack) -> Loop:
-    """`stack` ends what is started here."""
+    """Return the loop with all its parts. `stack` closes what is started here."""
     keys = keys_in_force(settings.api_keys_file)
     admin, store = make_admin(settings.kafka_cluster()), make_store(settings)
     prefix, clock = settings.topic_prefix, SystemClock()
     require_access(admin, "token_tracker", prefix)
-    # Ends of partitions are told, too: they say how far markers of transactions go.
+    # Ends of partitions are reported, too: they say how far transaction markers go.
     consumer = make_consumer(
         admin.cluster, settings.group("token_tracker"), **{"enable.partition.eof": True}
     )

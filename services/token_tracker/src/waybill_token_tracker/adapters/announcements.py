@@ -1,5 +1,7 @@
-"""Facts and phases as a group of its own hears them, and events with its offsets in Kafka's
-transactions. Fulfils `Hearings`."""
+"""Reads facts and phases in a consumer group of its own, and sends events.
+
+Events and the group's offsets are in one Kafka transaction. Implements `Hearings`.
+"""
 
 import logging
 import secrets
@@ -75,8 +77,8 @@ class KafkaHearing:
         del self._producer
 
     def hear(self) -> list[HeardMessage]:
-        """One after the other: when the group gives its shares anew, what was heard before counts
-        no more, and is read again by whose it is now."""
+        """Return the next messages. They are polled one by one: after a rebalance, messages read
+        before it no longer count, and the new owner of the partition reads them again."""
         heard: list[HeardMessage] = []
         while len(heard) < BATCH_MAX:
             shares = self._shares
@@ -134,8 +136,8 @@ class KafkaHearing:
         return HeardMessage(offset, found)
 
     def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
-        """A group that is new begins now, and keeps that: what came before it was told by nobody,
-        and would be told as news."""
+        """Start a new group at the end of its topics, and commit that. Nobody sent events of
+        earlier messages, and now they would look new."""
         committed = consumer.committed(given, timeout=TIMEOUT_S)
         fresh = [at for at in committed if at.offset < 0]
         for at in fresh:
@@ -158,9 +160,10 @@ class KafkaHearing:
 
 @contextmanager
 def told_as_retryable() -> Iterator[None]:
+    """Raise errors of the client as Retryable."""
     try:
         yield
-    except SystemError as error:  # behind which the client hides some faults
+    except SystemError as error:  # in which the client hides some faults
         if not isinstance(error.__cause__, KafkaException):
             raise
         raise Retryable(explain(error.__cause__.args[0])) from error

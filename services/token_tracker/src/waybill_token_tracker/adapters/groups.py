@@ -1,6 +1,6 @@
-"""Consumer groups of Kafka that have offsets and no members: for tools that show lag.
+"""Writes consumer groups of Kafka that have offsets and no members: for tools that show lag.
 
-Nothing of Waybill ever reads them. Fulfils `Groups`.
+Waybill itself never reads them. Implements `Groups`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from waybill_shared.kafka.admin import COORDINATOR_TIMEOUT_S, KafkaAdmin
 from waybill_token_tracker.app.ports import OffsetsByName
 
-TIMEOUT_S: Final = 5.0  # lag is not looked at meanwhile
+TIMEOUT_S: Final = 5.0  # lag is not measured meanwhile
 
 
 class ConsumerGroups:
@@ -22,7 +22,8 @@ class ConsumerGroups:
         self._admin = admin
 
     def write(self, groups: Mapping[str, OffsetsByName]) -> dict[str, str]:
-        """What went wrong, by group; all others stand in Kafka as they are given here."""
+        """Write the offsets. Return the error by group; all other groups have the given offsets
+        then."""
         failed = {}
         asked = self._admin.ask_coordinators(partial(_writes, groups), TIMEOUT_S)
         for group, future in asked.items():
@@ -36,7 +37,8 @@ class ConsumerGroups:
         return failed
 
     def delete(self, groups: Iterable[str]) -> dict[str, str]:
-        """What went wrong, by group; one that does not exist is deleted."""
+        """Delete the groups. Return the error by group; one that does not exist counts as
+        deleted."""
         wanted = sorted(groups)
         if not wanted:
             return {}

@@ -1,8 +1,8 @@
-"""Snapshots and the group's offsets, in one transaction. Fulfils `Journal`.
+"""Writes snapshots and the group's offsets in one transaction. Implements `Journal`.
 
-So an offset always means: everything below is in snapshots. And who was replaced saves nothing at
-all: Kafka takes offsets only from members of the group's present generation, and snapshots only
-with them. See ADR 31.
+So an offset always means: everything below it is in snapshots. A process that was replaced saves
+nothing: Kafka accepts offsets only from members of the group's present generation, and snapshots
+only with them. See ADR 31.
 """
 
 import logging
@@ -24,15 +24,16 @@ from waybill_shared.kafka.own_topics import OwnTopics
 logger = logging.getLogger(__name__)
 
 STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in these very topics
-# So long whoever takes over waits for a tracker that was killed while it saved, and for the next
-# look of the broker, which comes every ten seconds.
+# A successor waits this long for a tracker that was killed while it saved. It also waits for the
+# next check of the broker, which happens every ten seconds.
 TRANSACTION_TIMEOUT_S: Final = 5.0
-STEP_TIMEOUT_S: Final = 5.0  # for each of: to ask, to begin, to send offsets, to commit, to abort
+STEP_TIMEOUT_S: Final = 5.0  # for each of: claim, send offsets, commit, abort
 FAULTS: Final = (BufferError, KafkaException, SystemError)
 
 
 class KafkaJournal:
-    """Made before its consumer subscribes. `joined` is told of each assignment."""
+    """The journal of one process. It is made before its consumer subscribes; call `joined` after
+    each assignment."""
 
     def __init__(
         self, consumer: Consumer, admin: KafkaAdmin, topics: OwnTopics, *, prefix: str
@@ -43,7 +44,7 @@ class KafkaJournal:
         self._commits = f"{prefix}.commits"
         self._lifecycle = f"{prefix}.lifecycle"
         self._frontiers = f"{prefix}.frontiers"
-        # The group tells who is replaced, so no two processes need the same.
+        # The group's generation shuts out replaced processes, so the id need not be shared.
         self._id = f"{prefix}/token_tracker/{uuid.uuid4().hex}"
         self._producer: Producer | None = None
         self._outside = self._member = consumer.consumer_group_metadata()
@@ -54,14 +55,14 @@ class KafkaJournal:
 
     def end(self, partition: int) -> int:
         found = self._admin.stable_ends(self._commits, [partition])[partition]
-        self.topics.require(self._commits)  # behind it: else it may be the end of another one
+        self.topics.require(self._commits)  # checked after: else it is the end of another
         return found
 
     def joined(self) -> None:
-        """What is saved from now on is said by this member, in this generation.
+        """Save as this member of the group, in this generation, from now on.
 
-        Asked when saving, the client might name none, because it has heard that it was replaced;
-        and from nobody Kafka takes everything.
+        The member is asked for here and not in `save`. By then the client may know that it was
+        replaced and name no member; and without a member Kafka accepts everything.
         """
         self._member = self._consumer.consumer_group_metadata()
 
@@ -94,9 +95,11 @@ class KafkaJournal:
     def _transact(
         self, messages: Sequence[tuple[int, str, bytes | None]], offsets: list[TopicPartition]
     ) -> None:
-        """All of it or nothing. After Retryable nobody knows, and all may be said again.
+        """Write all of it or nothing. After Retryable the result is not known, and all may be
+        written again.
 
-        In the partition of the pipeline, whose owner reads it: keys of chunks would lead elsewhere.
+        Messages go to the partition of the pipeline, which its owner reads. The keys of chunks
+        would lead to other partitions.
         """
         if self._member == self._outside:
             raise Retryable("snapshots are not saved: the group knows this process no more")
@@ -112,8 +115,8 @@ class KafkaJournal:
             raise self._meaning(error) from error
 
     def _ready(self) -> Producer:
-        """Made anew after a fault that it does not survive: with the same id, which ends what the
-        one before left open."""
+        """Return the producer. After a fault that it does not survive a new one is made with the
+        same id, which aborts the transaction that the old one left open."""
         if self._producer is None:
             producer = make_producer(
                 self._admin.cluster,
@@ -128,7 +131,7 @@ class KafkaJournal:
         return self._producer
 
     def _abort(self) -> None:
-        """At once: who takes over waits for it."""
+        """Abort at once, because a successor waits for it."""
         if self._producer is None:
             return
         try:
@@ -138,7 +141,7 @@ class KafkaJournal:
             self._producer = None
 
     def _meaning(self, error: BaseException) -> Exception:
-        """The client hides some faults behind a SystemError."""
+        """Return our error for an error of the client, which hides some faults in a SystemError."""
         cause = error.__cause__ if isinstance(error, SystemError) else error
         if not isinstance(cause, KafkaException):
             return Retryable(f"topic {self._frontiers}: snapshots are not saved: {error}")
@@ -151,5 +154,6 @@ class KafkaJournal:
 
 
 def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:
-    """An offset counts in this very topic, and with snapshots in that one."""
+    """Return the ids of both topics: an offset is valid only in this very topic, with snapshots in
+    that one."""
     return f"{topics.id_of(topic)} {topics.id_of(frontiers)}"

@@ -1,7 +1,7 @@
-"""Kafka for the tracker: facts, phases and beats of the partitions that the group gives it.
+"""Reads facts, phases and beats of the partitions that the group assigns to the tracker.
 
-A takeover begins with snapshots, and at the group's offset: everything below is in them. Its
-metadata says of which topics that is so.
+A takeover starts with snapshots, and at the group's offset: everything below it is in them. The
+metadata of the offset names the topics for which that is true.
 """
 
 import logging
@@ -46,11 +46,11 @@ TAKEOVER_PAUSE_S: Final = 0.5
 
 
 class _Closing(Retryable):
-    """The consumer is on its way out: it is asked no more."""
+    """The consumer is closing, so it must not be called any more."""
 
 
 class FactStream:
-    """Feeds a tracker the messages of the partitions that the group gives this process."""
+    """The messages of the partitions that the group assigns to this process, given to a tracker."""
 
     def __init__(
         self,
@@ -78,8 +78,9 @@ class FactStream:
         consumer.subscribe(names, on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def feed(self, timeout_s: float) -> None:
-        """Hand over what has come: wait for the first message, then take what else is there, and
-        what comes meanwhile. Writing after each few would take longer than applying them."""
+        """Give new messages to the tracker: wait for the first, then read what else is there, up to
+        a limit. The caller writes slots once afterwards; writes after every few messages would take
+        longer than applying them. Raises Retryable if a topic cannot be read."""
         self._membership.check()
         self._check_topics()
         first = self._consumer.poll(timeout_s)
@@ -101,7 +102,8 @@ class FactStream:
             raise Retryable(f"facts cannot be read: {failure}")
 
     def _check_topics(self) -> None:
-        """What a topic said that is gone, this process alone may know."""
+        """Check that the topics have their ids. If one was created again, save everything first:
+        only this process may know what the old one contained."""
         try:
             self._topics.check()
         except TopicCreatedAnew:
@@ -127,15 +129,16 @@ class FactStream:
                 self._tracker.pass_to(partition, offset + 1)
 
     def _take_end(self, message: Message) -> None:
-        """Behind the last commit markers of transactions may stand, which no message tells."""
+        """Move the position to the end. After the last commit there may be transaction markers,
+        which no message shows."""
         if message.topic() == self._commits:
             self._tracker.pass_to(*position_of(message))
 
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Start from the snapshots, and from the offset that was committed with them.
 
-        Offsets first: they wait for the end of a transaction that holds some. What stays wrong
-        here ends the process: half a takeover must not be fed.
+        Offsets are read first: that waits for the end of a transaction with some of them. If the
+        takeover keeps failing, the process ends, because half a takeover must not receive messages.
         """
         self._journal.joined()
         deadline = time.monotonic() + TAKEOVER_MAX_S
@@ -143,7 +146,7 @@ class FactStream:
             try:
                 self._take_over(consumer, assigned)
             except _Closing:
-                return  # what is given to one that goes, another gets at once
+                return  # another process gets these partitions at once
             except Retryable as error:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"partitions cannot be taken over: {error}") from error
@@ -170,13 +173,14 @@ class FactStream:
         consumer.assign(places + self._recent(consumer, assigned))
 
     def _begin(self, at: TopicPartition) -> TopicPartition:
-        """Of a topic that was created anew nothing is known, as of one where nothing was saved."""
+        """Return where to start. Of a topic that was created again nothing is known, as if nothing
+        was saved."""
         now = self._journal.stamp(at.topic)  # asked before anything is read
         known = at.offset >= 0 and at.metadata == now
         return TopicPartition(at.topic, at.partition, at.offset if known else 0)
 
     def _recent(self, consumer: Consumer, assigned: list[TopicPartition]) -> list[TopicPartition]:
-        """Beats from so long ago as they count."""
+        """Return where beats start that are new enough to count."""
         since = self._clock.now_ms() - HEARTBEAT_AGE_MS_MAX
         asked = [TopicPartition(at.topic, at.partition, since) for at in assigned]
         asked = [at for at in asked if at.topic == self._beats]
@@ -192,7 +196,8 @@ class FactStream:
         ]
 
     def _read_snapshots(self, partitions: Iterable[int]) -> dict[int, list[Snapshot]]:
-        """Only the newest of each key is decoded: of each pipeline, and of its dead letters."""
+        """Return the snapshots by partition. Only the newest of each key is decoded: that of each
+        pipeline, and those of its dead letters."""
         newest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
         for message in read_to_end(self._admin.cluster, self._frontiers, newest):
             of_partition, key = newest[position_of(message)[0]], message.key() or b""
@@ -206,7 +211,8 @@ class FactStream:
         }
 
     def _decode(self, value: bytes) -> Snapshot | None:
-        """What a snapshot knows stays true when the commits topic is another; its position not."""
+        """Return the snapshot. If the commits topic is another one now, its content is still true,
+        but its position is not."""
         try:
             snapshot = codec.decode(Snapshot, value)
         except InvalidMessage as error:

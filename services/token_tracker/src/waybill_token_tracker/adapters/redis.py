@@ -1,13 +1,13 @@
-"""Slots in Redis. Fulfils `Store`; every failure of the driver becomes Retryable.
+"""Stores slots in Redis. Implements `Store`; every failure of the driver becomes Retryable.
 
-A write counts only on the very server that it was made on: the script compares the server's run id
-with the one in the slot, so a restored dump or a promoted replica is seen as lost. An older copy of
-a slot in the same server has another mark than what was written last. A position counts in one
-commits topic: a slot of another one is lost, too. The server's own clock says when, so that a
-reader with another clock than the tracker's judges its age alike.
+A write is valid only on the very server that it was made on. The script compares the server's run
+id with the one in the slot, so a restored dump or a promoted replica counts as lost. An older copy
+of a slot on the same server has another mark than the last write. A position belongs to one commits
+topic: a slot of another topic is lost, too. The time is from the server's clock, so that readers
+with other clocks agree on the age of a slot.
 
-Who finds a slot lost leaves its name, and may then replace it. One that stood still since, while
-others wrote it and it was lost again, does not find its name.
+A tracker that finds a slot lost stores its own name there, and may then rebuild the slot. If it was
+paused, and meanwhile others wrote the slot and it was lost again, it does not find its name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,9 +94,10 @@ class RedisStore:
             raise Retryable(f"redis: {error}") from error
 
     def forgot(self, partitions: Iterable[int]) -> bool:
-        """Whether Redis was emptied since this was asked last; the first time, too.
+        """Return True if Redis was emptied since the last call, and at the first call.
 
-        One small read, for every turn of the loop. What an older copy forgot, `confirm` finds out.
+        `loop` calls it in every round: it is one small read. `confirm` finds slots that an older
+        copy of the data lacks.
         """
         fields = [str(partition) for partition in partitions]
         try:
@@ -144,7 +145,7 @@ class RedisStore:
             arguments += [len(names), "history", len(batches), *batches]
         numbers = _numbers(write)
         for place, entries in _by_place(write).items():
-            # Where these are all that the slot counts, whatever stands there is of an earlier slot.
+            # If these are all that the slot counts, any stored ones are of an earlier slot.
             anew = write.dead_anew or numbers.get(place) == len(entries)
             names.append(self._keys.dead(write.tenant, write.pipeline_uid, *place))
             arguments += [len(names), "anew" if anew else "more", len(entries)]
@@ -154,8 +155,8 @@ class RedisStore:
 
 
 def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
-    """The batches that are to be added to each history, also to those that are only to be emptied:
-    of a slot that is rebuilt all are written anew."""
+    """Return the batches to add to each history. A rebuilt slot writes all histories again, also
+    those that only have to be emptied."""
     found: dict[str, list[str]] = {}
     if write.rebuilt and write.slot is not None:
         found = {sink: [] for sink in sorted(write.slot.sinks)}
@@ -165,7 +166,7 @@ def _by_sink(write: SlotWrite) -> dict[str, list[str]]:
 
 
 def _by_place(write: SlotWrite) -> dict[TopicPartition, list[DeadEntry]]:
-    """The dead of each root partition."""
+    """Return the dead entries of each root partition."""
     found: dict[TopicPartition, list[DeadEntry]] = {}
     for entry in write.dead:
         found.setdefault((entry.topic_id, entry.partition), []).append(entry)
@@ -173,6 +174,6 @@ def _by_place(write: SlotWrite) -> dict[TopicPartition, list[DeadEntry]]:
 
 
 def _numbers(write: SlotWrite) -> dict[TopicPartition, int]:
-    """Of the dead of each root partition, as the slot counts them."""
+    """Return the number of dead entries of each root partition, as the slot counts them."""
     counts = () if write.slot is None else write.slot.dead
     return {(count.topic_id, count.partition): count.entries for count in counts}

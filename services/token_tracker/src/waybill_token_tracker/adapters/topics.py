@@ -1,4 +1,4 @@
-"""How far the topics of pipelines go. Fulfils `Topics`."""
+"""Reads the end offsets of the topics of pipelines. Implements `Topics`."""
 
 from collections.abc import Iterable
 

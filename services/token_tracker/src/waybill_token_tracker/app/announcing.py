@@ -1,8 +1,10 @@
-"""Tells others of commits, phases and dead letters. Promise: each is told, in the order of its
-pipeline, and a commit only when its slot has it, so that who asks then gets what it was told. What
-is heard again is told again only by another process, and then as the same event.
+"""Sends events of commits, phases and dead letters to other programs.
 
-It has a place of its own in the topics: what cannot be told holds up no slot.
+Promise: each is sent, in the order of its pipeline. A commit is sent only after its slot has it, so
+that a program that then asks gets the same answer. A message that is received again is sent again
+only by another process, and then as the same event.
+
+The announcer has its own consumer group. So a failure here delays no slot.
 """
 
 import logging
@@ -22,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 LOOK_S: Final = 0.02  # between two looks at a slot
-TOLD_MAX: Final = 100_000  # events that are not told once more when they are heard again
-SLOT_S: Final = 10.0  # then it is told all the same: a slot may be gone for good
+TOLD_MAX: Final = 100_000  # sent events that are remembered, so that repeats are not sent
+SLOT_S: Final = 10.0  # then the event is sent anyway: a slot may be deleted for good
 
 
 class HeardMessage(NamedTuple):
@@ -38,7 +40,7 @@ class Announced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotStanding:
-    """What Redis has of a pipeline: facts below `position`."""
+    """What Redis has of a pipeline: the facts below `position`."""
 
     position: int
     pipeline: str
@@ -46,18 +48,18 @@ class SlotStanding:
 
 class Standings(Protocol):
     def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
-        """Raises Retryable."""
+        """Return what Redis has; None if it has no slot with a definition. Raises Retryable."""
         ...
 
 
 class Hearing(Protocol):
-    """A share of the topics, and a voice. Each call raises Retryable; then a new one begins where
-    the last transaction ended."""
+    """A member of the consumer group with its own producer. Each call raises Retryable; then a new
+    member starts where the last transaction ended."""
 
     def hear(self) -> Sequence[HeardMessage]: ...
 
     def tell(self, announced: Sequence[Announced]) -> None:
-        """These, and that all that was heard is told: both, or neither."""
+        """Send these events and commit the offsets of all messages read, in one transaction."""
         ...
 
 
@@ -74,7 +76,8 @@ class Announcer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """In a thread of its own: whatever is slow or fails here, facts are applied meanwhile."""
+        """Run in a thread of its own. Whatever is slow or fails here, facts are applied
+        meanwhile."""
         stop = threading.Event()
         thread = threading.Thread(target=self.run, args=(stop,), name="events", daemon=True)
         thread.start()
@@ -112,7 +115,8 @@ class Announcer:
             del self._told[next(iter(self._told))]
 
     def _knows(self, id: str) -> bool:
-        """What is said again and again is remembered the longest."""
+        """Return True if the event was sent. An event that is repeated often is remembered the
+        longest."""
         if id not in self._told:
             return False
         del self._told[id]
@@ -132,7 +136,8 @@ class Announcer:
             yield Announced(message.pipeline_uid, event)
 
     def _when_it_stands(self, fact: Fact, offset: int, deadline: float) -> str | None:
-        """Its pipeline's name, once the slot has the fact."""
+        """Wait until the slot has the fact, and return the name of its pipeline. After the deadline
+        return what is known by then."""
         while True:
             found = self._standings.standing(fact.tenant, fact.pipeline_uid)
             if (found is not None and found.position > offset) or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What the tracker holds in memory of the dead records of one pipeline, beside its slot."""
+"""Keeps in memory the dead records of one pipeline, next to its slot."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,20 +10,20 @@ from waybill_token_tracker.core.snapshots import DeadChunk, checksum_of, pack_de
 
 @dataclass(slots=True)
 class Buried:
-    """All entries, in the order in which they were heard. `fresh` are those that Redis is still to
-    be told; or all of them, in place of what it has, if `anew`."""
+    """All entries, in the order in which they were received. `fresh` are those that Redis does not
+    have yet. If `anew`, Redis must replace what it has with all of them."""
 
     entries: list[DeadEntry] = field(default_factory=list)
     fresh: list[DeadEntry] = field(default_factory=list)
     anew: bool = False
     chunks: tuple[DeadChunk, ...] = ()
-    """Of those entries that were there when this was packed last."""
+    """Chunks of the entries that existed when they were last packed."""
     saved: tuple[str, ...] = ()
-    """Checksums of the chunks that stand in the topic of snapshots."""
+    """Checksums of the chunks that are in the topic of snapshots."""
 
     def add(self, slot: Slot, found: Iterable[DeadEntry]) -> Slot:
-        """Entries that the slot has counted; returned is how it counts them when there were too
-        many."""
+        """Add entries that the slot has counted. If there were too many and some were merged, the
+        returned slot has the new counts."""
         new = [*found]
         if not new:
             return slot
@@ -37,15 +37,15 @@ class Buried:
         return replace(slot, dead=recounted(slot.dead, before, after))
 
     def told(self) -> None:
-        """Redis has all of it."""
+        """Note that Redis has all entries."""
         self.fresh, self.anew = [], False
 
     def checksums(self) -> tuple[str, ...]:
         return tuple(chunk.checksum for chunk in self._pack())
 
     def unsaved(self, *, again: bool) -> Iterator[tuple[int, str]]:
-        """By number, the chunks that a save has to write, or all of them `again`; and, without
-        text, those that are no more."""
+        """Yield the chunks that a save has to write, by number; all of them if `again`. Chunks that
+        no longer exist come last, without text."""
         chunks = self._pack()
         for number, chunk in enumerate(chunks):
             if again or self.saved[number : number + 1] != (chunk.checksum,):
@@ -60,9 +60,10 @@ class Buried:
 
 
 def buried_in(texts: Mapping[int, str], checksums: tuple[str, ...]) -> Buried:
-    """As it was saved, by number of chunk. What is missing or another one is left out: the slot
-    counts it all the same, so whoever reads sees that something is missing. What of it Redis was
-    told, nobody knows: it may have been saved first."""
+    """Return the entries as they were saved; `texts` is by number of chunk. A chunk that is missing
+    or different is left out. The slot still counts its entries, so readers see that some are
+    missing. The snapshot may have been saved before Redis was written, so Redis gets all entries
+    again."""
     whole = {
         number: texts[number]
         for number, checksum in enumerate(checksums)

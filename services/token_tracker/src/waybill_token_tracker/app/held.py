@@ -1,4 +1,4 @@
-"""What the tracker holds of its pipelines in memory, and how that becomes a snapshot and back."""
+"""Keeps the pipelines of the tracker in memory, makes snapshots of them and restores them."""
 
 import logging
 from collections import deque
@@ -18,7 +18,7 @@ from waybill_token_tracker.core.snapshots import (
 
 logger = logging.getLogger(__name__)
 
-HISTORY_IN_MEMORY: Final = 256  # per pipeline; what a rebuilt slot can still tell of past batches
+HISTORY_IN_MEMORY: Final = 256  # per pipeline; the past batches that a rebuilt slot has
 
 
 @dataclass(slots=True)
@@ -31,18 +31,21 @@ class Held:
     changed: bool = False
     unsaved: Unsaved | None = None
     restored_to: int = 0
-    """Facts below are in the snapshot that this began with."""
+    """Facts below this position are in the snapshot that this started with."""
     lost: bool = False
     mark: str = ""
-    """Of the last write: no two have the same."""
+    """The mark of the last write. No two writes have the same."""
     buried: Buried = field(default_factory=Buried)
 
 
 @dataclass(slots=True)
 class Partition:
+    """A partition of the commits topic that this process owns."""
+
     position: int
     rebuild_from: int | None
-    """A lost slot may be written anew once `position` has come here; None: that is to be asked."""
+    """A lost slot may be rebuilt once `position` is here. None: the journal must be asked for its
+    end."""
     pipelines: dict[str, Held] = field(default_factory=dict)
     saved_position: int = -1
 
@@ -51,8 +54,8 @@ class Partition:
         return self.rebuild_from is not None and self.position >= self.rebuild_from
 
     def due(self, now_ms: int, rule: SnapshotRule | None) -> tuple[list[Held], list[Unsaved]]:
-        """The pipelines to snapshot now, and what is unsaved of those that may wait. Without a rule
-        none may."""
+        """Return the pipelines to snapshot now, and what is unsaved of those that may wait. Without
+        a rule none may wait."""
         due, waiting = [], []
         for held in self.pipelines.values():
             if held.unsaved is None:
@@ -66,7 +69,8 @@ class Partition:
     def snapshots(
         self, number: int, held: Held, now_ms: int, *, again: bool
     ) -> tuple[Snapshot, ...]:
-        """Of the slot, and of its dead letters what is in none yet; or all of them `again`."""
+        """Return the snapshot of the slot and those of dead letters that are not saved yet; all if
+        `again`."""
         slot = pack(held.slot, held.history, held.buried.checksums())
         return tuple(
             Snapshot(
@@ -84,7 +88,7 @@ class Partition:
 
 
 def restore(snapshots: Iterable[Snapshot]) -> dict[str, Held]:
-    """By uid."""
+    """Return the pipelines of one partition by uid."""
     by_uid: dict[str, dict[int, Snapshot]] = {}
     for snapshot in snapshots:
         by_uid.setdefault(snapshot.pipeline_uid, {})[snapshot.chunk] = snapshot

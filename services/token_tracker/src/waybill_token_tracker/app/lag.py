@@ -1,6 +1,6 @@
-"""Shows how far behind each stage is: to Prometheus, and to Kafka's own tools as consumer groups.
+"""Shows how far each stage lags: to Prometheus, and to Kafka's own tools as consumer groups.
 
-Never waited for: a thread of its own calls `look`, and facts are applied meanwhile.
+Nothing waits for it: a thread of its own calls `look`, and facts are applied meanwhile.
 """
 
 import logging
@@ -15,12 +15,13 @@ from waybill_token_tracker.core.standing import Standing, departed, standings
 
 logger = logging.getLogger(__name__)
 
-# Somebody may delete a group, and Kafka itself forgets one that nobody writes for a week.
+# Somebody may delete a group, and Kafka itself deletes one that nobody writes for a week.
 REWRITE_INTERVAL_S: Final = 60.0
 
 
 class LagWatch:
-    """`show` gives it what the tracker knows; `look` looks at that."""
+    """The lag of all stages. `show` gives it the slots of the tracker; `look` measures with the
+    newest."""
 
     def __init__(self, topics: Topics, groups: Groups, prefix: str) -> None:
         self._topics = topics
@@ -35,7 +36,7 @@ class LagWatch:
         self._slots = slots
 
     def look(self) -> None:
-        """Once: ask Kafka for the ends, and show what that makes."""
+        """Measure once: ask Kafka for the ends of the topics, and show the lag and the groups."""
         slots = self._slots
         found = standings(slots)
         show_sinks(found)
@@ -73,7 +74,7 @@ class LagWatch:
 
 
 def _offsets(standing: Standing, ends: Ends) -> OffsetsByName:
-    """Only of topics that are still the ones that the stage reads."""
+    """Return the offsets for topics that still have the id that the stage reads."""
     return {
         (topic, partition): offset
         for topic, topic_id in standing.topics.items()
@@ -84,7 +85,7 @@ def _offsets(standing: Standing, ends: Ends) -> OffsetsByName:
 
 
 def _report(what: str, failed: Mapping[str, str]) -> None:
-    """One line, however many: it is mostly one cause, and all are tried again."""
+    """Log one line, however many groups failed: mostly it is one cause, and all are tried again."""
     if failed:
         count_group_failures(len(failed))
         group, reason = next(iter(failed.items()))

@@ -1,4 +1,4 @@
-"""Counts what the tracker applies, and shows where its sinks stand. Takes no decisions."""
+"""Counts what the tracker applies, and shows the positions of its sinks. Decides nothing."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ from waybill_token_tracker.core.dead import was_heard
 from waybill_token_tracker.core.standing import SinkStanding, Standing, behind
 
 KINDS: Final = {Commit: "commit", Definition: "definition", DeadLetters: "dead_letters"}
-"""Of facts, as a label says them."""
+"""Kinds of facts, as values of a label."""
 
 
 def measure(before: Slot, fact: Fact, after: Slot) -> None:
@@ -28,7 +28,7 @@ def measure(before: Slot, fact: Fact, after: Slot) -> None:
         return
     if definition is not before.definition and _sinks(before.definition) - _sinks(definition):
         metrics.forget(definition.name)  # those that stay count from 0 again
-    if isinstance(fact.body, Commit) and fact.body.inputs:  # what sets records aside is no batch
+    if isinstance(fact.body, Commit) and fact.body.inputs:  # else it only sets records aside
         _measure_batch(before, fact.body, definition)
     if isinstance(fact.body, DeadLetters):
         _measure_dead(before, fact.body, definition)
@@ -65,7 +65,7 @@ def show_lags(found: Iterable[Standing], ends: Ends) -> None:
 
 
 def show_no_lag() -> None:
-    """An old number would look like a true one."""
+    """Remove the lag from the metrics, because an old number would look like a current one."""
     metrics.show("waybill_lag_offsets", {})
     metrics.count("waybill_lag_failures_total")
 
@@ -83,7 +83,7 @@ def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None
     metrics.count("waybill_batches_total", 1, **labels)
     metrics.count("waybill_batch_rows_total", commit.batch_rows, **labels)
     took_s = (commit.committed_at - commit.started_at) / 1000
-    if took_s > 0:  # a driver that reports what another one wrote does not know
+    if took_s > 0:  # a driver that reports the batch of another one does not know its start
         metrics.observe("waybill_batch_seconds", took_s, **labels)
 
 
@@ -98,7 +98,7 @@ def _measure_dead(before: Slot, letters: DeadLetters, definition: Definition) ->
 
 
 def _sinks(definition: Definition | None) -> set[str]:
-    """Of a living pipeline."""
+    """Return the keys of all sinks of a pipeline that is not deleted."""
     if definition is None or definition.deleted:
         return set()
     return keys_of(definition.stages)
@@ -113,7 +113,7 @@ def _each(
 
 
 def _lags(found: Iterable[Standing], ends: Ends) -> dict[tuple[str, ...], float]:
-    """Of those whose topics all answer: part of a lag would look better than it is."""
+    """Return the lag of sinks if all their topics answer: part of a lag would look too good."""
     return {
         labels: sum(behind(sink.position, topic_id, ends[topic_id]) for topic_id in topic_ids)
         for labels, standing, sink in _each(found)

@@ -1,4 +1,4 @@
-"""What the tracker needs of the world. `adapters` fulfil these; tests bring fakes."""
+"""The ports of the tracker. `adapters` implement them; tests bring fakes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,27 @@ from waybill_shared.contract.events import Snapshot
 from waybill_shared.contract.slots import DeadEntry, Entry, Slot
 
 Ends = Mapping[str, Mapping[int, int]]
-"""By topic id and partition, of the topics that exist and answer."""
+"""The end offsets by topic id and partition, of the topics that exist and answer."""
 OffsetsByName = Mapping[tuple[str, int], int]
-"""By topic and partition."""
+"""Offsets by topic name and partition."""
 
 
 class WriteResult(StrEnum):
     WRITTEN = "written"
     NEWER = "newer"  # another tracker has come further: leave it
-    LOST = "lost"  # missing, or of another server or topic: rebuild it from what is said by now
+    LOST = "lost"  # missing, or of another server or topic: rebuild it from the facts so far
     STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotWrite:
-    """`slot` None only confirms the one with this `mark`; `rebuilt` may replace a missing one.
+    """One write of a slot. If `slot` is None, it only confirms the one with this `mark`. If
+    `rebuilt`, it may replace a missing one.
 
-    `position` counts in the commits topic of that id: a slot of another one is as good as missing.
-    `writer` is the tracker: a missing slot is replaced by the one that was the last to find it
-    missing, and only while the server has not lost that, too. `dead` comes to what is there; or in
-    its place, if it is written `anew`, as it always is where the slot is `rebuilt`.
+    `position` is an offset of the commits topic with that id: a slot of another topic counts as
+    missing. `writer` is the tracker. A missing slot is replaced only by the tracker that was the
+    last to find it missing, and only while the server has not lost that, too. `dead` is added to
+    the dead entries that are stored. If `dead_anew`, or if the slot is `rebuilt`, it replaces them.
     """
 
     tenant: str
@@ -48,33 +49,36 @@ class SlotWrite:
 
 class Store(Protocol):
     def write(self, writes: Sequence[SlotWrite]) -> list[WriteResult]:
-        """Each write alone is atomic. Idempotent. Raises Retryable, and some may be done then."""
+        """Write each slot atomically, but not all together. May be repeated. Raises Retryable; then
+        some may be done."""
 
 
 class Journal(Protocol):
     @property
     def topic_id(self) -> str:
-        """Of the commits topic, in which positions count. Raises Retryable."""
+        """The id of the commits topic that positions belong to. Raises Retryable."""
 
     def end(self, partition: int) -> int:
-        """Below this stands every commit that anybody could have read till now; and a reader comes
-        there. Raises Retryable, also when the topic is not the one of `topic_id` any more."""
+        """Return the offset below which every commit is that could be read until now. A reader does
+        reach it. Raises Retryable, also when the topic no longer has the id `topic_id`."""
 
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         """Store the snapshots, and the positions from which a restart reads. A chunk without text
-        is no more. Raises Retryable."""
+        is deleted. Raises Retryable."""
 
 
 class Topics(Protocol):
     def ends(self, names: Iterable[str]) -> Ends:
-        """As they are now. Raises Retryable."""
+        """Return the ends as they are now. Raises Retryable."""
 
 
 class Groups(Protocol):
-    """Consumer groups that have offsets and no members. One that fails stops no other."""
+    """Consumer groups that have offsets and no members. One that fails does not stop the others."""
 
     def write(self, groups: Mapping[str, OffsetsByName]) -> Mapping[str, str]:
-        """What went wrong, by group; all others stand as they are given here."""
+        """Write the offsets. Return the error by group; all other groups have the given offsets
+        then."""
 
     def delete(self, groups: Iterable[str]) -> Mapping[str, str]:
-        """What went wrong, by group; one that does not exist is deleted."""
+        """Delete the groups. Return the error by group; one that does not exist counts as
+        deleted."""

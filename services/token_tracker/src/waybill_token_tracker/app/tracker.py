@@ -1,7 +1,7 @@
-"""Keeps one slot per pipeline in memory, and Redis in step with it.
+"""Keeps one slot per pipeline in memory, and the same slots in Redis.
 
-Promise: a slot in Redis is always what the facts below its position say. When Redis has lost it,
-nothing is written there before every fact that existed at that moment has been applied again. An
+Promise: a slot in Redis is always what the facts below its position give. If Redis has lost it, the
+slot is written there only after every fact that existed at that moment has been applied again. An
 older copy of a slot is replaced as soon as it is seen.
 """
 
@@ -34,6 +34,13 @@ logger = logging.getLogger(__name__)
 
 
 class Tracker:
+    """The slots of the partitions that this process owns.
+
+    `loop` drives it. `adapters.kafka` calls `acquire`, `handle_…` and `release`; `core.facts`
+    decides what a fact changes. `flush` writes changed slots, `confirm` finds lost ones and `save`
+    snapshots.
+    """
+
     def __init__(
         self, store: Store, journal: Journal, clock: Clock, rule: SnapshotRule | None = None
     ) -> None:
@@ -46,8 +53,8 @@ class Tracker:
         self._marks = count()
 
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
-        """Take a partition over. Every fact below `position` is in its snapshots; each of them says
-        how far it alone goes."""
+        """Start to own a partition. Every fact below `position` is in its snapshots; each of them
+        says up to which position."""
         held = restore(snapshots)
         self._partitions[partition] = Partition(
             position=position, rebuild_from=self._journal.end(partition), pipelines=held
@@ -79,7 +86,8 @@ class Tracker:
             measure_delay(applied.progress, self._clock.now_ms())
 
     def pass_to(self, partition: int, position: int) -> None:
-        """Nothing is left to read below: markers of transactions take offsets, too."""
+        """Move the position: nothing is left to read below it. Transaction markers have offsets,
+        too."""
         own = self._partitions.get(partition)
         if own is not None:
             own.position = max(own.position, position)
@@ -96,7 +104,7 @@ class Tracker:
             held.slot, held.changed = slot, True
 
     def handle_beat(self, partition: int, beat: Beat) -> None:
-        """The next one says it again, so it needs no snapshot."""
+        """Apply a beat. It needs no snapshot, because the next beat repeats it."""
         own = self._partitions.get(partition)
         if own is None:
             return
@@ -119,14 +127,15 @@ class Tracker:
             self._write(number, partition, pending, confirm=False)
 
     def confirm(self) -> None:
-        """Say of every slot that it still stands; find out which are lost."""
+        """Confirm every unchanged slot in Redis, and find out which are lost."""
         for number, partition in self._partitions.items():
             quiet = [h for h in partition.pipelines.values() if not (h.changed or h.lost)]
             self._write(number, partition, quiet, confirm=True)
 
     def save(self, *, whole: bool = False, again: bool = False) -> None:
-        """Snapshot what is due, so that a restart reads only the tail of the facts; or the `whole`
-        of what is in none. `again`: what is in one, too, for those may be gone."""
+        """Store snapshots of what is due, so that a restart reads only the latest facts. If
+        `whole`, store every change that is in no snapshot. If `again`, store all: the existing ones
+        may be deleted."""
         now = self._clock.now_ms()
         saved: list[Held] = []
         snapshots: list[Snapshot] = []
@@ -150,11 +159,12 @@ class Tracker:
             self._partitions[number].saved_position = position
 
     def partitions(self) -> frozenset[int]:
-        """Those that this tracker holds."""
+        """Return the partitions that this tracker owns."""
         return frozenset(self._partitions)
 
     def slots(self) -> tuple[Slot, ...]:
-        """Of the partitions whose facts have all been applied, back to their takeover at least."""
+        """Return the slots of partitions that have applied every fact from before their takeover,
+        or more."""
         return tuple(
             held.slot
             for partition in self._partitions.values()
@@ -184,7 +194,7 @@ class Tracker:
             if result in (WriteResult.LOST, WriteResult.STALE):
                 held.lost = True
                 lost += 1
-                if held.mark:  # else it is new, and nobody has lost it
+                if held.mark:  # else it is new, and was not lost
                     count_lost_slot()
             elif not confirm:
                 held.fresh.clear()

@@ -1,7 +1,7 @@
-"""What programs of others are told of facts and phases: as events of `waybill.status`.
+"""Decides which events other programs receive in `waybill.status` for facts and phases.
 
-Drivers say a fact again and again, ever more rarely. The id of an event follows from what it tells,
-so the same fact is the same event.
+Drivers repeat each fact, less and less often. The id of an event follows from its content, so the
+same fact always gives the same event.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ OLD_MS: Final = 24 * 3_600_000
 
 
 def id_of(message: Fact | LifecycleEvent) -> str | None:
-    """None for what is nobody's news."""
+    """Return the id of the event for a message; None if no event is made of it."""
     uid = message.pipeline_uid
     if isinstance(message, LifecycleEvent):
         return _id_of_lifecycle(message)
@@ -57,12 +57,14 @@ def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
 
 
 def is_old(fact: Fact) -> bool:
-    """Said again so late that it is nobody's news, though this process has not told it."""
+    """Return True if a commit is repeated so late that no event is sent, even if this process sent
+    none."""
     return isinstance(fact.body, Commit) and fact.at - fact.body.committed_at > OLD_MS
 
 
 def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterator[StatusEvent]:
-    """`pipeline`: its name; None if nobody knows it any more."""
+    """Yield the event for a commit or for dead letters. `pipeline` is the name; None if nobody
+    knows it any more."""
     shown = pipeline or fact.pipeline_uid
     match fact.body:
         case Commit() as commit:
@@ -133,8 +135,8 @@ def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
 
 
 def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
-    """A change of phase, or what became of a task of a table; claims, and what a driver waits for,
-    are told to who asks."""
+    """Yield the event for a change of phase, or for the result of a task of a table. Claims, and
+    what a driver waits for, are in answers of the status service only."""
     if event.upkeep is not None:
         done = event.upkeep
         kind, data = _upkeep(event, done)

@@ -1,9 +1,14 @@
 """Decides what is known of records that went to dead-letter topics, in root inputs.
 
-Facts of a stage count in the order of their numbers, each once; while one is missing, no sink of
-the pipeline is said to have come farther. A record of a root input is known exactly. Of one that
-died behind a hop only that is known: it came of what the hop took. As long as that is not known,
-no sink can have reached any of it.
+1. A stage reports its dead letters as facts, numbered 1, 2, 3 and so on. `hear` puts them in the
+   slot, each once.
+2. `count` makes entries of them in the order of the numbers. While one is missing, no sink of the
+   pipeline gets a higher `reached`.
+3. A record of a root input gives an exact entry.
+4. A record of an inner topic was written by a batch of an earlier stage. Only that batch's hop is
+   known, so the entry covers all root records that the hop read.
+5. While it is not known what the hop read, the record is kept as `Unplaced`. No sink can have
+   reached any of its roots then.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +31,8 @@ from waybill_token_tracker.core.entries import counted, up_to
 from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
 from waybill_token_tracker.core.origins import Origin, Origins, united
 
-WAITING_LETTERS_MAX: Final = 1_000  # per pipeline; behind a gap, more are as good as not heard
-UNPLACED_MAX: Final = 100  # per pipeline, before those of one partition become one
+WAITING_LETTERS_MAX: Final = 1_000  # per pipeline; after a gap, more are treated as not received
+UNPLACED_MAX: Final = 100  # per pipeline; if there are more, those of one partition are merged
 
 _Kind = tuple[str, str | None, str, str | None]
 """Stage, sink, reason and rule."""
@@ -36,7 +41,8 @@ _Place = tuple[str, str, int]
 
 
 def hear(slot: Slot, letters: DeadLetters) -> Slot:
-    """With a fact that waits to be counted, unless it was heard before."""
+    """Return the slot with a fact that waits to be counted, unless the slot has received it before.
+    A fact that does not fit in the limit is ignored, unless it is the next in order."""
     if was_heard(slot, letters):
         return slot
     waiting = (*slot.dead_waiting, letters)
@@ -47,13 +53,15 @@ def hear(slot: Slot, letters: DeadLetters) -> Slot:
 
 
 def was_heard(slot: Slot, letters: DeadLetters) -> bool:
+    """Return True if the slot has received this fact before."""
     return letters.sequence <= slot.dead_sequences.get(_key(letters), 0) or any(
         _order(each) == _order(letters) for each in slot.dead_waiting
     )
 
 
 def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
-    """With all that can be counted of what waits, and the entries that it gives."""
+    """Return the slot with all waiting facts counted that can be, and the entries that they
+    give."""
     if slot.definition is None or not (slot.dead_waiting or slot.dead_unplaced):
         return slot, ()
     sequences, waiting = dict(slot.dead_sequences), []
@@ -78,7 +86,8 @@ def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
 
 
 def all_known(slot: Slot, sinks: Iterable[StageSink]) -> bool:
-    """Whether everything was counted that died in what the sinks are past."""
+    """Return True if all dead letters are counted that belong to batches that the sinks are
+    past."""
     return not slot.dead_waiting and all(
         state.dead_sequence <= slot.dead_sequences.get(stage_key(sink.stage), 0)
         for sink in sinks
@@ -87,7 +96,7 @@ def all_known(slot: Slot, sinks: Iterable[StageSink]) -> bool:
 
 
 class _Placing:
-    """What becomes of letters that are counted, all in one slot."""
+    """The work of one `count`: entries for letters of one slot, in root inputs."""
 
     def __init__(self, slot: Slot, definition: Definition) -> None:
         self._slot = slot
@@ -100,11 +109,11 @@ class _Placing:
         self._behind: list[tuple[Unplaced, Origin]] = []
 
     def place(self, letters: DeadLetters) -> bool:
-        """False while it is not known what the stage reads."""
+        """Add the letters of one fact. Return False while it is not known what the stage reads."""
         key = _key(letters)
         stage = self._stages.get(key) or self._removed.get(key)
         if stage is None:
-            return letters.since <= self._slot.generation  # else it was gone before it was heard of
+            return letters.since <= self._slot.generation  # else its definition is still to come
         sources = {topic_id: source for source in stage.inputs for topic_id in ids_of(source)}
         if key in self._stages and any(each.topic_id not in sources for each in letters.letters):
             return False
@@ -118,7 +127,8 @@ class _Placing:
         return True
 
     def go_on(self, unplaced: Unplaced) -> None:
-        """Who is gone says no more what it took."""
+        """Try again with what an earlier call left open. A sink that was removed is skipped: it
+        will not report any more what it read."""
         origin = united(
             self._origins.written_by(self._writers[key], span)
             for key, span in unplaced.open
@@ -127,6 +137,7 @@ class _Placing:
         self._behind.append((unplaced, origin))
 
     def placed(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
+        """Return the entries that are known now, and what is still open."""
         entries, unplaced = [*self._exact], []
         for known, origin in _by_hop(self._behind):
             roots = beyond(origin.roots, self._floor(known.entry))
@@ -138,7 +149,8 @@ class _Placing:
         return tuple(entries), unplaced
 
     def _floor(self, entry: DeadEntry) -> dict[TopicPartition, int]:
-        """What has come to a sink that the dead one will never come to, has not died."""
+        """Return how far the sinks are that will never get the dead record. What has reached them
+        is not dead."""
         stage = self._stages.get(entry.stage)
         keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
         states = [self._slot.sinks.get(key, SinkState()) for key in keys]
@@ -152,7 +164,7 @@ def _sinks_of(stage: StageDefinition | None) -> list[str]:
 
 
 def _by_hop(behind: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
-    """Records of one kind that came of the same roots are one."""
+    """Combine records of one kind with the same origin."""
     records: dict[tuple[_Kind, Origin], list[Unplaced]] = {}
     for known, origin in behind:
         if known.entry.exact and not (known.placed or origin.open):
@@ -169,7 +181,7 @@ def _kind(entry: DeadEntry) -> _Kind:
 
 
 def _fewer(unplaced: Sequence[Unplaced]) -> tuple[Unplaced, ...]:
-    """Too many that wait for the same sinks become a run, of which so many died."""
+    """Return `unplaced`, merged by kind and by what they wait for if there are too many."""
     if len(unplaced) <= UNPLACED_MAX:
         return tuple(unplaced)
     groups: dict[tuple[_Kind, tuple[_Place, ...]], list[Unplaced]] = {}
@@ -196,7 +208,7 @@ def _run(group: Sequence[Unplaced]) -> Unplaced:
 
 
 def _at(entry: DeadEntry, span: Span) -> DeadEntry:
-    """Not the record itself: what it came of."""
+    """Return the entry at the root records that its own record was made from."""
     return replace(
         entry,
         topic_id=span.topic_id,

@@ -1,8 +1,8 @@
-"""Decides which entries of dead records become one when there are too many, and counts them.
+"""Decides which entries of dead records are merged when there are too many, and counts them.
 
-The oldest give way: of them only that is kept where they lie, and how many they are. What was
-complete stays so, because nothing between them is said to be dead; not before there are a hundred
-thousand places is that given up, too. None is ever forgotten.
+The oldest are merged first: of them only the offsets and the number of records are kept. An answer
+that was complete stays complete, because no record between those offsets is called dead. Only above
+a hundred thousand offset ranges are the offsets given up, too. No entry is ever dropped.
 """
 
 from collections import Counter
@@ -13,10 +13,10 @@ from typing import Final
 from waybill_shared.contract.slots import DeadCount, DeadEntry
 
 ENTRIES_MAX: Final = 10_000  # per pipeline
-ENTRIES_LEFT_MAX: Final = 7_500  # when there are too many: so it is seldom done
+ENTRIES_LEFT_MAX: Final = 7_500  # after a merge: room for more, so that merges are rare
 EXACT_KEPT: Final = 5_000  # of the newest
-RUN_ENTRIES_MAX: Final = 100  # that become one
-RUN_PLACES_MAX: Final = 1_000  # that one may name: 30 kB
+RUN_ENTRIES_MAX: Final = 100  # that are merged into one
+RUN_PLACES_MAX: Final = 1_000  # offset ranges that one entry may name: 30 kB
 PLACES_MAX: Final = 100_000  # per pipeline: 3 MB
 
 _Place = tuple[str, int]
@@ -25,7 +25,8 @@ _Runs = tuple[tuple[int, int], ...]
 
 
 def fewer(entries: Sequence[DeadEntry]) -> tuple[DeadEntry, ...]:
-    """All, if they have room."""
+    """Return all entries if there is room for them. Else merge all but the newest EXACT_KEPT; while
+    there are still too many, only half as many stay exact."""
     kept, exact = tuple(entries), EXACT_KEPT
     if len(kept) <= ENTRIES_MAX:
         return kept
@@ -37,7 +38,7 @@ def fewer(entries: Sequence[DeadEntry]) -> tuple[DeadEntry, ...]:
 
 
 def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts:
-    """With these, too."""
+    """Return `known` with the counts of these entries added."""
     numbers: Counter[_Place] = Counter()
     records: Counter[_Place] = Counter()
     longest: dict[_Place, int] = {}
@@ -60,7 +61,8 @@ def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts
 
 
 def recounted(known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]) -> _Counts:
-    """Where some have become fewer. What is missing, because a snapshot was torn, stays missing."""
+    """Return `known` after a merge of the entries `before` into those `after`. Entries that are
+    missing, because a snapshot was damaged, stay counted as missing."""
     gone = {(each.topic_id, each.partition): each for each in counted((), before)}
     return counted((_less(each, gone) for each in known), after)
 
@@ -74,12 +76,13 @@ def _less(count: DeadCount, gone: Mapping[_Place, DeadCount]) -> DeadCount:
 
 
 def up_to(entries: Iterable[DeadEntry]) -> int:
-    """So many records at most; those of one hop are counted once."""
+    """Return how many records these are at most; those of one hop are counted once."""
     return sum({each.id: each.up_to for each in entries}.values())
 
 
 def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...]:
-    """In the order in which they were heard first."""
+    """Merge all but the newest `exact` entries, and keep the order in which they were received
+    first."""
     old, new = entries[: len(entries) - exact], entries[len(entries) - exact :]
     groups: dict[tuple[str, str | None, str, int], list[tuple[int, DeadEntry]]] = {}
     for heard, entry in enumerate(old):
@@ -122,7 +125,8 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
 
 
 def _bounded(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
-    """The first ones do not say any more where in between."""
+    """Yield the entries with at most PLACES_MAX offset ranges. The first entries lose theirs: they
+    no longer say where between start and end their records are."""
     surplus = sum(len(_places(entry)) for entry in entries) - PLACES_MAX
     for entry in entries:
         vague = surplus > 0 and len(entry.runs) > 1
@@ -135,7 +139,7 @@ def _places(entry: DeadEntry) -> _Runs:
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
-    """Those that touch are one."""
+    """Merge runs that touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(runs):
         if found and start <= found[-1][1]:
@@ -146,7 +150,7 @@ def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
 
 
 def _ones(entries: Iterable[DeadEntry]) -> Iterator[DeadCount]:
-    """The records of one hop are counted with its first entry."""
+    """Yield the count of each entry. The records of one hop are counted with its first entry."""
     told: set[str] = set()
     for entry in entries:
         yield DeadCount(

@@ -1,7 +1,23 @@
-"""Applies facts to a slot.
+"""Applies one fact to the slot of its pipeline. Owns how a slot changes; does no I/O.
 
-Applying is a join: facts in any order, repeated or split, give one state. Both sides of a hop are
-cumulative, so a fact that was lost on the way is covered by any later one.
+A slot contains all that is known of one pipeline. It changes in this order:
+
+1. `app.tracker` receives a fact from the commits topic and calls `apply_fact` with the slot.
+2. The body of the fact is merged into the slot. A definition replaces an older one; the stages that
+   it removes are kept in `removals`. A commit moves the frontier of its sink, adds a hop and adds
+   the spans that its stage set aside. Dead letters wait in the slot until they can be counted.
+   After a deletion, commits and dead letters change nothing.
+3. While the slot has no definition, the work ends here: nobody knows who reads what.
+4. `dead.count` makes entries of the dead letters that wait, in the order of their sequences.
+5. `losses.settle` works out which offsets of root inputs will never reach each sink.
+6. `Graph.reached` translates the frontier of each sink to root inputs, hop by hop, and `reached`
+   moves there. It moves for no sink while dead letters that a sink is past are not known yet.
+7. Each move that a batch caused gives a `Progress`, which the tracker stores as history.
+8. `hops.few` limits the hops: old ones that every reader is past, and ones that are too many.
+
+The merge is a join: facts in any order, repeated or split, lead to the same state. Both sides of a
+hop are cumulative, so a later fact covers one that was lost. Beats and transitions are no facts:
+there the newest message counts.
 """
 
 from collections.abc import Mapping
@@ -40,12 +56,16 @@ from waybill_token_tracker.core.losses import settle, unite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
+    """What one fact did: the new slot, the steps of its sinks, and the new entries of dead
+    records."""
+
     slot: Slot
     progress: tuple[Progress, ...]
     dead: tuple[DeadEntry, ...] = ()
 
 
 def apply_fact(slot: Slot, fact: Fact) -> Applied:
+    """Return the slot with one fact, and what is new in it."""
     match fact.body:
         case Definition():
             return _advance(slot, _apply_definition(slot, fact.generation, fact.body))
@@ -56,18 +76,19 @@ def apply_fact(slot: Slot, fact: Fact) -> Applied:
 
 
 def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
-    """The runner lives, and says what blocks the pipeline, and what it leaves out."""
+    """Return the slot with a beat of the runner. The runner is alive. The beat says what blocks the
+    pipeline, what sinks wait for, and which fields the driver ignores."""
     heard_at = max(slot.heard_at, now_ms)
     slot = replace(slot, heard_at=heard_at, ignored=beat.ignored)
     return replace(slot, blocked_by=beat.blocked_by, waits=beat.waits)
 
 
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
-    """The last transition that is heard is the newest: one runner speaks at a time, in the order of
-    the topic, and its clock may have been set back. What is said besides tells what blocks now, and
-    the place in a line.
+    """Return the slot with an event of the lifecycle topic. The last transition received is the
+    newest: only one runner writes at a time, in the order of the topic, and its clock may have been
+    set back. Other events say what blocks the pipeline now, and its position in a queue.
 
-    `now_ms`: when it was heard, by the same clock that later tells how long that is ago.
+    `now_ms`: when the event was received, by the clock that later measures how long ago that is.
     """
     slot = replace(slot, heard_at=max(slot.heard_at, now_ms))
     if event.kind == "claim":
@@ -96,7 +117,8 @@ def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Sl
 
 
 def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal, ...]:
-    """Tokens that waited for them are answered from what they were; that is never undone."""
+    """Add the stages and sinks that the new definition lacks. Tokens that waited for them are
+    answered from what they were. A removal is never undone."""
     known = slot.definition.stages if slot.definition is not None else ()
     gone = _without(known, keys_of(current.stages))
     return (*slot.removals, Removal(generation=generation, stages=gone)) if gone else slot.removals
@@ -115,7 +137,8 @@ def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[St
 def _former(
     slot: Slot, heard: Definition, current: Definition
 ) -> dict[str, tuple[PartitionOffset, ...]]:
-    """Where stages began in their retired topics, by all definitions so far; removed ones too."""
+    """Return where stages began in their retired topics, by all definitions so far. That includes
+    stages that were removed."""
     known = slot.definition.stages if slot.definition is not None else ()
     present = {stage_key(stage) for stage in current.stages}
     former = {key: begun for key, begun in slot.former.items() if key not in present}
@@ -132,7 +155,7 @@ def _former(
 
 
 def _apply_commit(slot: Slot, commit: Commit) -> Slot:
-    """A deletion is the last word: what comes behind it was told too late to count."""
+    """Add a commit to its sink. A deletion is final: a commit that follows one does not count."""
     if slot.definition is not None and slot.definition.deleted:
         return slot
     key = sink_key(commit.stage, commit.sink, commit.since)
@@ -140,7 +163,7 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
 
 
 def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
-    """As of commits, what comes behind a deletion was told too late."""
+    """Add dead letters. As with commits, those that follow a deletion do not count."""
     deleted = slot.definition is not None and slot.definition.deleted
     return slot if deleted else hear(slot, letters)
 
@@ -169,7 +192,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
 
 
 def _began(commit: Commit) -> dict[TopicPartition, int]:
-    """Every commit says what stands before the sink's first rows."""
+    """Return where the first rows of the sink start. Each commit names the gap before them."""
     first = {(o.topic_id, o.partition): o.gaps[0] for o in commit.outputs if o.gaps}
     return {place: gap.end for place, gap in first.items() if gap.start == 0}
 
@@ -198,8 +221,8 @@ def _set_aside(commit: Commit) -> dict[str, list[Span]]:
 
 
 def _advance(before: Slot, slot: Slot) -> Applied:
-    """Move `reached` of every sink as far as its frontier allows, say what is lost in between, and
-    drop hops that all passed."""
+    """Do steps 3 to 8 of the module for a slot that has just received a fact. `before` is the slot
+    without it."""
     definition = slot.definition
     if definition is None:  # and so nobody knows who reads
         sinks = _bound_hops(slot.sinks, dict.fromkeys(slot.sinks, 0))
@@ -214,7 +237,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         reached = join_offsets(state.reached, graph.reached(sink))
         if reached == state.reached:
             continue
-        brought = state.sequence >= 0  # else it is only where the sink begins: no batch has
+        brought = state.sequence >= 0  # else no batch moved it: this is only where the sink starts
         sinks[sink.key] = replace(state, reached=reached, steps=state.steps + brought)
         if brought:
             progress.append(_progress(sink, state, reached))
@@ -223,8 +246,9 @@ def _advance(before: Slot, slot: Slot) -> Applied:
 
 
 def _passed(graph: Graph, sinks: Mapping[str, SinkState]) -> dict[str, int]:
-    """Where no stage reads, all but the last hop are behind those who read. While it is not known
-    what died, any of them may be asked for."""
+    """Return by sink how many hops no reader needs any more. Where no stage reads, these are all
+    but the last. `_advance` does not ask while dead letters are missing, because then any hop may
+    be needed."""
     return {key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()}
 
 

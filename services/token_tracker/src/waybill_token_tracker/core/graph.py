@@ -1,7 +1,7 @@
-"""Translates how far a sink has come in its stage's inputs back to root inputs.
+"""Translates the frontier of a sink, in the inputs of its stage, back to root inputs.
 
-A hop of the writer counts when the reader covers its outputs; paths that lead to the same root
-combine by their minimum.
+A hop of a writer counts when the reader covers its outputs. If several paths lead to the same root,
+their minimum counts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,32 +36,32 @@ from waybill_shared.contract.vectors import (
     nearer,
 )
 
-SHAPES_MAX: Final = 4_096  # definitions whose shape is remembered; each is a few kB
+SHAPES_MAX: Final = 4_096  # definitions with a cached shape; each is a few kB
 
 
 @dataclass(frozen=True, slots=True)
 class StageSink:
-    """One sink of one stage; `key` is its place in the slot."""
+    """One sink of one stage; `key` is its key in the slot."""
 
     stage: StageDefinition
     key: str
     sink: SinkDefinition
 
     def unread(self, source: InputDefinition) -> frozenset[str]:
-        """Ids of its topic that were gone before `source` was first read."""
+        """Return the ids of the sink's topic that were deleted before `source` was first read."""
         return frozenset(self.sink.retired) - ids_of(source)
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """How far a sink is past the root topics `ids` by one way, or by several of them."""
+    """How far a sink is in the root topics `ids`, along one path or several combined ones."""
 
     ids: frozenset[str]
     reached: Mapping[TopicPartition, int]
 
 
 class _Shape:
-    """What holds of every slot with this definition; made once for many commits."""
+    """What is the same for every slot with this definition; made once for many commits."""
 
     def __init__(self, definition: Definition) -> None:
         self.sinks = tuple(
@@ -89,7 +89,7 @@ class _Shape:
             for stage in definition.stages
             if not any(self.writers_of(source) for source in stage.inputs)
         }
-        """By stage that reads nothing but roots: the ids of their topics."""
+        """By stage that reads only roots: the ids of their topics."""
         self.readers_first = tuple(reversed(self._writers_first(definition.stages)))
 
     def _writers_first(self, stages: tuple[StageDefinition, ...]) -> list[StageDefinition]:
@@ -114,7 +114,7 @@ _shape_of = lru_cache(maxsize=SHAPES_MAX)(_Shape)
 
 
 class Graph:
-    """A slot with the ways that lead through it."""
+    """A slot with the paths of its records from root inputs to sinks."""
 
     def __init__(self, definition: Definition, slot: Slot) -> None:
         self._slot = slot
@@ -123,7 +123,7 @@ class Graph:
         self.inner = self._shape.inner
         """Ids of the topics between the stages."""
         self.readers_first = self._shape.readers_first
-        """All stages; each comes behind those that read what it writes."""
+        """All stages; each follows those that read what it writes."""
         self.passed: dict[str, int] = {}
         """By Kafka sink: how many hops every reader is past, without the last of them."""
 
@@ -134,20 +134,22 @@ class Graph:
         return self.state(key).hops
 
     def writers(self, source: InputDefinition) -> list[StageSink]:
-        """The sinks of this pipeline that fill an input; none of a root."""
+        """Return the sinks of this pipeline that write to an input; none for a root."""
         return self._shape.writers_of(source)
 
     def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
-        """Where the stage began, in retired topics too."""
+        """Return where the stage began, in retired topics too."""
         former = to_vector(self._slot.former.get(stage_key(stage), ()))
         return former | to_vector(self._shape.bases[stage.name])
 
     def held(self, sink: StageSink) -> dict[TopicPartition, int]:
-        """How far a sink has come in the inputs of its stage."""
+        """Return the position of a sink in the inputs of its stage: its frontier, or where the
+        stage began."""
         return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
 
     def reached(self, sink: StageSink) -> tuple[PartitionOffset, ...]:
-        """How far a sink has come in root inputs: of a stage that reads them, what it has taken."""
+        """Return the position of a sink in root inputs. If its stage reads only roots, this is the
+        frontier itself; else the frontier is translated along the hops."""
         name = sink.stage.name
         roots = self._shape.roots.get(name)
         if roots is not None and stage_key(sink.stage) not in self._slot.former:
@@ -159,7 +161,8 @@ class Graph:
     def through(
         self, writer: StageSink, source: InputDefinition, covered: Vector
     ) -> dict[TopicPartition, int]:
-        """What the writer had taken when all it had written for `source` was below `covered`."""
+        """Return the input positions of the writer when all that it had written for `source` was
+        below `covered`. Also note in `passed` how many of its hops that is."""
         hops, behind = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
         passed = 0
         while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), behind):
@@ -171,7 +174,7 @@ class Graph:
         return join(self.bases(writer.stage), before)
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
-        """The partitions of a topic that anything in the slot names, some more than once."""
+        """Yield the partitions of a topic that anything in the slot names, some more than once."""
         for state in self._slot.sinks.values():
             named = (
                 *state.frontier,
@@ -183,7 +186,8 @@ class Graph:
             yield from (place for place in self.bases(sink.stage) if place[0] == topic_id)
 
     def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
-        """Each stage once, however many ways lead to it: the nearest of them counts for all."""
+        """Walk from a stage back to its roots. Each stage is visited once, however many paths lead
+        to it: the least of their positions counts for all."""
         ways: dict[str, list[Vector]] = {stage.name: [at]}
         paths: list[_Path] = []
         for each in self.readers_first:
@@ -202,13 +206,14 @@ def ids_of(source: InputDefinition) -> frozenset[str]:
 
 
 def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:
-    """What of `at` is about one input."""
+    """Return the part of `at` that is about one input."""
     ids = ids_of(source)
     return {place: end for place, end in at.items() if place[0] in ids}
 
 
 def _combine(paths: list[_Path]) -> _Path:
-    """A way that leads to a topic and has not begun there holds all others back."""
+    """Return the minimum of all paths to each topic. A path that leads to a topic and has not
+    started there holds back all others."""
     ids: frozenset[str] = frozenset().union(*(path.ids for path in paths))
     combined: dict[TopicPartition, int] = {}
     for topic_id in ids:

@@ -1,8 +1,8 @@
-"""Keeps the hops of Kafka sinks in order and few.
+"""Keeps the hops of Kafka sinks in order, and limits their number.
 
-A hop that is dropped becomes one with the next. Tokens wait for that one at worst; `reached` is
-never too large. What is lost of the one is told of both: so they are as alike as can be, and those
-that the slowest reader comes to next stay as they are.
+A hop that is dropped is merged with the next one. At worst tokens then wait for the next one;
+`reached` is never too large. But a loss in a merged hop is reported for the inputs of both. So
+merged hops have about the same length, and those that the slowest reader reaches next stay exact.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,17 +14,19 @@ from waybill_shared.contract.events import from_vector, to_vector
 from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.vectors import beyond, covers, meet, overlap
 
-HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; some 900 kB of a slot
+HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; about 900 kB of a slot
 HOPS_MIN: Final = 4  # per sink, ahead of readers: the two nearest, one between, and the newest
-PASSED_OFFSETS_MAX: Final = 128  # per Kafka sink, in hops behind all readers; some 8 kB of a slot
+PASSED_OFFSETS_MAX: Final = 128  # per Kafka sink, in hops all readers are past; about 8 kB
 COARSER: Final = 1.25  # from one try to the next, when there are too many
 
 Hops = tuple[Hop, ...]
-"""Of one sink, in the order of their inputs: one order because every batch follows a fence."""
+"""Hops of one sink, in the order of their inputs. There is one order, because every batch follows a
+fence."""
 
 
 def with_hop(hops: Hops, hop: Hop) -> Hops:
-    """Of a batch that was reported twice, with other outputs, the smaller outputs are enough."""
+    """Insert a hop in order. If its batch is reported a second time with other outputs, keep the
+    smaller outputs: they are enough."""
     at = len(hops)
     while at and _follows(hops[at - 1], hop):
         at -= 1
@@ -36,9 +38,11 @@ def with_hop(hops: Hops, hop: Hop) -> Hops:
 
 
 def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]:
-    """As many as have room. So many of each sink are `passed`: behind every reader.
+    """Return as many hops of each sink as there is room for. `passed` says by sink how many of them
+    every reader is past.
 
-    Nothing is dropped later, for a snapshot: who begins with one must have what was judged by.
+    Hops are dropped only here, never later for a snapshot. A tracker that starts with a snapshot
+    must have the hops that the earlier decisions used.
     """
     ahead = {key: hops[passed[key] :] for key, hops in sinks.items()}
     while sum(map(_size, ahead.values())) > HOP_OFFSETS_MAX:
@@ -51,8 +55,9 @@ def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]
 
 
 def _follows(known: Hop, hop: Hop) -> bool:
-    """Where only the fence was moved both have taken the same, though one of them may name more: a
-    topic that was created anew, and of which nothing was taken yet."""
+    """Return True if `known` belongs after `hop`. Where only the fence was moved, both have read
+    the same. One of them may still name more: a topic that was created again, and of which nothing
+    was read yet."""
     taken, other = to_vector(known.inputs), to_vector(hop.inputs)
     return covers(taken, other) and (known.sequence > hop.sequence or not covers(other, taken))
 
@@ -68,7 +73,7 @@ def _least(left: Hop, right: Hop) -> Hop:
 
 
 def _own_gaps(hops: Hops) -> Hops:
-    """Each but the first without those gaps that the hop before it is past."""
+    """Remove from each hop but the first the gaps that the hop before it is past."""
     return hops[:1] + tuple(_behind(before, hop) for before, hop in pairwise(hops))
 
 
@@ -78,10 +83,8 @@ def _behind(before: Hop, hop: Hop) -> Hop:
 
 
 def _useful(hops: Hops) -> Hops:
-    """Of neighbours between which nothing was written the first and the last are enough.
-
-    Whoever is past one is past all of them. The first says which inputs did write what is there.
-    """
+    """Keep the first and the last of neighbours between which nothing was written. A reader past
+    one of them is past all. The first says which inputs wrote the rows that are there."""
     kept = hops[:1]
     for hop, after in pairwise(hops[1:]):
         if not kept[-1].outputs == hop.outputs == after.outputs:
@@ -90,9 +93,10 @@ def _useful(hops: Hops) -> Hops:
 
 
 def _merge(hops: Hops) -> Hops:
-    """Three quarters of them, so that it is seldom done; the nearest of them stay as they are.
+    """Return three quarters of the hops, so that merges are rare. The nearest ones stay as they
+    are.
 
-    Retention takes what is nearest. A deletion cuts anywhere, so the others get one length.
+    Retention deletes the nearest first. A deletion cuts anywhere, so the others get one length.
     """
     room = max(HOPS_MIN, len(hops) * 3 // 4)
     exact = max(2, room // 4)
@@ -102,10 +106,10 @@ def _merge(hops: Hops) -> Hops:
 
 
 def _old(hops: Hops, passed: int) -> Hops:
-    """A few of those that are passed, the fewer the longer ago.
+    """Return a few of the hops that all readers are past; the older they are, the fewer.
 
-    A reader that comes later may find that the topic has lost what is old. Were there one hop for
-    all that was written before, all would be lost with it.
+    A reader that is added later may find that the topic has lost old records. If one hop covered
+    all older batches, all of them would be reported as lost.
     """
     room = PASSED_OFFSETS_MAX // max(1, _size(hops[-1:]))
     if room <= 1 or not passed or not hops[-1].outputs:
@@ -115,7 +119,8 @@ def _old(hops: Hops, passed: int) -> Hops:
 
 
 def _space_out(hops: Hops, room: int, length: Callable[[Hop], float]) -> Hops:
-    """The first, the last, and those between them from which on so many batches would be one."""
+    """Return the first hop, the last, and those between them that are far enough apart. `length`
+    says how many batches may become one from a hop on."""
     factor = 1.0
     while len(hops) > max(2, room):
         kept = [hops[0]]
@@ -128,7 +133,8 @@ def _space_out(hops: Hops, room: int, length: Callable[[Hop], float]) -> Hops:
 
 
 def _size(hops: Hops) -> int:
-    """In offsets, if all are as large as the newest, with as many gaps as outputs."""
+    """Return the size in offsets, as if all hops were as large as the newest, with as many gaps as
+    outputs."""
     if not hops:
         return 0
     newest = hops[-1]

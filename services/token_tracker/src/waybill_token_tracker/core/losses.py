@@ -1,8 +1,16 @@
-"""Decides what of the root inputs never comes to a sink, from what stages have set aside.
+"""Decides which offsets of root inputs never reach a sink, from what stages have set aside.
 
-A range of an inner topic is lost with the inputs of the hops that wrote there, so a record may be
-called lost for its neighbours in a batch. What a sink has reached stays reached: only what a fact
-adds is lost, and only beyond that.
+1. A stage sets a span aside if it will never process it. The commit reports it, in the inputs of
+   that stage.
+2. After each fact `core.facts` calls `settle` with the slot before the fact and the graph after it.
+3. Spans that were written between stages before the reader was added are set aside, too.
+4. `_spread` translates spans of inner topics back. The hops that wrote there are found, and their
+   inputs are set aside. This is repeated for each earlier stage.
+5. What is set aside in root topics is lost for the sink. So is all that is lost for a sink that
+   writes one of its inputs.
+6. What a sink has reached stays reached: only offsets beyond that can become lost.
+
+The unit is the hop. So a record may be called lost because of its neighbours in a batch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,13 +49,14 @@ from waybill_token_tracker.core.graph import (
     within,
 )
 
-UNSAID: Final = LossReason.TOPIC_RECREATED  # of a topic that is gone without a word why
+UNSAID: Final = LossReason.TOPIC_RECREATED  # for a deleted topic if no reason was reported
 
 _Way = tuple[StageDefinition, Vector]
 """A stage as it was defined before the fact, and how far a sink was past its inputs then."""
 
 
 def unite(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
+    """Return the losses of both, merged by reason."""
     if not more:
         return losses
     reasons = sorted({*losses, *(reason for reason, spans in more.items() if spans)})
@@ -57,12 +66,15 @@ def unite(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
 
 
 def settle(before: Slot, graph: Graph) -> dict[str, SinkState]:
-    """The sinks of `graph`, whose slot came of `before` by one fact, with what is lost in them."""
+    """Return the sinks of `graph` with their losses. `before` is the slot without the last fact."""
     settling = _Settling(before, graph)
     return {sink.key: settling.state_of(sink) for sink in graph.sinks}
 
 
 class _Settling:
+    """The work of one `settle`. Each sink is computed once, after the sinks that write its
+    inputs."""
+
     def __init__(self, before: Slot, graph: Graph) -> None:
         self._before = before
         self._graph = graph
@@ -74,7 +86,7 @@ class _Settling:
         return None if definition is None else Graph(definition, self._before)
 
     def state_of(self, sink: StageSink) -> SinkState:
-        """With what the stage has lost itself, and what was lost on the way to it."""
+        """Return the sink with what its own stage has lost, and what was lost before it."""
         if sink.key not in self._settled:
             self._settled[sink.key] = self._settle(sink)
         return self._settled[sink.key]
@@ -105,9 +117,10 @@ class _Settling:
         }
 
     def _late(self, sink: StageSink) -> dict[str, list[Span]]:
-        """What stood between the stages before this one came: it has no part in that.
+        """Return what was written between the stages before this sink was added: it does not get
+        that.
 
-        Of a root topic the bases say so; here nobody else does.
+        For a root topic the bases say so. For an inner topic nothing else does.
         """
         spans: list[Span] = []
         for source in sink.stage.inputs:
@@ -122,16 +135,17 @@ class _Settling:
         return {LossReason.BEFORE_START: spans} if spans else {}
 
     def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
-        """In topics of that name which were gone before `source` was first read."""
+        """Yield the topics of the same name that were deleted before `source` was first read."""
         places = {p for hop in self._graph.hops(writer.key) for p in to_vector(hop.outputs)}
         for topic_id, partition in sorted(places):
             if topic_id in writer.unread(source):
                 yield Span(topic_id=topic_id, partition=partition, start=0, end=ENDLESS)
 
     def _spread(self, sink: StageSink, set_aside: Losses) -> Losses:
-        """What is set aside, carried from topic to topic along the hops that wrote there.
+        """Return what is set aside, translated from topic to topic along the hops that wrote there.
 
-        Each step is kept: a hop farther up may come with a later fact.
+        The spans of each step are kept, because a hop of an earlier stage may arrive with a later
+        fact.
         """
         way = self._way(sink)
         set_aside = self._close(sink, way, set_aside)
@@ -149,7 +163,8 @@ class _Settling:
     def _find_taken(
         self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
     ) -> dict[str, list[Span]]:
-        """What `writer` took, behind `floor`, when it wrote what is set aside of `source`."""
+        """Return what `writer` read, beyond `floor`, when it wrote what is set aside of
+        `source`."""
         ids = ids_of(source) | writer.unread(source)
         holes = {
             reason: mine
@@ -171,7 +186,8 @@ class _Settling:
         return taken
 
     def _close(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
-        """What is set aside, and of topics that are gone the partitions that nobody named."""
+        """Return what is set aside, with all the rest of deleted topics: their partitions that
+        nobody named."""
         state = self._graph.state(sink.key)
         held = way[1] if way is not None else self._graph.held(sink)
         for topic_id in sorted(gone_topics(to_vector(state.frontier))):
@@ -183,7 +199,8 @@ class _Settling:
         return set_aside
 
     def _way(self, sink: StageSink) -> _Way | None:
-        """How far the sink was past its inputs before the fact; None if it was in no definition."""
+        """Return the position of the sink in its inputs before the fact; None if no definition had
+        it."""
         for known in self._old.sinks if self._old is not None else ():
             if known.key == sink.key:
                 assert self._old is not None
@@ -193,7 +210,8 @@ class _Settling:
     def _way_above(
         self, way: _Way | None, source: InputDefinition, writer: StageSink
     ) -> _Way | None:
-        """The same for what `writer` took, by the way through `source`."""
+        """Return the position of `writer` in its own inputs before the fact, along the path through
+        `source`."""
         if way is None or self._old is None:
             return None
         stage, held = way
@@ -206,21 +224,22 @@ class _Settling:
 
 
 def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
-    """What a stage had taken by the way on which less of it has come through."""
+    """Return the position of a stage on the path where it has read less."""
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
 
 
 def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:
-    """Where rows of `hop` may stand that are not of `before`; markers and rows of others are none.
+    """Return the spans where rows of `hop` may be that are not of `before`. Markers, and rows of
+    other writers, are not among them.
 
-    The first marker may be in none of the gaps: a hop that was dropped between the two had it.
+    The first marker may be in none of the gaps: then a hop that was dropped between the two had it.
     """
     low = {place: end + MARKER for place, end in to_vector(before.outputs).items()}
     return without(between(low, to_vector(hop.outputs)), hop.gaps)
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
-    """The reason by partition, where all the rest of a topic is set aside."""
+    """Return the reason by partition, where all the rest of a topic is set aside."""
     return {
         span.key: reason
         for reason, spans in set_aside.items()
@@ -230,14 +249,15 @@ def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
 
 
 def _on_the_way(lost: Losses) -> Losses:
-    """What never came to a writer, and so comes to none of its readers. What went with the topic
-    that it was written to did come there: readers may have it."""
+    """Return what never reached a writer, and so reaches none of its readers. What was lost with
+    the topic of the sink did reach it: readers may have it."""
     went = LossReason.SINK_TOPIC_RECREATED
     return {reason: spans for reason, spans in lost.items() if reason != went}
 
 
 def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:
-    """What is lost on the way keeps its reason; what has been reached is not lost."""
+    """Return `lost` with the new losses. A span that never arrived keeps its first reason. What has
+    been reached is not lost."""
     for reason, spans in found.items():
         known = [span for spans in _on_the_way(lost).values() for span in spans]
         lost = unite(lost, {reason: without(beyond(spans, reached), known)})

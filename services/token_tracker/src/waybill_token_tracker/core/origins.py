@@ -1,7 +1,7 @@
-"""Decides of which root records came what stands in a topic between stages.
+"""Decides from which root records the records at a span of an inner topic were made.
 
-The hop is the unit: of what stands there only that is known, that a batch of the stage before wrote
-it, and what that batch took. Where the hop is not known yet, it is said what is still to come.
+The unit is the hop. All that is known of a record there is which batch of the earlier stage wrote
+it, and what that batch read. Where the hop is not known yet, the answer names what is still open.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,20 +28,21 @@ from waybill_token_tracker.core.losses import rows_between
 FIRST: Final = Hop(sequence=-1, inputs=(), outputs=())
 WRITTEN: Final = LossReason.SINK_TOPIC_RECREATED
 Open = tuple[str, Span]
-"""A sink that is not known to have come there yet, by its key, and where in its topic."""
+"""A sink that is not known to have written that far yet, by its key, and the span in its topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`roots`: of these root records it came, and of what took the hops that are to come at
-    `open`."""
+    """Where records were made from: these root records, and whatever the unknown hops at `open`
+    read."""
 
     roots: tuple[Span, ...] = ()
     open: tuple[Open, ...] = ()
 
 
 class Origins:
-    """Each hop is followed once, however many records of it are asked for."""
+    """The origins in one slot. Each hop is followed once, however many records of it are asked
+    for."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -49,13 +50,15 @@ class Origins:
         self._ends: dict[tuple[str, TopicPartition], list[int]] = {}
 
     def read_by(self, source: InputDefinition, span: Span) -> Origin:
-        """Of what a stage has read there."""
+        """Return the origin of what a stage has read there."""
         if source.root:
             return Origin(roots=(span,))
         writers = self._graph.writers(source)
         return united(self.written_by(writer, span) for writer in writers)
 
     def written_by(self, writer: StageSink, span: Span) -> Origin:
+        """Return the origin of what a sink has written there. What it has not reported yet is
+        `open`."""
         ends = self._ends_of(writer, span.key)
         found = [
             self._of_hop(writer, at)
@@ -74,7 +77,7 @@ class Origins:
         return united(found)
 
     def _ends_of(self, writer: StageSink, place: TopicPartition) -> list[int]:
-        """By hop, how far it is written there."""
+        """Return by hop how far it has written to a partition."""
         key = (writer.key, place)
         if key not in self._ends:
             hops = self._graph.hops(writer.key)
@@ -86,7 +89,7 @@ class Origins:
         return rows_between(*self._hop(writer, at))
 
     def _hop(self, writer: StageSink, at: int) -> tuple[Hop, Hop]:
-        """And the one before it."""
+        """Return the hop before this one, and this one."""
         hops = self._graph.hops(writer.key)
         return (hops[at - 1] if at else FIRST), hops[at]
 
@@ -102,8 +105,9 @@ class Origins:
         return self._of_hops[key]
 
     def _taken(self, writer: StageSink, at: int) -> tuple[Span, ...]:
-        """Without what the stage never read. What went with a topic of the sink is set aside, too,
-        but had been written there, and some of it was read."""
+        """Return what a hop read, without what the stage never read. Records that were lost with a
+        topic of the sink are set aside, too. But they had been written there, and some of them were
+        read."""
         before, hop = self._hop(writer, at)
         begun = join(self._graph.bases(writer.stage), to_vector(before.inputs))
         aside = self._graph.state(writer.key).set_aside

@@ -1,8 +1,9 @@
-"""Decides what a snapshot keeps of a pipeline: its slot, and as much of its history as has room.
-And when one is due.
+"""Decides what a snapshot keeps of a pipeline: its slot, and as much of its history as there is
+room for. Also decides when a snapshot is due.
 
-A slot of many partitions says each topic id a thousand times, so that its JSON is twenty times what
-it is compressed. Whoever takes over reads many snapshots and unpacks the newest of each pipeline.
+A slot of many partitions repeats each topic id a thousand times. So its JSON is twenty times as
+large as its compressed form. A tracker that takes over reads many snapshots and decompresses the
+newest of each pipeline.
 """
 
 import base64
@@ -26,9 +27,9 @@ from waybill_shared.contract.slots import (
     saved_to_json,
 )
 
-HISTORY_MAX: Final = 64  # per pipeline; what a rebuilt slot can still tell after a restart
+HISTORY_MAX: Final = 64  # per pipeline; the batches that a rebuilt slot has after a restart
 HISTORY_CHARACTERS_MAX: Final = 200_000  # a message of 1 MB has room for the slot, too
-PACKED_CHARACTERS_MAX: Final = 900_000  # of a message of 1 MB, which is what topics take
+PACKED_CHARACTERS_MAX: Final = 900_000  # of a message of 1 MB, the most that topics accept
 CHUNK_BYTES_MAX: Final = 350_000  # of dead letters: below 500 kB in a message, even at worst
 TAIL_MAX: Final = 2_000  # messages of one partition that a takeover may have to read again
 AGE_MS_MAX: Final = 600_000
@@ -36,9 +37,9 @@ AGE_MS_MAX: Final = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRule:
-    """How far back a fact may stand that is in no snapshot, in messages and in time.
+    """How far back a fact may be that is in no snapshot, in messages and in time.
 
-    Commits are kept for 30 days: what is older must be in a snapshot, however little happens.
+    Commits are kept for 30 days. What is older must be in a snapshot, however little happens.
     """
 
     tail_max: int = TAIL_MAX
@@ -47,7 +48,8 @@ class SnapshotRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsaved:
-    """Of what changed a pipeline since its last snapshot: where the first stands, and when it came.
+    """The first change of a pipeline since its last snapshot: its position, and when it was
+    applied.
 
     A transition is `urgent`: its own offset is committed with the next save.
     """
@@ -57,17 +59,18 @@ class Unsaved:
     urgent: bool = False
 
     def due(self, position: int, now_ms: int, rule: SnapshotRule) -> bool:
+        """Return True if the change must be in a snapshot now."""
         old = now_ms - self.since_ms >= rule.age_ms_max
         return self.urgent or old or position - self.position >= rule.tail_max
 
 
 def pack(slot: Slot, history: Sequence[Entry], dead_chunks: tuple[str, ...] = ()) -> str:
-    """The whole slot: who begins with it must judge as the tracker did that wrote it. What makes it
-    grow has its limit in `core.hops`.
+    """Return the complete slot as text. A tracker that starts with it must decide as the one that
+    wrote it. What makes a slot grow has its limit in `core.hops`.
 
-    A history that does not fit is left out. What is larger without one, as with thousands of
-    partitions times sinks, Kafka does not take: the tracker tries again and goes on meanwhile, and
-    the next one reads all commits since the last snapshot.
+    A history that does not fit is left out. With thousands of partitions times sinks a slot may
+    still be too large for Kafka. Then the tracker tries again and continues meanwhile. Its
+    successor reads all commits since the last snapshot.
     """
     packed = _pack(Saved(slot=slot, history=_newest(history), dead_chunks=dead_chunks))
     if len(packed) <= PACKED_CHARACTERS_MAX:
@@ -77,7 +80,7 @@ def pack(slot: Slot, history: Sequence[Entry], dead_chunks: tuple[str, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class DeadChunk:
-    """Some of the dead letters of a pipeline, as a snapshot of their own holds them."""
+    """A part of the dead letters of a pipeline, as one snapshot of its own."""
 
     text: str
     entries: int
@@ -90,8 +93,8 @@ class DeadChunk:
 def pack_dead(
     entries: Sequence[DeadEntry], known: Sequence[DeadChunk] = ()
 ) -> tuple[DeadChunk, ...]:
-    """Behind those that were `known` of the same entries, when they were fewer: only the last of
-    these is another one then."""
+    """Return the chunks of these entries. `known` are the chunks of the same entries when there
+    were fewer: of them only the last one changes."""
     chunks = [*known[:-1]]
     at = sum(chunk.entries for chunk in chunks)
     while at < len(entries):

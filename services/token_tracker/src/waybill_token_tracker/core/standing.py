@@ -1,6 +1,6 @@
-"""Decides how far each stage has come in the topics that it reads, as people outside count it.
+"""Decides how far each stage is in the topics that it reads, as lag is measured outside of Waybill.
 
-Never better than it is: a sink that has not reported stands where its stage began.
+The position is never better than the truth: a sink that has not reported is where its stage began.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from waybill_shared.contract.vectors import ENDLESS, Vector, join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStanding:
-    """Below `position` this sink holds everything, or it was set aside."""
+    """The position of one sink. Below it the sink has every record, or the record was set aside."""
 
     name: str
     position: Vector
@@ -27,7 +27,8 @@ class SinkStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One stage of a living pipeline. `topics` are those that it reads: id by name."""
+    """The position of one stage of a pipeline that exists. `topics` are those that it reads: id by
+    name."""
 
     pipeline: str
     stage: str
@@ -35,12 +36,13 @@ class Standing:
     sinks: tuple[SinkStanding, ...]
 
     def offset(self, topic_id: str, partition: int) -> int | None:
-        """Where the slowest sink is; None where nothing will come any more."""
+        """Return the offset of the slowest sink; None if no record can follow any more."""
         lowest = min(_offset(sink.position, topic_id, partition) for sink in self.sinks)
         return None if lowest == ENDLESS else lowest
 
 
 def standings(slots: Iterable[Slot]) -> list[Standing]:
+    """Return the position of each stage of each pipeline that is not deleted."""
     return [
         Standing(
             pipeline=definition.name,
@@ -56,7 +58,8 @@ def standings(slots: Iterable[Slot]) -> list[Standing]:
 
 
 def departed(slots: Iterable[Slot]) -> set[tuple[str, str]]:
-    """Pipeline and stage of those that were deleted; one of that name may live again."""
+    """Return pipeline and stage of those that were deleted. One with the same name may exist
+    again."""
     return {
         (definition.name, stage.name)
         for slot in slots
@@ -67,7 +70,7 @@ def departed(slots: Iterable[Slot]) -> set[tuple[str, str]]:
 
 
 def behind(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
-    """Offsets of a topic that are still to come here, transaction markers among them."""
+    """Return how many offsets of a topic are still to be read, transaction markers included."""
     return sum(max(0, end - _offset(position, topic_id, at)) for at, end in ends.items())
 
 
@@ -86,5 +89,6 @@ def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkS
 
 
 def _offset(position: Vector, topic_id: str, partition: int) -> int:
-    """A partition that was added later is read from its beginning."""
+    """Return the offset in one partition. A partition that was added later is read from its
+    start."""
     return position.get((topic_id, partition), 0)
