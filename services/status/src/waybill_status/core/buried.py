@@ -1,5 +1,5 @@
-"""Decides how a record of a dead-letter topic is told: what it was, why it died and where, and
-whether it is one of a pipeline at all. Pure."""
+"""Decides how a record of a dead-letter topic is shown: what it was, and where and why it was put
+there. Also decides if it belongs to the pipeline at all. Pure."""
 
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _BASE64: Final = "in base64, where it is no UTF-8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawLetter:
-    """As it stands in a dead-letter topic."""
+    """The record as it is in a dead-letter topic."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class RawLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFilter:
-    """Which of a pipeline's; None: whichever."""
+    """Which records of a pipeline to show; None: any."""
 
     reason: str | None = None
     stage: str | None = None
@@ -59,7 +59,7 @@ class _Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuriedLetter(_Letter):
-    """One of a list."""
+    """A dead letter of a list."""
 
     key: str | None
     value: str | None
@@ -75,7 +75,7 @@ class HeaderText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeLetter(_Letter):
-    """All of one."""
+    """A dead letter with all its content."""
 
     key: str | None
     key_base64: str | None = field(metadata={"description": _BASE64})
@@ -101,7 +101,7 @@ class _Facts(TypedDict):
 
 
 def listed(record: RawLetter, uid: str, wanted: LetterFilter) -> BuriedLetter | None:
-    """None for what is not of that pipeline, or not wanted."""
+    """Return the dead letter; None if it is not of that pipeline, or not wanted."""
     found = _read(record, uid, wanted)
     if found is None:
         return None
@@ -112,7 +112,7 @@ def listed(record: RawLetter, uid: str, wanted: LetterFilter) -> BuriedLetter | 
 
 
 def whole(record: RawLetter, id: LetterId, uid: str) -> WholeLetter | None:
-    """None for what is no dead letter of that pipeline, or another one than the id says."""
+    """Return the dead letter; None if it is none of that pipeline, or not the one with that id."""
     found = _read(record, uid, ALL)
     if found is None or _id(record, found) != id:
         return None
@@ -145,7 +145,8 @@ def _read(record: RawLetter, uid: str, wanted: LetterFilter) -> LetterHeaders | 
 
 
 def _places_are_numbers(found: LetterHeaders) -> bool:
-    """Somebody else may write such headers, too."""
+    """Return True if partition and offset are numbers. Other programs may write such headers,
+    too."""
     numbers = found.told[named.PARTITION], found.told[named.OFFSET]
     return all(number.isascii() and number.isdecimal() for number in numbers)
 
@@ -182,7 +183,7 @@ def _facts(record: RawLetter, found: LetterHeaders) -> _Facts:
 
 
 def _shortened(content: bytes | None) -> tuple[str | None, bool]:
-    """As text for people, and whether that is not all of it."""
+    """Return the content as text for people, and whether some of it is cut."""
     if content is None:
         return None, False
     text = content[:BYTES_MAX].decode(errors="replace")[:CHARACTERS_MAX]
@@ -190,7 +191,7 @@ def _shortened(content: bytes | None) -> tuple[str | None, bool]:
 
 
 def _texts(content: bytes | None) -> tuple[str | None, str | None]:
-    """The text, or else in base64."""
+    """Return the text, or else the content in base64."""
     if content is None:
         return None, None
     try:

@@ -1,9 +1,9 @@
-"""Decides which dead letters concern a token: those that lie on a way to a sink that it waits for,
-or waited for until that was removed. Pure.
+"""Decides which dead letters concern a token: those on a path to a sink that it waits for, or
+waited for until that was removed. Pure.
 
-A token is final once all such sinks are past its records. What is told of it stays the same then,
-because before a sink passes a record all is known that died on the way there, and later a stage
-may find something dead only for sinks that no such token ever waited for.
+A token is final once all such sinks are past its records. Its dead letters do not change after
+that. Before a sink passes a record, all dead letters on the path there are known. Later a stage may
+find a record dead only for sinks that no such token ever waited for.
 """
 
 from collections.abc import Collection
@@ -19,10 +19,12 @@ from waybill_status.core.views import View
 def limits_of(
     generation: int, required: Collection[str], view: View, names: Collection[str] = ()
 ) -> dict[str, Limit]:
-    """By key of stage and sink, for a token of that generation that waits for `required`.
+    """Return the limits by key of stage and sink, for a token of that generation that waits for
+    `required`.
 
-    A sink that was removed is no longer waited for, so below where it came to only; but of who went
-    with it nothing more can come, and all stays told. `names`: of the sinks that count, if not all.
+    Nobody waits for a removed sink any more, so its dead letters count only below what it had
+    reached. If the stage of a dead letter was removed as well, nothing more can follow, and all of
+    them count. `names`: names of the sinks that count, if not all.
     """
     removals = removals_since(generation, view)
     stages = view.definition.stages if view.definition is not None else ()
@@ -45,7 +47,7 @@ def limits_of(
 
 
 def _spread(limits: dict[str, Limit], stages: Collection[StageDefinition], generation: int) -> None:
-    """Against the current, as long as there is somebody farther up."""
+    """Copy limits from each stage to the sinks and stages before it, until nothing changes."""
     before: dict[str, Limit] | None = None
     while before != limits:
         before = dict(limits)

@@ -1,4 +1,4 @@
-"""Decides what is told of the dead letters of a token: which to look up, which are its own, and
+"""Decides which dead letters of a token an answer shows: which to look up, which are its own, and
 how many records that are at most. Pure."""
 
 from bisect import bisect_left, bisect_right
@@ -20,8 +20,8 @@ from waybill_shared.contract.vectors import (
 from waybill_shared.contract.words import DeadReason, meanings
 
 TOLD_MAX: Final = 1_000  # in one answer
-READ_MAX: Final = 10_000  # of one token; the tracker keeps about so many of a pipeline
-RUNS_MAX: Final = 100  # of a partition that are looked up one by one; else all in between, too
+READ_MAX: Final = 10_000  # of one token; the tracker keeps about as many of a pipeline
+RUNS_MAX: Final = 100  # of a partition, looked up one by one; if more, also all between them
 
 _ONLY_SINK: Final = "the only sink that lacks it; null: all of the stage"
 _RULE: Final = "of the input, which it breaks"
@@ -41,7 +41,7 @@ class LetterPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedAs:
-    """Where a record that died stands again."""
+    """The new position of a record that was sent again."""
 
     topic: str
     partition: int
@@ -50,7 +50,7 @@ class ReplayedAs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadOffset:
-    """A record of the token, and where it lies now."""
+    """A record of the token, and where it is now."""
 
     topic: str
     partition: int
@@ -68,7 +68,8 @@ class DeadOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadRange:
-    """Up to so many of these records: what they had become died in a later stage, or long ago."""
+    """At most `up_to` of these records. What was made of them is dead in a later stage, or they
+    died long ago."""
 
     topic: str
     partition: int
@@ -88,7 +89,7 @@ Dead = DeadOffset | DeadRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Records that the manifest says to drop, in the batches that brought the token."""
+    """Records that the manifest says to drop, in the batches with the token."""
 
     rule: str = field(metadata={"description": "behind the name of its input"})
     stage: str
@@ -96,22 +97,22 @@ class Dropped:
 
 
 Replays = Callable[[Source], ReplayedAs | None]
-"""Where a record stands again, by where it died."""
+"""The new position of a record, by where it was dead-lettered."""
 Limit = Vector | None
-"""Only what died below it is told; None: all."""
+"""Only records below it count; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadAsked:
-    """What of the dead letters of a topic is a token's: in which spans, and, by the key of a stage
-    or of a sink, of whom."""
+    """Which dead letters of a topic belong to a token: the spans, and a limit by key of stage or
+    sink."""
 
     topic: str
     spans: tuple[Span, ...]
     limits: Mapping[str, Limit]
 
     def limit_of(self, entry: DeadEntry) -> int:
-        """Below which what died by this entry is the token's."""
+        """Return the offset below which the records of this entry are the token's."""
         who = entry.sink or entry.stage
         limit = self.limits.get(who, {})
         if limit is None or entry.topic_id in gone_topics(limit):
@@ -121,7 +122,7 @@ class DeadAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadRun:
-    """Entries to look up: those that reach into it; none is longer than `longest`."""
+    """Entries to look up: those that overlap it; none is longer than `longest`."""
 
     topic_id: str
     partition: int
@@ -136,7 +137,7 @@ class DeadRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:
-    """`cut`: there are more than were read."""
+    """The dead records of a token. `cut`: there are more than were read."""
 
     told: tuple[Dead, ...] = ()
     count: int = 0
@@ -147,7 +148,7 @@ NONE: Final = Deaths()
 
 
 def runs_of(asked: Iterable[DeadAsked], known: Mapping[TopicPartition, DeadCount]) -> list[DeadRun]:
-    """Where to look, where there is something."""
+    """Return where to look, if any entries are counted there."""
     spans = _Spans(span for each in asked for span in each.spans)
     return [
         DeadRun(topic_id=key[0], partition=key[1], start=start, end=end, longest=count.longest)
@@ -158,7 +159,7 @@ def runs_of(asked: Iterable[DeadAsked], known: Mapping[TopicPartition, DeadCount
 
 
 def _apart(runs: Iterable[tuple[int, int]], gap: int) -> Sequence[tuple[int, int]]:
-    """No entry reaches into two of them: each is read once."""
+    """Return the runs so that no entry overlaps two of them: each entry is read once."""
     found: list[tuple[int, int]] = []
     for start, end in runs:
         if found and start < found[-1][1] + gap:
@@ -169,7 +170,7 @@ def _apart(runs: Iterable[tuple[int, int]], gap: int) -> Sequence[tuple[int, int
 
 
 def nowhere(_: Source) -> None:
-    """Nothing was sent again."""
+    """Return None: nothing was sent again."""
 
 
 def deaths_of(
@@ -179,7 +180,7 @@ def deaths_of(
     cut: bool,
     replays: Replays = nowhere,
 ) -> Deaths:
-    """Each entry once, whoever of the token's parts asks for it."""
+    """Return each entry once, whichever of the token's parts asks for it."""
     asking = [(each, _Spans(each.spans)) for each in asked]
     found: dict[DeadEntry, str] = {}
     for entry in entries:
@@ -198,7 +199,7 @@ def place_of(dead: Dead) -> tuple[str, int, int, str, str]:
 
 
 class _Spans:
-    """What a token covers, to be asked for many entries."""
+    """The spans of a token, prepared for many entries."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self._runs: dict[TopicPartition, list[tuple[int, int]]] = {}
@@ -210,7 +211,7 @@ class _Spans:
         return self._runs.get(key, ())
 
     def within(self, entry: DeadEntry, limit: int = ENDLESS) -> list[tuple[int, int]]:
-        """What both have below the limit."""
+        """Return what the entry and the spans share below the limit."""
         runs = self.of((entry.topic_id, entry.partition))
         return [
             (max(start, low), min(end, high, limit))
@@ -221,7 +222,7 @@ class _Spans:
 
 
 def _between(runs: Sequence[tuple[int, int]], low: int, high: int) -> Sequence[tuple[int, int]]:
-    """Those that reach into [low, high)."""
+    """Return the runs that overlap [low, high)."""
     first = bisect_right(runs, low, key=lambda run: run[1])
     last = bisect_left(runs, high, key=lambda run: run[0])
     return runs[first:last]
@@ -232,8 +233,8 @@ def _size(runs: Iterable[tuple[int, int]]) -> int:
 
 
 def _count(entries: Iterable[DeadEntry], spans: _Spans) -> int:
-    """Of records: one may have died in several stages and sinks; and of those that a range stands
-    for, no more are the token's than it has there."""
+    """Return the number of records. One record may be dead in several stages and sinks. Of a range,
+    no more records count than the token has there."""
     exact: set[tuple[str, int, int]] = set()
     up_to: dict[str, int] = {}
     room: dict[str, int] = {}
@@ -248,7 +249,7 @@ def _count(entries: Iterable[DeadEntry], spans: _Spans) -> int:
 
 
 def _told(entry: DeadEntry, topic: str, spans: _Spans, replays: Replays) -> Dead:
-    """Of what is long ago, the part that is the token's."""
+    """Return the entry as answers show it. Of an old range only the token's part is shown."""
     stage, _, _ = entry.stage.rpartition("@")
     sink = None if entry.sink is None else entry.sink.partition("/")[2].rpartition("@")[0]
     if not entry.exact:

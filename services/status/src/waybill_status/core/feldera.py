@@ -1,4 +1,4 @@
-"""What is told of pipelines and tokens, in Feldera's words. Pure."""
+"""Describes pipelines and tokens in the words of Feldera. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -63,12 +63,13 @@ def status_of(summary: PipelineSummary) -> dict[str, Any]:
 
 
 def _is_wanted(summary: PipelineSummary) -> bool:
-    """Its client waits for what is wanted; of what has failed nothing comes by itself."""
+    """Return True if the pipeline will run. Feldera's client waits for the desired status, and a
+    failed pipeline does not start by itself."""
     return summary.desired == "running" and summary.phase != Phase.FAILED
 
 
 def status_in_full(detail: PipelineDetail) -> dict[str, Any]:
-    """With the error that stopped it, and its tables and sinks."""
+    """Return the status with the error that stopped the pipeline, and with its tables and sinks."""
     told = status_of(detail)
     if detail.error is not None and detail.phase != Phase.RUNNING:
         told["deployment_error"] = {
@@ -105,7 +106,8 @@ def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> dict[str, 
 
 
 def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> dict[str, Any]:
-    """`detail` is older than `progress`: so what a connector that is done has written is in it."""
+    """Return the numbers. `detail` is older than `progress`, so what a finished connector has
+    written is in it."""
     written, arrived = progress.written, progress.arrived
     connectors = [(each.name, of) for each in detail.inputs for of in each.connectors]
     fetched = all(of.state == ConnectorState.DONE for _, of in connectors)
@@ -136,7 +138,7 @@ def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> dict[str, An
 def named_connector(
     detail: PipelineDetail, table: str, connector: str
 ) -> tuple[str, ConnectorDetail]:
-    """With the name of its input."""
+    """Return the connector with the name of its input. Raises Refusal if there is no such one."""
     names = [each.name for each in detail.inputs]
     name = name_meant(table, names)
     source = next((each for each in detail.inputs if each.name == name), None)
@@ -184,7 +186,8 @@ def _endpoint(name: str, source: str, records: int, *, buffered: int = 0) -> dic
 
 
 def completion_of(outcome: Outcome) -> dict[str, Any]:
-    """Raises what is final and not complete: in Feldera's words that would be in progress."""
+    """Return the status of a token that is complete or in progress. Raises Refusal for other
+    outcomes: Feldera's words have only these two."""
     match outcome.outcome:
         case OutcomeKind.COMPLETE | OutcomeKind.IN_PROGRESS:
             complete = outcome.outcome is OutcomeKind.COMPLETE

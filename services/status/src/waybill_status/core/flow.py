@@ -1,4 +1,5 @@
-"""How much has come into each pipeline, and how much of it has arrived, at one moment. Pure."""
+"""Works out how much was written to each pipeline, and how much has arrived, at one moment.
+Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ _DEAD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineFlow:
-    """Counted in offsets, of the inputs: `behind` of a pipeline is what it has written less what
-    has arrived."""
+    """Numbers of offsets, of the inputs. A pipeline's `behind` is what it has written less what has
+    arrived."""
 
     name: str
     uid: str

@@ -1,11 +1,21 @@
-"""Decides the outcome of a token in one pipeline. Pure: what is known comes in as a view.
+"""Decides the outcome of a token in one pipeline. Pure: all that is known is in a view.
 
-Precedence is lost, in_progress, dead_lettered, complete. `complete` needs every required sink to
-cover the token's ends; missing knowledge is `unknown`, whatever else holds. Each part is judged by
-itself, so that a merged token says neither more nor less than its tokens did.
+1. `judge` receives a claim, which is the parts of the token in this pipeline, and the view. For the
+   level `accepted`, or without offsets, the outcome is `complete` at once.
+2. Each part is split by root topic, and each share is judged by itself. `unite` combines them, so a
+   merged token says neither more nor less than its tokens did.
+3. If nothing can be said for the token's generation, the outcome is `unknown` with the reason.
+4. The required sinks are found: those that no stage reads, or those that are asked for by name.
+   None is younger than the token. If there are none, earlier definitions are tried, the latest
+   first.
+5. `losses` works out which offsets never reach a required sink. If there are any, it is `lost`.
+6. If `reached` of each required sink covers the ends of the share, it is `complete`.
+7. Otherwise it is `in_progress`, or `unknown` if the tracker has not confirmed the slot lately.
+8. It is also `unknown` while dead letters are missing that may concern the token.
+9. A judgement names where dead letters of the token may be. If the caller finds some there,
+   `judgements.dead_lettered` makes `dead_lettered` of `complete`.
 
-What of it is in dead-letter topics stands beside the view: a judgement says where to look for it,
-and `waybill_status.core.judgements.dead_lettered` what comes of what is found.
+Of several shares the first kind in `judgements.PRECEDENCE` counts.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -57,13 +67,14 @@ class Claim:
     parts: tuple[Part, ...]
     asked: TokenView = WHOLE
     keys: frozenset[str] = frozenset()
-    """Of the sinks that are asked for, if not all at the end, and not by their names."""
+    """Keys of the sinks that are asked for, if these are not all at the end, and not asked for by
+    name."""
     beyond: bool = False
-    """Its pipeline is behind the token's own."""
+    """True if its pipeline follows the token's own in a `through` request."""
 
 
 def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:
-    """Those that an answer follows from."""
+    """Return the pipelines that an answer depends on."""
     first = claims[0]
     legs = [(first.pipeline[0], leg.uid) for leg in first.asked.through]
     return [*(claim.pipeline for claim in claims), *legs]
@@ -71,7 +82,8 @@ def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """What a part asks of one root topic. Its id says which input that is, whatever its name."""
+    """The offsets of a part in one root topic. The topic id says which input that is, whatever its
+    name."""
 
     generation: int
     topic_id: str
@@ -80,7 +92,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """A share beside what a definition says of its input."""
+    """A share with what a definition says of its input."""
 
     spans: tuple[Span, ...]
     generation: int
@@ -91,6 +103,8 @@ class _Wanted:
 
 
 def judge(claim: Claim, view: View) -> Judgement:
+    """Return the judgement of a claim, by what `view` knows. Called for each question and each
+    change."""
     shares = [share for part in claim.parts for share in _shares(part)]
     if claim.asked.level == TokenLevel.ACCEPTED or not shares:
         return Judgement(
@@ -105,6 +119,7 @@ def judge(claim: Claim, view: View) -> Judgement:
 
 
 def unknown(claim: Claim, reason: UnknownReason) -> Judgement:
+    """Return the judgement `unknown` with its reason."""
     kind = OutcomeKind.UNKNOWN
     return Judgement(pipeline=claim.pipeline, name=claim.name, kind=kind, reason=reason)
 
@@ -137,8 +152,8 @@ def _ended_by(definition: Definition) -> LossReason | None:
 def _judge(
     claim: Claim, share: _Share, view: View, definition: Definition, *, ended: LossReason | None
 ) -> Judgement | None:
-    """By `definition`; None if it has nothing that the share waits for. `ended`: why nothing more
-    will come."""
+    """Return the judgement by `definition`; None if no sink in it is required. `ended`: why nothing
+    more will arrive."""
     wanted = _wanted(share, definition, view)
     if wanted is None:
         return None
@@ -173,8 +188,8 @@ def _judge(
 
 
 def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
-    """By the sinks of these names that there were when the token was born, and nothing else: also
-    one that was removed since, which what it lacks then never comes to."""
+    """Judge only by the sinks of these names that existed when the token was issued. That includes
+    a sink that was removed since: what it lacks then will never reach it."""
     removals = removals_since(share.generation, view)
     known = (*definition.stages, *(stage for each in removals for stage in each.stages))
     ways = named_sinks(known, share.topic_id, share.generation, claim.asked.sinks)
@@ -213,8 +228,9 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
 
 
 def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
-    """Nobody moves while something is missing, so what is waited for and has passed the token did
-    so with all that died before it. Stages that were removed since hold nobody back."""
+    """Return True if dead letters are missing that may concern the share. No sink moves while some
+    are missing. So a required sink that has passed the token did so with all its dead letters.
+    Stages that were removed since do not stop sinks from moving."""
     if kind == OutcomeKind.IN_PROGRESS:
         return bool(view.dead_missing)
     removals = removals_since(share.generation, view) if view.dead_missing else ()
@@ -224,6 +240,7 @@ def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
 def _ask_for_dead(
     wanted: _Wanted, required: Collection[str], view: View, names: Collection[str] = ()
 ) -> Iterable[DeadAsked]:
+    """Yield where dead letters of the share may be."""
     spans = tuple(span for span in wanted.spans if span.key in view.dead)
     if spans:
         limits = limits_of(wanted.generation, required, view, names)
@@ -231,14 +248,16 @@ def _ask_for_dead(
 
 
 def _asked_of(stage: StageDefinition, generation: int) -> bool:
-    """Tokens never wait for a stage that is younger than they are."""
+    """Return True if tokens of that generation know the stage. They never wait for a younger
+    one."""
     return any(sink.since <= generation for sink in stage.sinks)
 
 
 def _wanted(
     share: _Share, definition: Definition, view: View, named: tuple[str, ...] = ()
 ) -> _Wanted | None:
-    """`named`: the keys of sinks that are asked for, if not all at the end."""
+    """Return the share with its input; None if no stage reads it. `named`: the keys of sinks that
+    are asked for, if not all at the end."""
     readers = [
         source
         for stage in definition.stages
@@ -267,8 +286,8 @@ def _wanted(
 def _bases_of(
     share: _Share, stages: Iterable[StageDefinition], view: View
 ) -> dict[TopicPartition, int]:
-    """Where the last of these stages began that the share was asked of. One that was removed since
-    still counts: what came before it was told lost."""
+    """Return where the last stage started that the share waits for. One that was removed since
+    still counts: what was written before it was reported as lost."""
     bases: dict[TopicPartition, int] = {}
     for stage in stages:
         for source in stage.inputs if _asked_of(stage, share.generation) else ():
@@ -284,7 +303,8 @@ def _ask(wanted: _Wanted) -> Iterable[Asked]:
 
 
 def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
-    """Every stage on the way, with those sinks that are not younger than the token."""
+    """Yield every stage that the share passes, with those sinks that are not younger than the
+    token."""
     for stage in definition.stages:
         sinks = tuple(
             _sink(wanted, stage.name, sink, view, definition)
@@ -299,7 +319,8 @@ def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[Sta
 
 
 def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:
-    """Of a stage behind another one none: its batches end elsewhere than what they bring."""
+    """Return the inputs of the share that this stage reads. A stage that reads other stages has
+    none: its batches have other ends than the records that they write."""
     if not all(source.root for source in stage.inputs):
         return frozenset()
     topics = {span.topic_id for span in wanted.spans}
@@ -307,7 +328,7 @@ def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:
 
 
 def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
-    """Whether for tokens of that generation no stage reads on from this sink."""
+    """Return True if for tokens of that generation no stage reads from this sink."""
     return not any(
         source.topic_id == sink.topic_id and _asked_of(stage, generation)
         for stage in definition.stages
@@ -319,7 +340,8 @@ def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool
 def _sink(
     wanted: _Wanted, stage: str, sink: SinkDefinition, view: View, definition: Definition
 ) -> SinkJudgement:
-    """`reached` begins at the bases of its own stage; those of another stage say nothing of it."""
+    """Judge one sink. `reached` starts at the bases of its own stage; bases of other stages do not
+    count."""
     key = sink_key(stage, sink.name, sink.since)
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
@@ -342,6 +364,6 @@ def _sink(
 
 
 def _begun(spans: Iterable[Span]) -> Vector:
-    """Up to the first record of each partition."""
+    """Return the end of the first record of each partition."""
     begins = starts(span for span in spans if span.start < span.end)
     return {place: start + 1 for place, start in begins.items()}

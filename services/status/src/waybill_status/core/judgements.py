@@ -1,4 +1,4 @@
-"""What is judged of a token, part by part: the values that outcomes are made of."""
+"""The judgements of a token: the values that outcomes are made of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -41,11 +41,12 @@ class LostSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkJudgement:
-    """`vacuous`: all that is wanted lies before the base, so no batch ever brought it.
+    """The judgement of one sink.
 
-    `lost`: some of it never comes here, so that covering it says little. `removed`: the pipeline
-    has this sink no longer. `coming`: what is still to come. What is wanted is `begun` when the
-    first of it has come. Batches of sequences below `versions_from` have versions that are gone.
+    `vacuous`: all that is wanted is below the base, so no batch ever wrote it. `lost`: some of it
+    never reaches this sink, so that covering it means little. `removed`: the pipeline no longer has
+    this sink. `coming`: what is still to arrive. `begun`: the positions at which the first of it
+    has arrived. Batches of sequences below `versions_from` have versions that are deleted.
     """
 
     key: str
@@ -68,7 +69,7 @@ class SinkJudgement:
 
     @property
     def brought(self) -> bool:
-        """Whether some batch has brought the last of it."""
+        """True if some batch has written the last of it."""
         return self.covered and not self.vacuous and not self.lost
 
     @property
@@ -82,7 +83,8 @@ class SinkJudgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageJudgement:
-    """`drops_of`: the inputs of the token whose dropped records its batches tell."""
+    """The judgement of one stage. `drops_of`: the inputs of the token for which its batches count
+    dropped records."""
 
     name: str
     blocked_by: str | None
@@ -92,10 +94,10 @@ class StageJudgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The outcome of a token in one pipeline, without the batches that made it.
+    """The outcome of a token in one pipeline, without the batches that wrote it.
 
-    `dead_asked`: where its dead letters are to be looked for, if there may be some. `named`: which
-    of the sinks that were asked for by name it is about.
+    `dead_asked`: where to look for its dead letters, if there may be some. `named`: which of the
+    sinks that were asked for by name it covers.
     """
 
     pipeline: PipelineKey
@@ -109,17 +111,17 @@ class Judgement:
     dropped: tuple[Dropped, ...] = ()
     named: frozenset[str] = frozenset()
     beyond: bool = False
-    """Of a pipeline behind the token's own: what is counted there is of whole batches."""
+    """True if its pipeline follows the token's own: numbers are then those of complete batches."""
 
 
 def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:
-    """Of several inputs or pipelines."""
+    """Return the outcome of several inputs or pipelines together."""
     kinds = {judgement.kind for judgement in judgements}
     return next(kind for kind in PRECEDENCE if kind in kinds)
 
 
 def dead_lettered(judgement: Judgement, deaths: Deaths) -> Judgement:
-    """What is judged of a token, with what of it was found in dead-letter topics."""
+    """Return the judgement with the records that were found in dead-letter topics."""
     complete = judgement.kind == OutcomeKind.COMPLETE
     kind = OutcomeKind.DEAD_LETTERED if complete and deaths.told else judgement.kind
     return replace(judgement, kind=kind, deaths=deaths)

@@ -1,8 +1,9 @@
-"""Decides what is asked of a pipeline behind the token's own, leg by leg. Pure.
+"""Decides what a `through` request asks of the next pipelines, one hop after the other. Pure.
 
-The rows of a token stand among those of others in what its batches wrote, so of the next pipeline
-these batches are asked for: from the step of a sink that took the first of it to the one that took
-the last. A stage that reads what another one writes has taken what that one wrote for the token.
+In the output of a batch the rows of a token are mixed with others. So the next pipeline is asked
+for complete batches: from the step of a sink that read the first record to the step that read the
+last. A stage that reads another stage is followed in the same manner: it read what that one wrote
+for the token.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -35,14 +36,14 @@ from waybill_status.core.judgements import Judgement
 from waybill_status.core.removed import removals_since
 from waybill_status.core.views import View, fault_of
 
-SPANS_MAX: Final = 20  # of one partition, that are followed one by one
+SPANS_MAX: Final = 20  # of one partition, followed one by one
 Known = dict[str, tuple[StageDefinition, SinkDefinition]]
-"""By the keys of sinks."""
+"""Stage and sink, by the key of the sink."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """From spans of root topics to a sink, by its key, for tokens of that generation."""
+    """A path from spans of root topics to a sink, by its key, for tokens of that generation."""
 
     sink: str
     generation: int
@@ -51,8 +52,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inlet:
-    """What the stage of a sink reads: spans of roots, what other sinks have written, and the ids of
-    all its topics."""
+    """What the stage of a sink reads: spans of roots, the output of other sinks, and the ids of all
+    its topics."""
 
     spans: tuple[Span, ...]
     behind: tuple[Way, ...]
@@ -62,7 +63,8 @@ class Inlet:
 def judge_towards(
     leg: Leg, claim: Claim, here: View, there: View
 ) -> tuple[Judgement, Sequence[Way]]:
-    """By the sinks that lead to the leg, and by which ways that is."""
+    """Judge a claim by the sinks that lead to the next pipeline. Also return the paths that lead
+    there."""
     faults = [fault_of(there, leg.generation), *(fault_of(here, p.generation) for p in claim.parts)]
     if (fault := next(filter(None, faults), None)) is not None:
         return unknown(claim, fault), ()
@@ -77,6 +79,7 @@ def judge_towards(
 
 
 def inlet(way: Way, view: View) -> Inlet:
+    """Return what the stage at the end of a path reads."""
     known = _known(view, way.generation)
     stage, _ = known[way.sink]
     spans: list[Span] = []
@@ -93,7 +96,8 @@ def inlet(way: Way, view: View) -> Inlet:
 
 
 def few(spans: Iterable[Span]) -> Iterator[Span]:
-    """Those of one partition one by one, or, where these are many, from the first to the last."""
+    """Yield the spans of each partition one by one. Where there are many, yield one span from the
+    first to the last."""
     places: dict[tuple[str, int], list[Span]] = {}
     for span in merge_spans(span for span in spans if span.start < span.end):
         places.setdefault(span.key, []).append(span)
@@ -103,12 +107,12 @@ def few(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def taken(step: Progress) -> Vector:
-    """What the stage had taken of its inputs."""
+    """Return the positions that the stage had read up to."""
     return to_vector(_taken(step))
 
 
 def has_taken(step: Progress, place: TopicPartition, end: int) -> bool:
-    """Whether the stage was that far, or past all of a topic that is gone."""
+    """Return True if the stage was that far, or past all of a deleted topic."""
     topic_id, number = place
     return any(
         at.topic_id == topic_id
@@ -124,8 +128,8 @@ def _taken(step: Progress) -> tuple[PartitionOffset, ...]:
 def written(
     before: Progress | None, first: Progress, last: Progress, topics: Collection[str]
 ) -> tuple[Span, ...] | None:
-    """Where the rows stand that a sink wrote with these steps and those between them; None if that
-    is not known any more. `topics`: what its stage reads now."""
+    """Return where the rows are that a sink wrote with these steps and those between them; None if
+    that is no longer known. `topics`: what its stage reads now."""
     behind = () if before is None else before.outputs
     if behind is None or first.outputs is None or last.outputs is None:
         return None
@@ -134,13 +138,13 @@ def written(
         return None  # it read something else then
     ends = to_vector(last.outputs)
     if not all(covers(ends, to_vector(each)) for each in (behind, first.outputs)):
-        return None  # its topic was created anew meanwhile
+        return None  # its topic was created again meanwhile
     spans = between(to_vector(last.began) | to_vector(behind), ends)
     return without(spans, (*first.gaps, *last.gaps))
 
 
 def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
-    """No parts if nothing was written for it."""
+    """Return the claim to the next pipeline. It has no parts if nothing was written for it."""
     part = Part(
         pipeline_id=pipeline_id(tenant, leg.uid),
         generation=leg.generation,
@@ -157,7 +161,8 @@ def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -
 
 
 def came_later(leg: Leg, spans: Iterable[Span]) -> bool:
-    """Whether some sink of the leg has no part in some of it."""
+    """Return True if some sink of the next pipeline was added after some of the spans were
+    written."""
     late = {each.key: each.end for each in leg.late}
     return any(
         span.start < max(late.get(span.key, 0), late.get((span.topic_id, -1), 0)) for span in spans
@@ -165,11 +170,12 @@ def came_later(leg: Leg, spans: Iterable[Span]) -> bool:
 
 
 def not_yet(leg: Leg, tenant: str) -> Judgement:
-    """Nothing of the token has come there, as far as is known."""
+    """Return the judgement that nothing of the token has arrived there, as far as is known."""
     return _of(leg, tenant, OutcomeKind.IN_PROGRESS)
 
 
 def not_known(leg: Leg, tenant: str, reason: UnknownReason) -> Judgement:
+    """Return the judgement `unknown` for the next pipeline."""
     return replace(_of(leg, tenant, OutcomeKind.UNKNOWN), reason=reason)
 
 
@@ -178,7 +184,7 @@ def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
 
 
 def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
-    """None if something of the part leads there no more, or never did."""
+    """Return the paths; None if some of the part does not lead there any more, or never did."""
     known = _known(view, part.generation)
     found: list[Way] = []
     stages = list(dict.fromkeys(stage for stage, _ in known.values()))
@@ -205,7 +211,7 @@ def _writers(known: Known, ids: Collection[str], generation: int) -> Iterator[st
 
 
 def _known(view: View, generation: int) -> Known:
-    """Those that there are, and that there were since."""
+    """Return the sinks that exist, and those that existed since that generation."""
     there = () if view.definition is None else view.definition.stages
     gone = [stage for each in removals_since(generation, view) for stage in each.stages]
     return {

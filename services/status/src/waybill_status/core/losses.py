@@ -1,7 +1,14 @@
 """Decides what of a token will never be processed, and why. Pure.
 
-The tracker says of each sink what never comes there, losses on the way included; so the required
-sinks are enough, and what all of them have reached is never lost.
+`judge` calls `losses` for the spans of one share. Each offset gets the first of these reasons:
+
+1. It is below the base of a stage that must pass it: it was written before the start.
+2. A required sink never gets it, or a sink that was required until it was removed. The tracker has
+   worked this out for each sink; losses in earlier stages are included.
+3. The pipeline was deleted, or the sink removed, before the sink had reached it.
+
+So the required sinks are enough to look at. What all of them have reached is never lost. A span
+without records only asks that its end is passed: reason 3 alone can apply, for all below its end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +32,7 @@ from waybill_status.core.views import Loss, SinkLosses, View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One span of a token, and where the last of the stages that must pass it began."""
+    """One span of a token, and where the last of the stages that must pass it started."""
 
     span: Span
     topic: str
@@ -40,8 +47,9 @@ def losses(
     *,
     ended: Sequence[tuple[LossReason, Sequence[str]]],
 ) -> Iterator[LostSpan]:
-    """`required` are the keys of the sinks that must have all of it, `removed` those that once had
-    to; `ended` is why nothing more will come to which of them. No offset comes twice."""
+    """Yield what is lost; no offset twice. `required` are the keys of the sinks that must have all
+    of it. `removed` are those that once had to. `ended` says for which sinks nothing more will
+    arrive, and why."""
     for each in asked:
         empty = each.span.start == each.span.end
         told = (
@@ -54,12 +62,13 @@ def losses(
 
 
 def _below(each: Asked) -> Asked:
-    """An empty span asks for nothing but that its end is passed, by all that lies below."""
+    """Return the span from 0 to its end. An empty span only asks that all below its end is
+    passed."""
     return replace(each, span=_span(each.span, 0, each.span.end))
 
 
 def left_of(span: Span, reached: Vector, lost: SinkLosses) -> tuple[Span, ...]:
-    """What of `span` is still to come to a sink."""
+    """Return what of `span` is still to arrive in a sink."""
     if span.end <= reached.get(span.key, 0):
         return ()
     never = (gone for _, gone in lost.of(span.key, reached))
@@ -67,7 +76,7 @@ def left_of(span: Span, reached: Vector, lost: SinkLosses) -> tuple[Span, ...]:
 
 
 def misses(span: Span, reached: Vector, lost: SinkLosses) -> bool:
-    """Whether something of `span` never comes to a sink."""
+    """Return True if some of `span` never reaches a sink."""
     return any(overlap([span], [gone]) for _, gone in lost.of(span.key, reached))
 
 
@@ -82,18 +91,19 @@ def _set_aside(each: Asked, required: Sequence[str], view: View) -> Iterator[Los
 
 
 def _never(each: Asked, required: Sequence[str], view: View) -> Span:
-    """What some required sink had not reached when the pipeline ended for the token."""
+    """Return what some required sink had not reached when the pipeline ended for the token."""
     arrived = min(_arrival(each.span.key, view.reached.get(key, {})) for key in required)
     return _span(each.span, max(each.span.start, arrived), each.span.end)
 
 
 def _arrival(partition: TopicPartition, reached: Vector) -> int:
-    """Nobody may have named this partition of a topic that is gone: it is passed all the same."""
+    """Return how far the sink is. It is past a deleted topic, even in a partition that nobody
+    named."""
     return ENDLESS if partition[0] in gone_topics(reached) else reached.get(partition, 0)
 
 
 def _split_by_reason(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
-    """Each offset for the first reason that was told of it."""
+    """Yield each offset with the first reason that was found for it."""
     left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}
     for reason, gone in told:

@@ -1,7 +1,8 @@
-"""Decides whose outcome a change of a pipeline can have changed. Pure.
+"""Decides which questions a change of a pipeline can give another outcome. Pure.
 
-An outcome follows from the view of its pipeline. Mostly only `reached` moves in it, and of that a
-token sees nothing but the offsets of its own spans: so it can say how far which sink must come.
+An outcome follows from the view of its pipeline. Mostly only `reached` moves there, and a token
+depends only on the offsets of its own spans. So it can name the position that each sink must reach
+before the outcome can change.
 """
 
 from bisect import bisect_left, insort
@@ -20,25 +21,26 @@ from waybill_status.core.views import View
 SinkPartition = tuple[str, TopicPartition]
 """A sink, by its key, and a partition of a root topic."""
 Needs = Mapping[SinkPartition, int]
-"""By place, what the sink must have come beyond before the outcome can be another one."""
+"""By sink and partition: the position that the sink must be past before the outcome can change."""
 
 
 def needs_of(claim: Claim, view: View) -> dict[SinkPartition, int]:
-    """What `claim`, judged by `view`, waits for in pipelines that are `alike`."""
+    """Return what `claim`, judged by `view`, waits for while views stay `alike`."""
     needs: dict[SinkPartition, int] = {}
     spans = [span for part in claim.parts for span in part.spans]
     for sink, reached in view.reached.items():
         for span in spans:
             arrived = reached.get(span.key)
             if arrived is not None and arrived < span.end:
-                # A span that holds nothing waits for its end to be passed by all that lies below.
+                # An empty span waits until its end is passed.
                 place, beyond = (sink, span.key), min(max(span.start, arrived), span.end - 1)
                 needs[place] = min(beyond, needs.get(place, beyond))
     return needs
 
 
 def alike(view: View, before: View) -> bool:
-    """Whether sinks have come farther in what they had reached, and nothing else has changed."""
+    """Return True if sinks have moved forward in partitions that they had, and nothing else has
+    changed."""
     return (
         replace(view, reached=before.reached) == before
         and view.reached.keys() == before.reached.keys()
@@ -47,7 +49,8 @@ def alike(view: View, before: View) -> bool:
 
 
 def _farther(reached: Vector, before: Vector) -> bool:
-    """Place by place. Who passes a topic that is gone passes partitions that nobody named."""
+    """Return True if every partition is at least as far as before, and the same topics are deleted.
+    A sink past a deleted topic is past partitions that nobody named."""
     return (
         reached.keys() == before.keys()
         and covers(reached, before)
@@ -56,14 +59,15 @@ def _farther(reached: Vector, before: Vector) -> bool:
 
 
 class Index:
-    """Who needs what of one pipeline, so that a change is compared with the nearest needs only."""
+    """The needs of all questions to one pipeline. A change is compared with the nearest needs
+    only."""
 
     def __init__(self) -> None:
         self._needs: dict[int, Needs] = {}
         self._waiting: dict[SinkPartition, list[tuple[int, int]]] = {}
 
     def put(self, number: int, needs: Needs) -> None:
-        """What `number` needs from now on, in place of what it needed."""
+        """Replace the needs of `number`."""
         self.drop(number)
         if needs:
             self._needs[number] = needs
@@ -74,13 +78,14 @@ class Index:
         for place, beyond in self._needs.pop(number, {}).items():
             waiting = self._waiting.get(place, [])
             at = bisect_left(waiting, (beyond, number))
-            if waiting[at : at + 1] == [(beyond, number)]:  # else it was taken
+            if waiting[at : at + 1] == [(beyond, number)]:  # else `take` removed it
                 del waiting[at]
             if not waiting:
                 self._waiting.pop(place, None)
 
     def take(self, view: View) -> set[int]:
-        """Those for whom some sink has come far enough; each once, until it is put again."""
+        """Return the questions that some sink is far enough for, and remove them until they are put
+        again."""
         taken: set[int] = set()
         for (sink, partition), waiting in self._waiting.items():
             end = view.reached.get(sink, {}).get(partition, 0)
@@ -90,5 +95,5 @@ class Index:
         return taken
 
     def __len__(self) -> int:
-        """How much it remembers: nothing of those that were dropped."""
+        """Return how many needs it remembers: none of questions that were dropped."""
         return len(self._needs) + sum(map(len, self._waiting.values()))

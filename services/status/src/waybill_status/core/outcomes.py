@@ -1,5 +1,4 @@
-"""What a token's status can say: as values, which answers show as they are, and put together from
-judged claims."""
+"""Makes the outcome of a token from judgements. Answers show these values as they are."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ _TRUNCATED: Final = (
 
 
 def _silent(value: object) -> bool:
-    """Whether a member is left out of an answer: it has nothing to say."""
+    """Return True if a member is left out of an answer, because it has no value."""
     return value is None
 
 
@@ -129,7 +128,8 @@ class Outcome:
 
 
 Batches = Mapping[tuple[PipelineKey, str], Progress | None]
-"""By pipeline and sink: the batch that brought the last of the token there; None if forgotten."""
+"""By pipeline and sink: the batch that wrote the last record of the token there; None if
+forgotten."""
 
 
 def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) -> Outcome:
@@ -161,7 +161,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
 
 
 def with_less_dead(outcome: Outcome, most: int) -> Outcome:
-    """The same, with the first of its dead letters; what it counts stays as it is."""
+    """Return the outcome with the first of its dead letters. Its counts stay the same."""
     if len(outcome.dead) <= most:
         return outcome
     kept = outcome.dead[:most]
@@ -191,7 +191,7 @@ def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) ->
 
 
 def count_accepted(token: Token) -> int | None:
-    """How many records the token is for; None where it only says from where to where."""
+    """Return how many records the token is for; None if it only says from where to where."""
     if not all(part.counted for part in token.parts):
         return None
     spans = merge_spans(span for part in token.parts for span in part.spans)
@@ -199,7 +199,7 @@ def count_accepted(token: Token) -> int | None:
 
 
 def _part(judgement: Judgement, batches: Batches, most: int | None) -> PartOutcome:
-    """`most`: so many records there are at the most, if that is known."""
+    """Return the outcome in one pipeline. `most`: the largest number of records, if known."""
     stages = tuple(_stage(stage, judgement.pipeline, batches) for stage in judgement.stages)
     moments: list[int] = []
     missing = judgement.kind not in ARRIVED

@@ -1,7 +1,7 @@
-"""Decides what comes next when topics are read from their ends: the newest of all partitions, and
-where to go on. Pure.
+"""Decides what to read next when topics are read backwards, newest records of all partitions first.
+Pure.
 
-Of one partition the order is that of its offsets, between partitions that of the records' times.
+In one partition the order is that of offsets, between partitions that of the records' times.
 """
 
 import json
@@ -14,18 +14,19 @@ from typing import Final
 from waybill_status.core.buried import BuriedLetter
 
 Partition = tuple[str, int]
-"""Of a topic, by its name."""
+"""Topic name and partition."""
 Bounds = Mapping[Partition, tuple[int, int]]
-"""Offsets of each that are to be read: from the first to before the second."""
+"""The offsets to read of each partition: from the first to before the second."""
 
-OFFSETS_MAX: Final = 20_000  # that one page looks at
-ROUND_MAX: Final = 5_000  # that are looked at together
+OFFSETS_MAX: Final = 20_000  # that one page examines
+ROUND_MAX: Final = 5_000  # that are read together
 STEP_MIN: Final = 10
-CURSOR_BYTES_MAX: Final = 1_000_000  # as JSON: partitions of some 30,000
+CURSOR_BYTES_MAX: Final = 1_000_000  # as JSON: about 30,000 partitions
 
 
 class Backwards:
-    """One page. `round` says what to read next, until it says nothing or the page is full."""
+    """One page. `round` says what to read next, until it is empty: nothing is left, or the page is
+    full."""
 
     def __init__(self, bounds: Bounds, limit: int) -> None:
         self._left = {place: ends for place, ends in bounds.items() if ends[0] < ends[1]}
@@ -36,7 +37,7 @@ class Backwards:
         self.items: list[BuriedLetter] = []
 
     def round(self) -> dict[Partition, tuple[int, int]]:
-        """The next offsets of those partitions of which nothing is at hand."""
+        """Return the next offsets of those partitions that have no record ready."""
         if len(self.items) >= self._limit or self._looked_at >= OFFSETS_MAX:
             return {}
         dry = {place: ends for place, ends in self._left.items() if not self._heads.get(place)}
@@ -46,7 +47,7 @@ class Backwards:
         return {place: (max(start, end - step), end) for place, (start, end) in dry.items()}
 
     def take(self, asked: Bounds, found: Mapping[Partition, list[BuriedLetter]]) -> None:
-        """What stands in the offsets that were asked for, in their order."""
+        """Accept the records of the offsets that `round` asked for, in their order."""
         for place, (start, end) in asked.items():
             self._looked_at += end - start
             self._heads[place] = found.get(place, [])
@@ -57,13 +58,14 @@ class Backwards:
             self.items.append(self._heads[newest].pop())
 
     def left(self) -> dict[Partition, int]:
-        """Up to where each partition is still to be told; those that were told are not in it."""
+        """Return the end of what is left of each partition; finished partitions are not in it."""
         ends = {place: end for place, (_, end) in self._left.items()}
         heads = {place: each[-1].offset + 1 for place, each in self._heads.items() if each}
         return ends | heads
 
     def _newest(self) -> Partition | None:
-        """None while something newer may come of a partition of which nothing is at hand."""
+        """Return the partition with the newest record; None while a partition without a ready
+        record may still have a newer one."""
         if any(not self._heads.get(place) for place in self._left):
             return None
         held = [(letters[-1].at, place) for place, letters in self._heads.items() if letters]
@@ -81,7 +83,7 @@ def write_cursor(left: Mapping[Partition, int]) -> str | None:
 
 
 def read_cursor(text: str) -> dict[Partition, int] | None:
-    """None for what is none."""
+    """Return the positions of a cursor; None if the text is no cursor."""
     try:
         packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         content = json.loads(zlib.decompressobj().decompress(packed, CURSOR_BYTES_MAX))
@@ -99,7 +101,7 @@ def _positions(content: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[Parti
 
 
 def cut(bounds: Bounds, left: Mapping[Partition, int]) -> Bounds:
-    """What of the bounds a page before has left."""
+    """Return those parts of the bounds that an earlier page has left."""
     return {
         place: (start, min(end, left[place]))
         for place, (start, end) in bounds.items()

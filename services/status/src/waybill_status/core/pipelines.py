@@ -1,5 +1,5 @@
-"""Puts together what is told of a pipeline: its record, joined with the newest life sign. Answers
-show these values as they are."""
+"""Describes a pipeline for answers: its record, with the newest sign of life. Answers show these
+values as they are."""
 
 from dataclasses import dataclass, field, fields
 from typing import Final
@@ -100,7 +100,7 @@ class StageDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDetail(PipelineSummary):
-    """The next attempt to start its driver comes at `next_attempt_at`."""
+    """`next_attempt_at`: when its driver is started again."""
 
     blocked_by: str | None = field(metadata={"description": "what its driver waits for"})
     attempt: int = field(metadata={"description": "starts that failed in a row"})
@@ -115,7 +115,7 @@ class PipelineDetail(PipelineSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedManifest:
-    """`generation`: of an earlier one the last that it was applied as."""
+    """`generation`: the last with which this manifest was applied, if it is an earlier one."""
 
     generation: int
     manifest: str
@@ -123,7 +123,7 @@ class AppliedManifest:
 
 
 def manifests_of(record: PipelineRecord) -> list[AppliedManifest]:
-    """Newest first."""
+    """Return the manifests, newest first."""
     now = AppliedManifest(generation=record.generation, manifest=record.manifest, until=None)
     before = [
         AppliedManifest(generation=each.generation, manifest=each.manifest, until=each.until)
@@ -198,7 +198,7 @@ def _condition(
 
 
 def _blocked_by(slot: Slot | None, reading: SlotReading | None) -> str | None:
-    """Only while its runner speaks."""
+    """Return what the driver waits for, if its runner is alive."""
     if slot is None or reading is None or silent(slot, reading.stamp.now_ms):
         return None
     return slot.blocked_by
@@ -215,7 +215,7 @@ def _failure(error: LifecycleError | None) -> Failure | None:
 
 
 def _declared(record: PipelineRecord) -> dict[str, Input]:
-    """What the manifest says of each input."""
+    """Return the inputs of the manifest by name."""
     try:
         return {source.name: source for source in parse_manifest(record.manifest).inputs}
     except UserError:  # one that is refused today
@@ -225,7 +225,7 @@ def _declared(record: PipelineRecord) -> dict[str, Input]:
 def _connectors(
     source: Input, record: PipelineRecord, known: KnownConnectors
 ) -> tuple[ConnectorDetail, ...]:
-    """With how far each is."""
+    """Return the connectors of an input, with the progress of each."""
     running = record.desired == "running"
     return tuple(
         connector_detail(known.of(record, source.kafka.topic, connector), running=running)

@@ -1,5 +1,5 @@
-"""How far a pipeline has come with all that its inputs hold, counted in offsets. Pure: it is what
-would be judged of a token for all of it."""
+"""Works out how much of its inputs a pipeline has processed, in offsets. Pure: it judges a token
+for all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from waybill_status.core.views import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReach:
-    """Offsets: one past the last record, and the first that some last sink lacks."""
+    """One past the last record of a partition, and the first offset that one of the last sinks
+    lacks."""
 
     partition: int
     end: int
@@ -24,7 +25,7 @@ class PartitionReach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputProgress:
-    """`written`: all since the pipeline began; `arrived`: what all of its last sinks have."""
+    """`written`: all since the pipeline started; `arrived`: what all of its last sinks have."""
 
     name: str
     written: int
@@ -34,7 +35,7 @@ class InputProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkBehind:
-    """`behind`: what of the inputs is still to come there."""
+    """`behind`: what of the inputs is still to arrive there."""
 
     stage: str
     name: str
@@ -48,7 +49,8 @@ class PipelineProgress:
     inputs: tuple[InputProgress, ...]
     sinks: tuple[SinkBehind, ...]
     complete: bool
-    """Nothing more is to come. What of it died or was lost, tokens tell."""
+    """True if nothing more is to arrive. Tokens say what of it is in dead-letter topics or was
+    lost."""
 
     @property
     def written(self) -> int:
@@ -62,8 +64,8 @@ class PipelineProgress:
 def progress_of(
     record: PipelineRecord, view: View, ends: Mapping[str, Mapping[int, int]]
 ) -> PipelineProgress | UnknownReason:
-    """`ends` by input and partition were read before the view: so what is complete has all that
-    was written by then."""
+    """Return the progress, or why it is unknown. `ends` by input and partition were read before the
+    view. So `complete` means that all that was written by then has arrived."""
     inputs: list[InputProgress] = []
     coming: dict[tuple[str, str], int] = {}
     complete = True

@@ -1,4 +1,5 @@
-"""What was taken away from a pipeline since a token was born: not waited for, but not forgotten."""
+"""Finds what was removed from a pipeline since a token was issued. A token does not wait for that,
+but answers still show it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,14 +10,15 @@ from waybill_status.core.views import View
 
 
 def removals_since(generation: int, view: View) -> list[Removal]:
-    """What was gone before a token of that generation never concerned it."""
+    """Return the removals after that generation. What was removed earlier never concerned such a
+    token."""
     return [removal for removal in view.removals if removal.generation > generation]
 
 
 def asked_sinks(
     stages: Iterable[StageDefinition], generation: int
 ) -> Iterator[tuple[str, SinkDefinition]]:
-    """Those that tokens of that generation know, each behind its key."""
+    """Yield the sinks that tokens of that generation know, each with its key."""
     for stage in stages:
         for sink in stage.sinks:
             if sink.since <= generation:
@@ -26,7 +28,8 @@ def asked_sinks(
 def removed_stages(
     generation: int, topic_id: str, view: View, definition: Definition
 ) -> Iterable[StageJudgement]:
-    """What the records passed or would have passed, and the pipeline has no longer."""
+    """Yield the stages that the records passed or would have passed, and that the pipeline no
+    longer has."""
     present = keys_of(definition.stages)
     for removal in removals_since(generation, view):
         for stage in removal.stages:

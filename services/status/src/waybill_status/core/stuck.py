@@ -1,4 +1,4 @@
-"""Says in one line why a pipeline processes nothing now, and in another what to do. Pure."""
+"""Explains why a pipeline processes nothing now, and what to do about it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ OBSTACLES: Final[Mapping[str, tuple[str, str]]] = {
         "see on the master's page whether a worker has a free core and the memory that it asks for",
     ),
 }
-"""What a driver may wait for: why, and what to do."""
+"""By obstacle of a driver: the cause, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What is known of a pipeline at one moment. `attempt` starts have failed in a row."""
+    """What is known of a pipeline at one moment. `attempt` counts starts that failed in a row."""
 
     name: str
     desired: str
@@ -45,7 +45,7 @@ class Condition:
 
 
 def stuck_of(it: Condition) -> Stuck | None:
-    """None where all is well."""
+    """Return the cause and a hint; None if all is well."""
     if it.phase == Phase.UNKNOWN:
         hint = "`waybill doctor` says what is away"
         return Stuck(cause=it.reason or "nobody has heard of it", hint=hint)

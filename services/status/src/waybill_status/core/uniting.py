@@ -1,4 +1,4 @@
-"""Unites what was judged of the parts of a token that belong to one pipeline. Pure."""
+"""Merges the judgements of those parts of a token that belong to one pipeline. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from waybill_status.core.judgements import Judgement, SinkJudgement, StageJudgem
 
 
 def unite(judgements: Sequence[Judgement]) -> Judgement:
-    """What holds of all of them together; each stage and sink stands there once."""
+    """Return one judgement for all of them; each stage and sink is in it once."""
     first, *others = judgements
     if not others:
         return first
@@ -48,7 +48,8 @@ def _stage(stages: Sequence[StageJudgement]) -> StageJudgement:
 
 
 def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
-    """A part that has the sink no longer says nothing of what it still brings to others."""
+    """Return one judgement of a sink. A part for which the sink was removed does not count if other
+    parts have it."""
     first, *others = [sink for sink in sinks if not sink.removed] or sinks
     for sink in others:
         first = replace(
@@ -66,5 +67,5 @@ def _sink(sinks: Sequence[SinkJudgement]) -> SinkJudgement:
 
 
 def _first(left: Vector, right: Vector) -> dict[TopicPartition, int]:
-    """Where the first of them begins."""
+    """Return the smaller position of each partition."""
     return {**left, **right, **{key: min(left[key], right[key]) for key in left.keys() & right}}

@@ -1,5 +1,5 @@
-"""Decides what can be said of a pipeline from what Redis holds of it. Never guesses: what is not
-known for sure is a fault of the view, and no outcome but `unknown` comes of it."""
+"""Decides what can be said of a pipeline from what Redis has of it. Never guesses: what is not
+known for sure is a fault of the view, and then every outcome is `unknown`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from waybill_shared.contract.words import LossReason, Obstacle, UnknownReason
 PipelineKey = tuple[str, str]
 """Tenant and uid."""
 Loss = tuple[str, Span]
-"""What will never be processed, behind its reason."""
+"""What will never be processed, with its reason."""
 
 BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
     Phase.STOPPED: Obstacle.STAGE_STOPPED,
@@ -40,10 +40,12 @@ BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Whose the slot is, which change it shows, when that was confirmed, and who answers now.
+    """Who wrote the slot, which change it shows, when that was confirmed, and which server answers
+    now.
 
-    `mark` is of the last write alone: where Redis forgot the slot, `version` begins anew.
-    `at` is by the tracker's clock; `age_ms` is by the server's alone, and None if nobody ever did.
+    `mark` belongs to the last write alone: after Redis lost the slot, `version` starts again. `at`
+    is by the tracker's clock. `age_ms` is by the server's clock alone, and None if nobody ever
+    confirmed.
     """
 
     server_run_id: str
@@ -55,24 +57,26 @@ class Stamp:
 
     @property
     def fresh(self) -> bool:
-        """Below zero the server's clock was set back: the next confirmation tells anew."""
+        """True if the slot was confirmed lately. A negative age means that the server's clock was
+        set back; the next confirmation corrects it."""
         return self.age_ms is not None and 0 <= self.age_ms <= NON_FINAL_AGE_MS_MAX
 
     @property
     def now_ms(self) -> int:
-        """What the tracker's clock shows at this moment, by which runners are heard."""
+        """The time of the tracker's clock at this moment: messages of runners are dated by it."""
         return self.at + max(0, self.age_ms or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkLosses:
-    """What will never come to one sink: spans by partition, and the topics that are gone."""
+    """What will never reach one sink: spans by partition, and the topics that are deleted."""
 
     spans: Mapping[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
     gone: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, partition: TopicPartition, reached: Vector) -> tuple[Loss, ...]:
-        """With their reasons. Nobody may have named this partition of a topic that is gone."""
+        """Return the losses of a partition with their reasons. A deleted topic counts even if
+        nobody named this partition of it."""
         topic_id, number = partition
         known = self.spans.get(partition, ())
         reason = self.gone.get(topic_id)
@@ -83,7 +87,8 @@ class SinkLosses:
         return (*known, (reason, rest))
 
     def where_unread(self, read: Vector) -> "SinkLosses":
-        """The same; but what went with the sink's topic only where it was not `read` before."""
+        """Return the losses without records that went with the sink's topic but were `read`
+        before."""
         went = LossReason.SINK_TOPIC_RECREATED
         spans = {
             partition: tuple(
@@ -101,7 +106,7 @@ NOTHING: Final = SinkLosses()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReading:
-    """One look at a pipeline's slot; `slot` is None when there is none that we can read."""
+    """One reading of a pipeline's slot; `slot` is None if there is none that we can read."""
 
     stamp: Stamp
     slot: Slot | None
@@ -115,10 +120,11 @@ class SlotReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Equal views give every token the same outcome, so nobody is woken by a mere heartbeat.
+    """What is known of a pipeline. Equal views give every token the same outcome, so a heartbeat
+    alone wakes nobody.
 
-    `dead` counts what lies beside the slot; `dead_missing` are the keys of stages of whose dead
-    letters it does not know all.
+    `dead` counts the entries next to the slot. `dead_missing` has the keys of stages of which not
+    all dead letters are known.
     """
 
     fault: UnknownReason | None
@@ -135,7 +141,7 @@ class View:
     waits: tuple[SinkWait, ...]
     version: int = field(compare=False)
     versions_from: Mapping[str, int] = field(default_factory=dict)
-    """By sink key, where it is not 0: batches of lower sequences have versions that are gone."""
+    """By sink key, where it is not 0: batches of lower sequences have versions that are deleted."""
 
     def wait_of(self, stage: str, sink: str) -> SinkWait | None:
         same = (wait for wait in self.waits if (wait.stage, wait.sink) == (stage, sink))
@@ -161,7 +167,7 @@ def reading_of(stamp: Stamp, slot: Slot | None) -> SlotReading:
 
 
 def view_of(reading: SlotReading | None) -> View:
-    """The view of a reading; without one, Redis did not answer."""
+    """Return the view of a reading; without one, Redis did not answer."""
     if reading is None:
         return _no_view(UnknownReason.REDIS_AWAY, version=0)
     slot, stamp = usable_slot(reading), reading.stamp
@@ -188,26 +194,26 @@ def view_of(reading: SlotReading | None) -> View:
 
 
 def fault_of(view: View, generation: int) -> UnknownReason | None:
-    """Why nothing can be said of what was born at that generation, if so."""
+    """Return why nothing can be said of tokens of that generation, if so."""
     if view.fault is not None or view.definition is None:
         return view.fault or UnknownReason.NO_DEFINITION
     return UnknownReason.GENERATION_BEHIND if generation > view.generation else None
 
 
 def usable_slot(reading: SlotReading | None) -> Slot | None:
-    """The slot, if it was written to the very server that answers."""
+    """Return the slot if it was written to the very server that answers."""
     if reading is None or reading.stamp.run_id != reading.stamp.server_run_id:
         return None
     return reading.slot
 
 
 def silent(slot: Slot, now_ms: int) -> bool:
-    """The runner has said nothing for several heartbeats."""
+    """Return True if nothing was received from the runner for several heartbeats."""
     return now_ms - slot.heard_at > HEARTBEAT_AGE_MS_MAX
 
 
 def waits_of(slot: Slot, now_ms: int) -> tuple[SinkWait, ...]:
-    """Without a driver, and without news of one, no sink is waited for."""
+    """Return what sinks wait for; nothing if there is no driver, or no news of one."""
     event = slot.lifecycle
     if event is None or event.phase in BLOCKED_BY_PHASE or silent(slot, now_ms):
         return ()
@@ -233,9 +239,9 @@ def _no_view(fault: UnknownReason, *, version: int) -> View:
 
 
 def _dead_missing(slot: Slot) -> frozenset[str]:
-    """By the keys of stages: of whom something was heard, or passed by a sink, that came behind
-    what was not heard. What waits for the hop that wrote its records is not missing: nothing that
-    the hop took has arrived."""
+    """Return the keys of stages of which some dead letters are missing. That is so if a later fact
+    was received, or if a sink has passed a later one. Records that wait for the hop that wrote them
+    are not missing: nothing that the hop read has arrived."""
     numbers = [(f"{each.stage}@{each.since}", each.sequence) for each in slot.dead_waiting]
     if any(state.dead_sequence for state in slot.sinks.values()):
         defined = slot.definition.stages if slot.definition is not None else ()
