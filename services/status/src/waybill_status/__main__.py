@@ -1,4 +1,4 @@
-"""Runs status: reads settings, connects Kafka and Redis, serves HTTP until a signal."""
+"""Runs status: reads settings, connects to Kafka and Redis, serves HTTP until a signal."""
 
 import logging
 import sys

@@ -1,4 +1,5 @@
-"""Turns status on the server's loop: what is read comes there, and who waits is woken there."""
+"""Runs status on the server's event loop: messages that are read arrive there, and requests that
+wait are woken there."""
 
 import asyncio
 import logging
@@ -26,7 +27,8 @@ PING_TIMEOUT_S = 5.0
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """`failed` says that the hub has died: then the server ends."""
+    """All that runs while status serves. `failed` says that the hub has failed: then the server
+    ends."""
 
     slots: RedisSlots
     followers: Followers
@@ -41,7 +43,7 @@ class Loop:
 
     @asynccontextmanager
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
-        """For as long as `app` is served."""
+        """Run for as long as `app` is served."""
         self._loop = asyncio.get_running_loop()
         hearers = Hearers(
             record=self.tokens.directory_changed.notify,
@@ -61,14 +63,15 @@ class Loop:
             running.cancel()
 
     def close(self) -> None:
-        """End held requests."""
+        """End requests that wait."""
         self.hub.close()
         self.replies.close()
         self.events.close()
         self.log.close()
 
     def check_redis(self) -> str | None:
-        """Called in a thread: the client lives on the loop."""
+        """Check that Redis answers. Called in a thread, because the client belongs to the event
+        loop."""
         assert self._loop is not None
         asked = asyncio.run_coroutine_threadsafe(self.slots.ping(), self._loop)
         try:
@@ -78,7 +81,8 @@ class Loop:
         return None
 
     def _ended(self, running: asyncio.Task[None]) -> None:
-        """Nobody would be woken any more: better a new process."""
+        """Report that the hub has failed. No request would be woken any more, so a new process is
+        better."""
         if not running.cancelled() and (fault := running.exception()) is not None:
             logger.critical("hub has died", exc_info=fault)
             self.failed.set()

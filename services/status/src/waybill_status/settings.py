@@ -1,4 +1,4 @@
-"""Settings of status, beside those that every service has."""
+"""Settings of status, in addition to those that every service has."""
 
 from pydantic import Field
 

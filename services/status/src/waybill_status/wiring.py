@@ -56,7 +56,8 @@ from waybill_status.settings import Settings
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
-    """The application, and what turns while it is served. `stack` ends what is started here."""
+    """Return the application, and the loop that runs while it is served. `stack` closes what is
+    started here."""
     ring = load_key_ring(settings.token_keys_file)
     keys = keys_in_force(settings.api_keys_file)
     kafka, prefix, clock = settings.kafka_cluster(), settings.topic_prefix, SystemClock()

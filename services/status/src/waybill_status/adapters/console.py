@@ -1,5 +1,8 @@
-"""Serves the console: one page at each of its addresses, and its files under a path that has their
-hash, so that a browser keeps them for good and never mixes two versions."""
+"""Serves the console: one page at each of its addresses, and its files.
+
+The path of a file has the hash of all files. So a browser keeps them for good and never mixes two
+versions.
+"""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,8 +20,8 @@ from waybill_shared.contract.routes import PAGES
 FILES: Final = "/console/{version}/{name}"
 ADDRESSES: Final = tuple(page.path for page in PAGES if not page.path.startswith("/console"))
 INDEX: Final = "index.html"
-HASH: Final = b"{{hash}}"  # in the page, where its files are named
-MODULES: Final = b"{{modules}}"  # where all of them are, so that none waits for who imports it
+HASH: Final = b"{{hash}}"  # stands for the hash in the page
+MODULES: Final = b"{{modules}}"  # stands for links to all, so that none waits for an importer
 TYPES: Final[Mapping[str, str]] = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -48,7 +51,7 @@ SECURITY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """Its files by name, and the hash of all of them."""
+    """The files by name, and the hash of all of them."""
 
     files: Mapping[str, bytes]
     version: str
@@ -71,7 +74,7 @@ def read_console() -> Console:
 
 
 def console_router() -> APIRouter:
-    """No key is needed for the page: what it shows it asks for with one."""
+    """Return the routes of the console. The page needs no key; its requests for data do."""
     router, console = APIRouter(include_in_schema=False), read_console()
     for path in ADDRESSES:
         router.add_route(path, _serve(console.page))

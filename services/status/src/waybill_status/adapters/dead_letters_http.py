@@ -26,7 +26,7 @@ Cursor = Annotated[
     str | None,
     Query(
         max_length=CURSOR_CHARACTERS_MAX,  # a longer URL is not read at all
-        pattern=r"^[A-Za-z0-9_-]*$",  # anything else is up to twelve times as long in a URL
+        pattern=r"^[A-Za-z0-9_-]*$",  # other characters are up to twelve times as long in a URL
         description="`next_cursor` of the page before",
     ),
 ]
@@ -58,9 +58,9 @@ def dead_letters_router(letters: DeadLetterReader) -> APIRouter:
         limit: Limit = LIMIT,
         cursor: Cursor = None,
     ) -> DeadLettersAnswer:
-        """They are read from the dead-letter topics, as long as these keep them. Key and value are
-        shortened to 1,000 characters. A page may have less than `limit`, or nothing, and still a
-        `next_cursor`: then there was much to look through. The last page has none."""
+        """Read the dead-letter topics: letters are there as long as these keep them. Key and value
+        are shortened to 1,000 characters. If there is much to search, a page may have less than
+        `limit`, or nothing, and still a `next_cursor`. The last page has none."""
         wanted = LetterFilter(
             reason=reason,
             stage=stage,
@@ -84,7 +84,8 @@ def dead_letters_router(letters: DeadLetterReader) -> APIRouter:
         },
     )
     async def get_dead_letter(request: Request, pipeline: str, id: str) -> WholeLetter:
-        """`headers` are the record's own. What is no UTF-8 is in base64, in the member beside."""
+        """Return the letter. `headers` are the record's own. What is not UTF-8 is in base64, in the
+        member with that name."""
         return await letters.one(caller(request), pipeline, id)
 
     return router

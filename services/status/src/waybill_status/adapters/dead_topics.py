@@ -1,4 +1,4 @@
-"""Dead-letter topics, read without a group. Fulfils `DeadTopics` over Kafka."""
+"""Reads dead-letter topics without a consumer group. Implements `DeadTopics` over Kafka."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
@@ -15,8 +15,8 @@ from waybill_status.app.dead_letters import LetterGone, Take
 from waybill_status.core.buried import BuriedLetter, RawLetter
 from waybill_status.core.pages import Bounds, Partition
 
-AT_ONCE: Final = 2  # readings: each has a client of its own, and what it fetches
-SILENCE_S: Final = 10.0  # so long a broker may say nothing
+AT_ONCE: Final = 2  # readings: each has a client of its own, and its fetched data
+SILENCE_S: Final = 10.0  # the longest time without an answer of a broker
 T = TypeVar("T")
 
 
@@ -43,7 +43,7 @@ class KafkaDeadTopics:
         found: dict[Partition, tuple[int, int]] = {}
         for name, topic in self._admin.identify(topics).items():
             starts = self._admin.starts(name, topic.partitions)
-            # Not beyond an open transaction: its end would be waited for.
+            # Not past an open transaction, because the reader would wait for its end.
             ends = self._admin.stable_ends(name, topic.partitions)
             if since_ms is not None:
                 later = self._admin.starts_at(name, topic.partitions, since_ms)
@@ -52,7 +52,7 @@ class KafkaDeadTopics:
         return found
 
     def _read(self, asked: Bounds, take: Take) -> dict[Partition, list[BuriedLetter]]:
-        """Each record is made small as it comes: values may have megabytes."""
+        """Read the records, and shorten each when it arrives: values may have megabytes."""
         found: dict[Partition, list[BuriedLetter]] = {}
         for topic in {topic for topic, _ in asked}:
             ranges = {at: ends for (name, at), ends in asked.items() if name == topic}

@@ -1,4 +1,4 @@
-"""Answers as the documentation shows them; a test holds each against its model."""
+"""Examples of answers for the documentation; a test checks each with its model."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,8 +19,8 @@ JsonObject = dict[str, Any]
 def shown(
     example: JsonObject, *, streamed: bool = False, others: Mapping[str, JsonObject] | None = None
 ) -> JsonObject:
-    """What a route says of the answer that has an example; `streamed`: also comes as events;
-    `others`: more of them, by what they show."""
+    """Return what a route says of an answer with an example. `streamed`: it is also sent as events.
+    `others`: more examples, by what they show."""
     streams = {EVENT_STREAM: {"schema": {"type": "string"}}} if streamed else {}
     told: JsonObject = {"example": example}
     if others:

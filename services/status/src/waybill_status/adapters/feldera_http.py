@@ -1,5 +1,5 @@
-"""Routes of Feldera that read, for its clients as they are: `/v0` in, the use cases of `/v1`, its
-answers out. Decides nothing."""
+"""Routes of Feldera that read, for its unchanged clients: `/v0` in, the use cases of `/v1`,
+Feldera's answers out. Decides nothing."""
 
 from typing import Annotated, Any, Final
 
@@ -50,12 +50,12 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
 
     @router.get("/config", summary="What clients of Feldera ask first")
     async def get_config() -> dict[str, Any]:
-        """The version of Feldera that is spoken here."""
+        """Return the version of Feldera that these answers are for."""
         return config()
 
     @router.get("/cluster_healthz", summary="For clients of Feldera that wait for a server")
     async def cluster_healthz() -> dict[str, Any]:
-        """`GET /readyz` says more."""
+        """Return that all is healthy. `GET /readyz` says more."""
         return {"all_healthy": True}
 
     @router.get(
@@ -64,7 +64,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         responses=errors(Slug.INVALID),
     )
     async def get_pipelines(request: Request, selector: Selector = "all") -> list[dict[str, Any]]:
-        """Their state; with `selector=all` also tables and manifests."""
+        """Return their state; with `selector=all` also tables and manifests."""
         found = await pipelines.all(caller(request))
         if selector != "all":
             return [status_of(each) for each in found]
@@ -78,7 +78,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
     async def get_pipeline(
         request: Request, pipeline: str, selector: Selector = "all"
     ) -> dict[str, Any]:
-        """Inputs are its tables, and sinks its views."""
+        """Return the pipeline: inputs are its tables, and sinks its views."""
         return status_in_full(await pipelines.one(caller(request), pipeline))
 
     @router.get(
@@ -87,7 +87,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         responses=STATS_ERRORS,
     )
     async def get_stats(request: Request, pipeline: str) -> dict[str, Any]:
-        """`pipeline_complete`: all that its inputs held has arrived."""
+        """Return the numbers. `pipeline_complete`: all that its inputs contained has arrived."""
         detail = await pipelines.one(caller(request), pipeline)
         return stats_of(detail, await progress.of(caller(request), pipeline))
 
@@ -99,7 +99,8 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
     async def get_connector_stats(
         request: Request, pipeline: str, table: str, connector: str
     ) -> dict[str, Any]:
-        """`GET /v1/pipelines/{pipeline}` has the same, and why the last attempt failed."""
+        """Return the numbers of a connector. `GET /v1/pipelines/{pipeline}` has the same, and why
+        the last attempt failed."""
         detail = await pipelines.one(caller(request), pipeline)
         return connector_stats_of(*named_connector(detail, table, connector))
 
@@ -120,7 +121,7 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
         token: str,
         wait: Annotated[float | None, Query(ge=0, le=60, allow_inf_nan=False)] = None,
     ) -> dict[str, Any]:
-        """Held for a while if the client is Feldera's own, or for `wait` seconds. What will never
+        """Wait for a while if the client is Feldera's own, or for `wait` seconds. What will never
         be complete is an error: 422 or 410."""
         if len(token) > CHARACTERS_MAX:
             raise Refusal(Slug.TOKEN_TOO_LONG, "longer than any token")
@@ -137,7 +138,8 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
 async def _check_owner(
     request: Request, pipelines: Pipelines, pipeline: str, opened: Token
 ) -> None:
-    """Who has a token alone, learns nothing of other pipelines."""
+    """Refuse a token of another pipeline. A caller with nothing but a token learns nothing of other
+    pipelines."""
     other = Refusal(Slug.TOKEN_NOT_FOUND, f"the token is not of pipeline {pipeline:.100}")
     try:
         record = await pipelines.record(caller(request), pipeline)

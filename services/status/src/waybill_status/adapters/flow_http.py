@@ -1,4 +1,4 @@
-"""The route that tells how far all pipelines are: HTTP in, use case, HTTP out."""
+"""The route that shows how much all pipelines have processed: HTTP in, use case, HTTP out."""
 
 from fastapi import APIRouter, Request
 
@@ -19,7 +19,8 @@ def flow_router(progress: ProgressReader) -> APIRouter:
         responses={200: shown(FLOW), **refusals(Slug.NOT_AVAILABLE_NOW)},
     )
     async def get_flow(request: Request) -> Flow:
-        """Of all pipelines, counted in offsets, a second old at most. Two answers make a rate."""
+        """Return the numbers of all pipelines, counted in offsets, a second old at most. Two
+        answers make a rate."""
         return await progress.all(caller(request))
 
     return router

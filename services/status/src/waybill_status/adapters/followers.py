@@ -1,4 +1,4 @@
-"""Follows the topics that status tells of, each in a thread, and hands messages to the loop."""
+"""Follows the topics that status shows, each in a thread, and passes messages to the event loop."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from waybill_status.app.replays import KnownReplays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearers:
-    """Called on the loop. A record is in the directory by then."""
+    """The receivers of messages, called on the loop. A record is in the directory by then."""
 
     record: Callable[[], None]
     reply: Callable[[Reply], None]
@@ -47,8 +47,8 @@ class ToldFollower(TopicFollower[StatusEvent]):
 
 
 class Followers:
-    """`replays` and `connectors` know what is told of them in threads of their own: nobody is woken
-    by that."""
+    """The followers of all topics. `replays` and `connectors` accept messages in the threads of
+    their followers: these wake nobody."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Followers:
 
     @contextmanager
     def telling(self, hearers: Hearers) -> Iterator[None]:
-        """Entered on the loop."""
+        """Follow all topics. Call it on the event loop."""
         self._loop, self._hearers = asyncio.get_running_loop(), hearers
         with ExitStack() as stack:
             stack.enter_context(self.pipelines)

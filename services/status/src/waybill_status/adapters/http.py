@@ -63,7 +63,8 @@ VIEW: Final = TypeAdapter(WantedView)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Event:
-    """A change as a stream tells it; the digest says whether somebody was told the same before."""
+    """A change as a stream sends it; the digest shows whether a reader has received the same
+    before."""
 
     digest: str
     text: bytes
@@ -125,9 +126,9 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         responses=OUTCOME_ANSWERS,
     )
     async def get_token(request: Request, token: str, wanted: View, wait: Wait = 0) -> Response:
-        """`complete`, `dead_lettered` and `lost` are final. With `wait` the answer comes as soon as
-        the outcome is final; with `Accept: text/event-stream` each change is an event, up to the
-        final one. `dead` has 1,000 entries at most."""
+        """Return the outcome: `complete`, `dead_lettered` and `lost` are final. With `wait` the
+        answer comes as soon as the outcome is final; with `Accept: text/event-stream` each change
+        is an event, up to the final one. `dead` has 1,000 entries at most."""
         if len(token) > PATH_TOKEN_CHARACTERS_MAX:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
@@ -157,7 +158,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         openapi_extra=body_as(QueryBody),
     )
     async def query(request: Request, wait: Wait = 0) -> Response:
-        """The outcomes are in the order of the tokens; in place of one there may be an `error`,
+        """Return the outcomes in the order of the tokens; in place of one there may be an `error`,
         which is a problem. Each pipeline is read once. `dead` has 1,000 entries at most in one
         outcome, and 10,000 in all."""
         wanted = await _read_query(request, query_bytes_max)
@@ -180,7 +181,8 @@ def operations_router(replies: Replies) -> APIRouter:
         responses=OPERATION_REFUSALS,
     )
     async def get_operation(request: Request, id: str, wait: Wait = 0) -> OperationAnswer:
-        """It is kept for an hour. With `wait` the answer comes as soon as it is done or failed."""
+        """Return the operation; it is kept for an hour. With `wait` the answer comes as soon as it
+        is done or failed."""
         asked, asking = read_operation(id), caller(request)
         reply = replies.get(asking, id)
         if asked is None and reply is None:
@@ -204,7 +206,7 @@ def operations_router(replies: Replies) -> APIRouter:
 
 
 def shown_outcome(outcome: Outcome) -> dict[str, JsonValue]:
-    """As an answer has it."""
+    """Return the outcome as an answer has it."""
     shown: dict[str, JsonValue] = OUTCOME.dump_python(outcome, mode="json")
     return shown
 
@@ -226,7 +228,7 @@ def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
 async def _answers(
     tokens: Tokens, genuine: Sequence[Token], views: Sequence[TokenView | Refusal], wait_s: float
 ) -> list[Outcome | Refusal]:
-    """Tokens of which the same is asked are waited for together."""
+    """Wait for tokens together if the same is asked of them."""
     until = time.monotonic() + wait_s
     answers: dict[int, Outcome | Refusal] = {}
     asked: dict[TokenView, list[int]] = {}
@@ -255,7 +257,7 @@ def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -
 
 
 async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
-    """The first change is awaited here, so that a refusal is still an answer of its own."""
+    """Wait for the first change here, so that a refusal is still an ordinary answer."""
     first = await anext(changes)
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -279,7 +281,7 @@ async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
 
 
 def _event(change: Change) -> _Event:
-    """Written once, for all who are told the same change."""
+    """Write the event once, for all who receive the same change."""
     event = _events.get(change)
     if event is None:
         data = OUTCOME.dump_json(change.outcome)
@@ -311,7 +313,7 @@ def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
 
 
 def _shortened(answers: Iterable[Outcome | Refusal]) -> Iterator[Outcome | Refusal]:
-    """Of dead letters, those of the first tokens."""
+    """Yield the answers with at most DEAD_MAX dead letters: those of the first tokens."""
     left = DEAD_MAX
     for answer in answers:
         if isinstance(answer, Outcome):

@@ -1,4 +1,4 @@
-"""Where the inputs of pipelines end. Fulfils `InputEnds` over Kafka."""
+"""Reads where the inputs of pipelines end. Implements `InputEnds` over Kafka."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The route that says what whoever asks may do."""
+"""The route that says what the API key of a request may do."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,7 +20,7 @@ def key_router() -> APIRouter:
 
     @router.get("", summary="What the API key of this request may do")
     async def get_key(request: Request) -> KeyAnswer:
-        """All scopes where no API keys are in use."""
+        """Return the scopes of the key: all scopes if no API keys are in use."""
         asking = caller(request)
         return KeyAnswer(id=asking.key_id, scopes=sorted(asking.scopes))
 

@@ -1,4 +1,4 @@
-"""What comes in and goes out over HTTP beside the values of `core`, as types."""
+"""The types of HTTP bodies, in addition to the values of `core`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reads events again that are remembered no more. Fulfils `PastEvents`."""
+"""Reads events again that are no longer in memory. Implements `PastEvents`."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from waybill_status.app.event_log import Ends, PlacedEvent
 logger = logging.getLogger(__name__)
 
 
-AT_ONCE: Final = 2  # readings; others wait, and nothing else does
+AT_ONCE: Final = 2  # readings; more readings wait, but nothing else does
 
 
 class KafkaPastEvents:

@@ -1,4 +1,4 @@
-"""Routes of status about pipelines: how they are, and what happens to them."""
+"""Routes of status about pipelines: their state, and what happens to them."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict
@@ -29,7 +29,7 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
 
     @router.get("", summary="All pipelines, and how they are")
     async def get_pipelines(request: Request) -> PipelinesAnswer:
-        """What is wanted of each, and the newest that is known of its phase."""
+        """Return the desired state of each, and the newest known phase."""
         return PipelinesAnswer(items=await pipelines.all(caller(request)))
 
     @router.get(
@@ -41,7 +41,8 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
         },
     )
     async def get_pipeline(request: Request, pipeline: str) -> PipelineDetail:
-        """Also what blocks it, its last batches, and the error that stopped it, if one did."""
+        """Return also what blocks it, its last batches, and the error that stopped it, if one
+        did."""
         return await pipelines.one(caller(request), pipeline)
 
     @router.get(
@@ -53,7 +54,7 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
         },
     )
     async def get_manifests(request: Request, pipeline: str) -> ManifestsAnswer:
-        """Newest first: what is applied now, and up to ten before it, of 256 kB together."""
+        """Return the present manifest first, then up to ten before it, of 256 kB together."""
         return ManifestsAnswer(items=await pipelines.manifests(caller(request), pipeline))
 
     return router
@@ -79,8 +80,8 @@ def events_router(
         },
     )
     async def get_events(request: Request, pipeline: str) -> Response:
-        """The newest 500. With `Accept: text/event-stream` each is an event, from the one behind
-        `Last-Event-ID` on, and the stream does not end by itself."""
+        """Return the newest 500. With `Accept: text/event-stream` each is an event, starting after
+        `Last-Event-ID`, and the stream does not end by itself."""
         key = await pipelines.key_of(caller(request), pipeline)
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")

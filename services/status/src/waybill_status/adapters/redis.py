@@ -1,6 +1,6 @@
-"""Slots and histories as the tracker keeps them in Redis: fulfils `SlotStore`.
+"""Reads slots and histories that the tracker stores in Redis. Implements `SlotStore`.
 
-Whatever Redis does wrong becomes `Retryable`. A slot that cannot be decoded counts as none.
+Every error of Redis becomes `Retryable`. A slot that cannot be decoded counts as none.
 """
 
 import logging
@@ -152,7 +152,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _scores(run: DeadRun, place: int) -> tuple[int, str, str]:
-    """Behind the number of its key: between which ends an entry must have its own."""
+    """Return the number of the key, and the limits for the ends of entries."""
     return place + 2, f"({run.start}", f"({run.end + run.longest}"
 
 

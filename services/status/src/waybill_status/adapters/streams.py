@@ -1,4 +1,4 @@
-"""Server-sent events over HTTP: what streams of status have in common."""
+"""Server-sent events over HTTP: what the streams of status have in common."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -13,10 +13,11 @@ HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 class EventStream(Response):
-    """Sends `events` as they come, until they end or the reader has gone.
+    """A response that sends `events` one by one, until they end or the reader disconnects.
 
-    One task beside the request's own; Starlette's streams have two, and a group that is cancelled
-    at the end of each: a third of the time that it takes to wake thousands.
+    It needs one task in addition to the request's own. Starlette's streams have two, and a group
+    that is cancelled at the end of each. That is a third of the time that it takes to wake
+    thousands.
     """
 
     media_type = EVENT_STREAM
@@ -29,7 +30,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with asyncio.TaskGroup() as group:
             telling = group.create_task(self._tell(send))
-            while (await receive())["type"] != "http.disconnect":  # or all has been told
+            while (await receive())["type"] != "http.disconnect":  # or all has been sent
                 pass
             telling.cancel()
 

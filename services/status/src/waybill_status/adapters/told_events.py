@@ -1,4 +1,4 @@
-"""Finds the event of a watch in `waybill.status` again. Fulfils `ToldEvents`."""
+"""Finds the event of a watch again in `waybill.status`. Implements `ToldEvents`."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +23,8 @@ class KafkaToldEvents:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._find, watch)
 
     def _find(self, watch: TokenWatch) -> str | None:
-        """From when it was told on; its key says in which partition. Behind an open transaction
-        this waits for its fate, or raises Retryable."""
+        """Read from shortly before the watch was reported; its key says in which partition. If
+        there is an open transaction, wait for its end, or raise Retryable."""
         identity = self._admin.identify([self._topic]).get(self._topic)
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist")

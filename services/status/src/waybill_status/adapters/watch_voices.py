@@ -1,4 +1,5 @@
-"""Tells of watches in Kafka's transactions: a voice for each partition. Fulfils `WatchVoices`."""
+"""Reports watches in Kafka transactions, with one producer for each partition. Implements
+`WatchVoices`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -25,7 +26,7 @@ class KafkaWatchVoices:
 
 
 class KafkaWatchVoice:
-    """Who tells and who notes take turns."""
+    """The writer of one partition. Its transactions follow one another."""
 
     def __init__(self, producer: PartitionProducer, prefix: str) -> None:
         self._producer = producer

@@ -1,4 +1,4 @@
-"""Routes of status about watches, and about what all are told."""
+"""Routes of status about watches, and about the events of all."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from waybill_status.app.event_log import EventFilter, EventLog, SentEvent
 from waybill_status.app.ports import News
 
 CUT: Final = "waybill.cut"
-"""The last event of a stream whose reader is too slow: its id says where to go on."""
+"""The last event of a stream that was too slow for its reader: its id says where to continue."""
 LIMIT_MAX: Final = 1_000
 DIGITS_MAX: Final = 16
 EVENT_JSON: Final = partial(TypeAdapter(StatusEvent).dump_python, mode="json")
@@ -47,7 +47,7 @@ def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> API
         limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 100,
         cursor: Annotated[str, Query(description="`next_cursor` of the page before")] = "",
     ) -> WatchesAnswer:
-        """Those that were told are shown for a month, 200,000 of them at most."""
+        """Return the watches. Reported ones are shown for a month, 200,000 of them at most."""
         await _catch_up(news)
         before = _place(cursor) if cursor else None
         found = await asyncio.to_thread(book.of, caller(request).tenant, before)
@@ -62,7 +62,7 @@ def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> API
         responses=refusals(Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW),
     )
     async def get_watch(request: Request, watch: str) -> WatchDetail:
-        """The event has the outcome; it is in `waybill.status` for a week."""
+        """Return the watch. Its event has the outcome; it is in `waybill.status` for a week."""
         await _catch_up(news)
         found = book.get(caller(request).tenant, watch)
         if found is None:
@@ -87,10 +87,10 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
     async def get_status_events(
         request: Request, wanted: Annotated[EventQuery, Query()]
     ) -> Response:
-        """CloudEvents: the newest 500 of the last day. With `Accept: text/event-stream` each is an
-        event, from now on, or from behind the one that `Last-Event-ID` names: on any `status`,
-        after any restart, for a week. A reader that is too slow is cut off: its last event is
-        `waybill.cut`, whose id says where to go on. The stream does not end by itself."""
+        """Return CloudEvents: the newest 500 of the last day. With `Accept: text/event-stream` each
+        is an event, from now on, or after the one that `Last-Event-ID` names: on any `status`,
+        after any restart, for a week. A reader that is too slow is disconnected: its last event is
+        `waybill.cut`, with the id after which to continue. The stream does not end by itself."""
         await _catch_up(news)
         asked = _filter(caller(request).tenant, wanted)
         if EVENT_STREAM not in request.headers.get("accept", ""):
@@ -104,7 +104,8 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
 
 
 def asyncapi_router() -> APIRouter:
-    """No key is needed, as for the description of HTTP."""
+    """Return the route of the AsyncAPI document. No key is needed, as for the description of
+    HTTP."""
     router = APIRouter(include_in_schema=False)
     described = json.dumps(document()).encode()
 
@@ -155,7 +156,7 @@ async def _lines(told: AsyncIterator[SentEvent]) -> AsyncGenerator[bytes, None]:
     async for each in told:
         if each.cut:
             yield format_sse_event(event=CUT, data_str="{}", id=each.id)
-        elif each.event is None:  # no event for the reader, who goes on from here if it breaks
+        elif each.event is None:  # no event; a reader that reconnects continues from here
             yield f"id: {each.id}\n\n".encode()
         else:
             text = codec.to_json(each.event)

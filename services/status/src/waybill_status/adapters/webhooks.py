@@ -1,7 +1,7 @@
-"""Sends events to webhooks, signed. Fulfils `Receivers`.
+"""Sends signed events to webhooks. Implements `Receivers`.
 
-A name is looked up once and its addresses are checked; one of those very addresses is connected to.
-No redirect is followed, and no proxy is used.
+A name is looked up once and its addresses are checked; the connection goes to one of these very
+addresses. No redirect is followed, and no proxy is used.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from waybill_status.core.deliveries import GONE, Answered
 
 SILENCE_S: Final = 10.0  # of a server that was reached
 CONNECT_S: Final = 4.0  # to one address
-ATTEMPT_S: Final = 30.0  # whatever comes
-READ_S: Final = 5.0  # then what was said before the body counts
+ATTEMPT_S: Final = 30.0  # for all of one attempt
+READ_S: Final = 5.0  # then the status alone counts, without the body
 ANSWER_BYTES_MAX: Final = 65_536
 RETRY_AFTER_S_MAX: Final = 24 * 3600
 DIGITS_MAX: Final = 6
@@ -85,7 +85,7 @@ class Webhooks:
             error = f"no answer in HTTP: {_said(fault)}"
         except (OSError, httpcore2.TimeoutException, httpcore2.NetworkError) as fault:
             error = _said(fault)
-        # Once a status has come it counts, whatever becomes of what follows.
+        # A status that has arrived counts, whatever happens afterwards.
         return said[0] if said else Answered(error=error, silent=True)
 
     async def _post(
@@ -121,7 +121,8 @@ class _Place(NamedTuple):
 
 
 class _Pinned(httpcore2.AsyncNetworkBackend):
-    """Connects to the first of these addresses that answers, whatever the host is called."""
+    """A network that connects to the first of these addresses that answers, whatever the host
+    name."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -147,7 +148,8 @@ class _Pinned(httpcore2.AsyncNetworkBackend):
 
 
 async def _pass_over(answer: httpcore2.Response) -> None:
-    """What it says is of no use, but some would take it amiss to be cut off at once."""
+    """Read the body and ignore it, because some servers dislike a connection that is cut at
+    once."""
     size = 0
     async for piece in answer.aiter_stream():
         size += len(piece)
@@ -167,7 +169,7 @@ def _read(answer: httpcore2.Response, now_s: int) -> Answered:
 
 
 def _retry_after(headers: Sequence[tuple[bytes, bytes]], now_s: int) -> int:
-    """In milliseconds."""
+    """Return the requested pause in milliseconds."""
     asked = next((value for name, value in headers if name.lower() == b"retry-after"), b"")
     text = asked.decode("ascii", "replace").strip()
     seconds = 0

@@ -1,4 +1,4 @@
-"""Answers for a token from what is seen of its pipelines: judges it, and finds the batches."""
+"""Answers for a token from the views of its pipelines: judges it, and finds its batches."""
 
 from collections.abc import Sequence
 
@@ -16,28 +16,28 @@ from waybill_status.core.judgements import Judgement
 from waybill_status.core.outcomes import Outcome, describe, unknown
 from waybill_status.core.views import PipelineKey
 
-NEWEST = 64  # batches looked at first: nearly every question is about something recent
+NEWEST = 64  # batches read first: nearly every question is about something recent
 
 
 async def judge_all(
     claims: Sequence[Claim], sight: Sight, heed: Heed = unheeded
 ) -> list[Judgement]:
-    """In the order of the way."""
+    """Return the judgements, in the order in which the pipelines follow each other."""
     ahead, last = await judge_legs(claims, sight, heed)
     judged = [judge(claim, sight.view(claim.pipeline)) for claim in last]
     for claim in last:
         heed(claim)
     known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
     named = {name for judgement in judged for name in judgement.named}
-    own = bool(last) and not last[0].beyond  # of others the names were looked at when it was asked
+    own = bool(last) and not last[0].beyond  # # other pipelines checked the names earlier
     if own and known and not named.issuperset(last[0].asked.sinks):
         return [*ahead, unknown_of(last[0], UnknownReason.NOTHING_REQUIRED)]
     return [*ahead, *judged]
 
 
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
-    """With the batch that brought it to each sink, and what of it died or was dropped. `unknown`
-    while that cannot be read."""
+    """Return the outcome, with the batch that wrote the token to each sink, its dead letters and
+    its dropped records. Return `unknown` while these cannot be read."""
     batches: dict[tuple[PipelineKey, str], Progress | None] = {}
     described: list[Judgement] = []
     for judgement in judgements:

@@ -1,4 +1,4 @@
-"""Finds what of a token is in dead-letter topics, and what its batches have dropped."""
+"""Finds the dead letters of a token, and what its batches have dropped."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,11 +16,11 @@ from waybill_status.core.judgements import Judgement, StageJudgement, dead_lette
 from waybill_status.core.outcomes import Batches
 from waybill_status.core.views import PipelineKey, View, view_of
 
-TRIES: Final = 5  # one fails if the tracker writes in the millisecond between two questions
+TRIES: Final = 5  # one fails if the tracker writes in the millisecond between two reads
 
 
 class NotKnown(ContractError):
-    """What was judged cannot be described now."""
+    """The error that something judged cannot be described now."""
 
     def __init__(self, reason: UnknownReason) -> None:
         super().__init__(reason)
@@ -28,9 +28,9 @@ class NotKnown(ContractError):
 
 
 async def with_deaths(judgement: Judgement, sight: Sight) -> Judgement:
-    """The judgement, with what died; nothing is asked where nothing is counted.
+    """Return the judgement with its dead letters. Nothing is read if none are counted.
 
-    Raises NotKnown where Redis has less than the slot counts, and Retryable.
+    Raises NotKnown if Redis has fewer than the slot counts, and Retryable.
     """
     if not judgement.dead_asked:
         return judgement
@@ -52,7 +52,8 @@ async def with_deaths(judgement: Judgement, sight: Sight) -> Judgement:
 
 
 def _of_the_same_moment(found: DeadReading, view: View) -> bool:
-    """Later, what lay where was looked may be part of an entry that ends elsewhere."""
+    """Return True if the entries belong to the view. In a later version, a record may be part of an
+    entry that ends elsewhere. Raises NotKnown if the slot was lost."""
     stamp = found.stamp
     if stamp.run_id != stamp.server_run_id or stamp.version < view.version:
         raise NotKnown(UnknownReason.SLOT_MISSING)
@@ -60,8 +61,9 @@ def _of_the_same_moment(found: DeadReading, view: View) -> bool:
 
 
 async def with_drops(judgement: Judgement, sight: Sight, batches: Batches) -> Judgement:
-    """The judgement, with what the batches of each stage dropped, from that which brought the first
-    of the token to that which brought the last; `batches` are the latter."""
+    """Return the judgement with what the batches of each stage dropped. These are the batches from
+    the one with the first record of the token to the one with the last; `batches` are the last
+    ones."""
     dropped: list[Dropped] = []
     for stage in judgement.stages if any(stage.drops_of for stage in judgement.stages) else ():
         for sink in stage.sinks:
@@ -83,7 +85,7 @@ async def with_drops(judgement: Judgement, sight: Sight, batches: Batches) -> Ju
 
 
 def _rules(stage: StageJudgement, batch: Progress) -> Iterator[str]:
-    """Those of the token's inputs by which something had been dropped until then."""
+    """Yield the rules of the token's inputs by which records had been dropped until then."""
     for rule in sorted(batch.dropped):
         if rule.partition(".")[0] in stage.drops_of:
             yield rule
@@ -92,7 +94,8 @@ def _rules(stage: StageJudgement, batch: Progress) -> Iterator[str]:
 async def _dropped_before(
     sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
 ) -> Mapping[str, int] | None:
-    """By rule, until the first of a token came; None if that is not remembered any more."""
+    """Return the count by rule before the first record of a token arrived; None if that is no
+    longer known."""
 
     found = await first_of(sight, pipeline, sink, begun)
     if found is None:

@@ -1,6 +1,6 @@
-"""Shows the dead letters of a pipeline, which stand in topics of its own: the newest first, or one.
+"""Shows the dead letters of a pipeline, which are in topics of its own: the newest first, or one.
 
-Nothing is remembered of them here: what retention has removed from its topic is gone.
+Nothing of them is stored here: what retention has deleted from its topic is lost.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from waybill_status.core.buried import (
 )
 from waybill_status.core.pages import Backwards, Bounds, Partition, cut, read_cursor, write_cursor
 
-PAGE_S: Final = 15.0  # then what has been found is told, with where to go on
+PAGE_S: Final = 15.0  # then the answer has what was found, with where to continue
 LIST_HINT: Final = "`waybill dlq list` shows the ids of a pipeline's dead letters"
 GONE_HINT: Final = "a dead-letter topic with a longer retention.ms keeps them longer"
 ID_CHARACTERS_MAX: Final = 400  # no id is longer
@@ -34,7 +34,7 @@ ID_CHARACTERS_MAX: Final = 400  # no id is longer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterGone:
-    """It stood below what its partition still holds; `since`: of the oldest record there."""
+    """The letter is below the start of its partition; `since`: time of the oldest record there."""
 
     since: int | None
 
@@ -46,15 +46,16 @@ class DeadTopics(Protocol):
     """Topics as readers of committed records see them. Each call raises Retryable."""
 
     async def bounds(self, topics: Collection[str], since_ms: int | None) -> Bounds:
-        """What there is in each partition of those that exist, since then at least."""
+        """Return the offsets in each partition of the topics that exist; from `since_ms` on, if
+        given."""
         ...
 
     async def read(self, asked: Bounds, take: Take) -> Mapping[Partition, list[BuriedLetter]]:
-        """What `take` makes of the records there, in the order of their offsets."""
+        """Return what `take` makes of the records there, in the order of their offsets."""
         ...
 
     async def one(self, id: LetterId) -> RawLetter | LetterGone | None:
-        """What stands there; None if nothing does."""
+        """Return the record; None if there is none."""
         ...
 
 
@@ -72,8 +73,8 @@ class DeadLetterReader:
     async def page(
         self, caller: Caller, pipeline: str, wanted: LetterFilter, *, limit: int, cursor: str | None
     ) -> Page:
-        """The newest, or those behind an earlier page. It may be shorter than `limit`, or empty,
-        when there is much to look through: what is left is told by the next page."""
+        """Return the newest dead letters, or those after an earlier page. If there is much to
+        search, the page may be shorter than `limit`, or empty; the next page continues."""
         record = await self._pipelines.record(caller, pipeline)
         begun = None if cursor is None else _begun(cursor)
         topics = dead_topics(record)
@@ -99,7 +100,8 @@ class DeadLetterReader:
         return letter
 
     async def _letter(self, record: PipelineRecord, place: LetterId) -> WholeLetter | None:
-        """Of what is gone from a topic that is not the pipeline's now nobody knows whose it was."""
+        """Return the letter. If it was deleted, that is reported only for a topic of this pipeline:
+        for other topics nobody knows which pipeline it belonged to."""
         found = await self._topics.one(place)
         if isinstance(found, RawLetter):
             return whole(found, place, record.pipeline_uid)
@@ -109,7 +111,8 @@ class DeadLetterReader:
 
 
 def dead_topics(record: PipelineRecord) -> list[str]:
-    """By what the manifest says now: where earlier ones had them go is not looked through."""
+    """Return the dead-letter topics of the present manifest. Those of earlier manifests are not
+    searched."""
     manifest = parse_manifest(record.manifest)
     read = {source.topic for stage in record.stages for source in stage.inputs}
     return sorted({manifest.dead_letter_topic(topic) for topic in read})

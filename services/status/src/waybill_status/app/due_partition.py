@@ -1,6 +1,6 @@
-"""The deliveries of one partition of watches: each is tried until its webhook has taken it, or is
-given up. What came of an attempt is in Kafka before the next one, so a crash repeats one at most.
-"""
+"""Sends the deliveries of one partition of watches. Each is tried until its webhook has accepted
+it, or is given up. The result of an attempt is in Kafka before the next attempt, so a crash repeats
+at most one."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ from waybill_status.core.deliveries import (
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-TOGETHER_MAX: Final = 100  # that are noted in one transaction
+TOGETHER_MAX: Final = 100  # results in one transaction
 FORGOTTEN: Final = "its event is not kept any more"
 NO_TURN: Final = "it had no turn for 24 hours: others of its API key were sent to its host"
 UNWATCHED: Final = "the watch was deleted"
@@ -52,14 +52,14 @@ class DeliveryMeans:
 
 
 class DuePartition:
-    """Lives on the loop."""
+    """The deliveries of one partition; used on the event loop only."""
 
     def __init__(self, means: DeliveryMeans) -> None:
         self._means = means
         self._carried: dict[str, tuple[WebhookDelivery, asyncio.Task[None]]] = {}
-        """As they began."""
+        """Deliveries in progress, as they were when they started."""
         self._over: dict[str, int] = {}
-        """By watch: the turn that ended here, as long as it is not heard that it did."""
+        """By watch: the round that ended here, until that is read from Kafka."""
         self._notes: dict[str, tuple[DeliveryNote, asyncio.Future[None]]] = {}
         self._changed = asyncio.Event()
         self._together = TOGETHER_MAX
@@ -69,7 +69,7 @@ class DuePartition:
         return len(self._carried)
 
     def hear(self, delivery: WebhookDelivery) -> None:
-        """It is in the book by now."""
+        """Receive a delivery. It is in the book already."""
         watch = self._means.watches.find(delivery.watch)
         if not delivery.due:
             self._forget(delivery)
@@ -81,8 +81,8 @@ class DuePartition:
             self._carry(delivery)
 
     def hear_watch(self, watch: TokenWatch) -> None:
-        """Of those that are told nothing is done here: a delivery follows. What is left are those
-        that are deleted, and those that are to be sent again."""
+        """Receive a watch. For one that was just reported a delivery follows, so nothing is done
+        here. What is left are deleted watches, and those to be sent again."""
         carried = self._carried.get(watch.id)
         if watch.closed and carried is not None:
             self._end_task(watch.id)
@@ -125,7 +125,7 @@ class DuePartition:
             carried[1].cancel()
 
     def _is_fresh(self, watch: TokenWatch) -> bool:
-        """Else its delivery is over and forgotten."""
+        """Return True if the redelivery is recent; otherwise its delivery is over and forgotten."""
         return self._now_ms() - (watch.redelivery_at or 0) < TRIED_MS
 
     def _forget(self, ended: WebhookDelivery) -> None:
@@ -136,7 +136,7 @@ class DuePartition:
             self._end_task(ended.watch)
 
     async def _deliver(self, delivery: WebhookDelivery) -> None:
-        """Until it is over."""
+        """Try until the delivery is over."""
         event = delivery.event or await self._find_event(delivery)
         silent = False
         while delivery.due:
@@ -153,7 +153,7 @@ class DuePartition:
     async def _attempt(
         self, delivery: WebhookDelivery, event: str, *, silent: bool
     ) -> tuple[WebhookDelivery, bool]:
-        """The delivery after it, and whether there was no answer."""
+        """Return the delivery after one attempt, and whether there was no answer."""
         loop = asyncio.get_running_loop()
         due_at_s = loop.time()
         try:
@@ -169,7 +169,8 @@ class DuePartition:
         return after, answer.silent
 
     async def _send(self, delivery: WebhookDelivery, event: str, *, silent: bool) -> Answered:
-        """TimeoutError when it has no turn for as long as it may be tried."""
+        """Send the event once. Raises TimeoutError if it gets no permit in all the time for which
+        it may be tried."""
         watch = self._means.watches.find(delivery.watch)
         owner = ("", "") if watch is None else (watch.tenant, watch.actor)
         line = *owner, read_target(delivery.webhook.url).host
@@ -179,7 +180,7 @@ class DuePartition:
             return answer
 
     async def _find_event(self, delivery: WebhookDelivery) -> str | None:
-        """As it was told."""
+        """Return the event as it was written; None if it is not kept any more."""
         while True:
             watch = self._means.watches.find(delivery.watch)
             try:
@@ -189,7 +190,7 @@ class DuePartition:
                 await asyncio.sleep(RETRY_S)
 
     def _note(self, delivery: WebhookDelivery) -> asyncio.Future[None]:
-        """Done when it is in Kafka."""
+        """Queue the result for Kafka. Return a future that is done when the result is in Kafka."""
         watch = self._means.watches.find(delivery.watch)
         event = None
         if delivery.state == DeliveryState.FAILED and watch is not None and not watch.closed:
@@ -206,7 +207,8 @@ class DuePartition:
     async def _write(
         self, voice: WatchVoice, notes: Sequence[tuple[DeliveryNote, asyncio.Future[None]]]
     ) -> None:
-        """After a failure fewer, so that what Kafka does not take keeps no others back."""
+        """Write results to Kafka. After a failure fewer are written at once, so that one that Kafka
+        refuses does not block the others."""
         try:
             await voice.note([note for note, _ in notes])
         except Retryable as error:

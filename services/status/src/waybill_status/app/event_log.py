@@ -1,8 +1,9 @@
-"""Lets requests follow the events of `waybill.status`. Promise: whoever goes on behind the id of an
-event misses none that came after it, on any status and after any restart.
+"""Lets requests follow the events of `waybill.status`.
 
-The id says up to where each partition was read when the event was sent, so any process goes on from
-there: from what it remembers, and what is older it reads again.
+Promise: a reader that continues after the id of an event misses none of the later ones, on any
+status process and after any restart. The id names the position in each partition when the event was
+sent. So any process can continue from there: it remembers the newest events and reads older ones
+again.
 """
 
 import asyncio
@@ -17,18 +18,18 @@ from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.process.signal import Signal
 
 KEPT_MS: Final = 24 * 3_600_000
-EVENTS_MAX: Final = 20_000  # that are remembered
+EVENTS_MAX: Final = 20_000  # in memory
 NEWEST_MAX: Final = 500
-PAST_MAX: Final = 1_000  # that are read again at a time
-SILENCE_S: Final = 15.0  # then the connection is told how far it is
-TOGETHER_MAX: Final = 500  # that are passed over before others have their turn
+PAST_MAX: Final = 1_000  # events that are read again at a time
+SILENCE_S: Final = 15.0  # then the reader gets the present position
+TOGETHER_MAX: Final = 500  # skipped in a row before other tasks run
 Ends = Mapping[int, int]
-"""By partition: the offset behind what was read."""
+"""By partition: the offset after the last one read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """None: of any. `labels`: those of a watch that must be there."""
+    """Which events a reader wants; None: any. `labels`: those of a watch that must be there."""
 
     tenant: str
     types: frozenset[str] = frozenset()
@@ -62,8 +63,8 @@ class PlacedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentEvent:
-    """`id`: where to go on behind it. Without an event it only says that; `cut`: the reader was too
-    slow, and it is the last."""
+    """An event of a stream; `id`: where to continue after it. Without an event it only has the
+    position. `cut`: the reader was too slow, and this is the last."""
 
     id: str
     event: StatusEvent | None = None
@@ -72,8 +73,8 @@ class SentEvent:
 
 class PastEvents(Protocol):
     async def read(self, begin: Ends, end: Ends, most: int) -> tuple[list[PlacedEvent], bool]:
-        """What stands there still, the first of it in the order of each partition; and whether that
-        is all of it. Raises Retryable."""
+        """Return the events that are still there, at most `most` of them, in the order of each
+        partition. Also return True if these are all. Raises Retryable."""
         ...
 
 
@@ -83,7 +84,7 @@ def write_ends(ends: Ends) -> str:
 
 
 def read_ends(text: str) -> dict[int, int]:
-    """Of an id; Refusal if it is none."""
+    """Return the positions in an id. Raises Refusal if it is no id."""
     found: dict[int, int] = {}
     try:
         for part in text.split(".") if text else ():
@@ -103,7 +104,8 @@ def _number(text: str) -> int:
 
 
 class EventLog:
-    """Lives on the loop. `begins`: where the reading of the topic began here, by partition."""
+    """The newest events and their readers; used on the event loop only. `begins`: where this
+    process started to read the topic, by partition."""
 
     def __init__(self, past: PastEvents, *, begins: Callable[[], Ends], streams_max: int) -> None:
         self._past = past
@@ -111,8 +113,8 @@ class EventLog:
         self._streams_max = streams_max
         self._streams = 0
         self._events: deque[PlacedEvent] = deque()
-        self._first = 0  # how many were forgotten
-        self._floor: dict[int, int] = {}  # where something was forgotten
+        self._first = 0  # how many were dropped from memory
+        self._floor: dict[int, int] = {}  # by partition: the end of what was dropped
         self._ends: dict[int, int] = {}
         self._changed = Signal()
         self._closing = False
@@ -120,7 +122,7 @@ class EventLog:
     def take(self, event: StatusEvent, place: tuple[int, int]) -> None:
         partition, offset = place
         if offset < self._ends.get(partition, 0):
-            return  # read again behind a fault
+            return  # read again after a fault
         self._ends[partition] = offset + 1
         self._events.append(PlacedEvent(event=event, partition=partition, offset=offset))
         if len(self._events) > EVENTS_MAX:
@@ -130,13 +132,13 @@ class EventLog:
         self._changed.notify()
 
     def newest(self, wanted: EventFilter) -> tuple[list[StatusEvent], str]:
-        """The newest that are remembered, oldest first; and the id behind which to follow."""
+        """Return the newest events in memory, oldest first, and the id after which to follow."""
         found = [each.event for each in self._events if wanted.takes(each.event)]
         return found[-NEWEST_MAX:], write_ends(self._now())
 
     def follow(self, wanted: EventFilter, after: str | None) -> AsyncIterator[SentEvent]:
-        """All behind the event of that id, or from now on, and then each as it comes. Where the
-        stream begins, and when nothing was sent for a while, it is told how far it is."""
+        """Yield all events after the one with that id, or from now on, and then each new one. At
+        the start of the stream, and after a while without events, an item has the position only."""
         begin = None if after is None else read_ends(after)
         if self._streams >= self._streams_max:
             detail = f"{self._streams} streams of events are open: try again"
@@ -144,7 +146,7 @@ class EventLog:
         return self._follow(wanted, begin)
 
     def close(self) -> None:
-        """Let every stream end."""
+        """End every stream."""
         self._closing = True
         self._changed.notify()
 
@@ -184,7 +186,7 @@ class EventLog:
     async def _read_again(
         self, wanted: EventFilter, seen: dict[int, int]
     ) -> AsyncIterator[SentEvent]:
-        """What is remembered no more; `seen` moves."""
+        """Yield events that are no longer in memory; `seen` moves."""
         while older := {p: at for p, at in self._remembered().items() if seen.get(p, 0) < at}:
             begin = {partition: seen.get(partition, 0) for partition in older}
             found, all_of_it = await self._past.read(begin, older, PAST_MAX)
@@ -196,11 +198,11 @@ class EventLog:
             yield SentEvent(id=write_ends(seen))
 
     def _remembered(self) -> Ends:
-        """From where on, by partition."""
+        """Return the positions from which events are in memory."""
         return {**self._begins(), **self._floor}
 
     def _now(self) -> dict[int, int]:
-        """Up to where the topic was read here."""
+        """Return the positions up to which the topic was read here."""
         return {**self._begins(), **self._ends}
 
 

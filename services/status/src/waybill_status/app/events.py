@@ -1,6 +1,6 @@
 """Remembers what has happened to each pipeline, and lets requests follow what happens next.
 
-A claim or a change of phase is an event, and so is another obstacle.
+A claim and a change of phase are events, and so is a change of the obstacle.
 """
 
 from collections import defaultdict, deque
@@ -15,13 +15,14 @@ from waybill_status.core.views import PipelineKey
 
 KEPT_MS = 24 * 3_600_000  # of the topic's 30 days
 EVENTS_MAX = 500  # per pipeline, the newest
-PIPELINES_MAX = 10_000  # then the one that was first heard of is forgotten: it is long deleted
+PIPELINES_MAX = 10_000  # then the oldest is forgotten: it was deleted long ago
 SILENCE_S = 15.0  # then a comment says that the connection lives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEvent:
-    """`id` is the same in every process and after every restart: it follows from the topic."""
+    """An event of a pipeline. `id` follows from the topic, so it is the same in every process and
+    after every restart."""
 
     id: str
     kind: str
@@ -37,7 +38,8 @@ class _Story:
 
 
 class Events:
-    """Lives on the loop: `take`, `of` and `follow` are called there."""
+    """The newest events of all pipelines; `take`, `of` and `follow` are called on the event
+    loop."""
 
     def __init__(self, *, streams_max: int) -> None:
         self._streams_max = streams_max
@@ -62,15 +64,13 @@ class Events:
         self._changed.notify()
 
     def of(self, pipeline: PipelineKey) -> list[PipelineEvent]:
-        """Oldest first."""
+        """Return the events of a pipeline, oldest first."""
         story = self._stories.get(pipeline)
         return [] if story is None else list(story.events)
 
     def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[PipelineEvent | None]:
-        """All that came after the event of that id, or all, and then each as it comes.
-
-        None when nothing has come for a while. Raises Refusal where too many follow.
-        """
+        """Yield all events after the one with that id, or all, and then each new one. Yield None
+        after a while without events. Raises Refusal if too many follow."""
         if self._streams >= self._streams_max:
             detail = f"{self._streams} streams of events are open: try again"
             raise Refusal(Slug.TOO_MANY_WAITERS, detail)
@@ -94,7 +94,7 @@ class Events:
             self._streams -= 1
 
     def close(self) -> None:
-        """Let every stream end."""
+        """End every stream."""
         self._closing = True
         self._changed.notify()
 

@@ -1,7 +1,8 @@
-"""Knows how the awaited pipelines are: one reading per pipeline and change, shared by all.
+"""Keeps the views of pipelines that questions wait for: one reading per pipeline and change, shared
+by all.
 
-A wake-up is only an accelerator. Each second the stamps of the awaited pipelines are compared, so
-a lost message, a lost connection or a silent tracker is seen within a second, too.
+A wake-up message only makes it faster. Each second the stamps of these pipelines are compared. So a
+lost message, a lost connection or a silent tracker is seen within a second, too.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Feed:
-    """One awaited pipeline, and what each question, by its number, needs of it."""
+    """One pipeline with waiting questions, and what each question, by its number, needs of it."""
 
     def __init__(self, pipeline: PipelineKey, store: SlotStore) -> None:
         self.pipeline = pipeline
@@ -41,7 +42,7 @@ class Feed:
         self._newest: dict[str, asyncio.Task[list[Progress] | Retryable]] = {}
 
     def show(self, reading: SlotReading | None) -> set[int]:
-        """Take a reading; the questions whose answers it may change."""
+        """Accept a reading, and return the questions with answers that it may change."""
         view, before = view_of(reading), self.view
         told = self.loaded and alike(view, before)
         self.reading, self.view, self.loaded = reading, view, True
@@ -50,7 +51,8 @@ class Feed:
         return self._needs.take(view) if told else set(self.questions)
 
     def await_change(self, question: int, claim: Claim) -> None:
-        """The question was judged by this view: take it again when that can be another outcome."""
+        """Note what the question was judged by. It is asked again when the outcome can be another
+        one."""
         self._needs.put(question, needs_of(claim, self.view))
 
     def leave(self, question: int) -> None:
@@ -67,7 +69,8 @@ class Feed:
         return found
 
     async def _read_newest(self, sink: str) -> list[Progress] | Retryable:
-        """Raises no Retryable: all who wait may have left, and nobody would take it."""
+        """Return Retryable instead of raising it: if all who wait have left, nobody would receive
+        it."""
         try:
             return await self._store.newest(self.pipeline, sink, NEWEST)
         except Retryable as error:
@@ -77,7 +80,8 @@ class Feed:
 
 
 class Feeds:
-    """`on_change` is called with the questions whose answers may have changed."""
+    """The feeds of all waiting questions. `on_change` is called with questions that may have new
+    answers."""
 
     def __init__(
         self,
@@ -116,7 +120,7 @@ class Feeds:
             await asyncio.sleep(self._tick_s)
 
     async def look(self) -> None:
-        """Compare the stamps of all that are awaited."""
+        """Compare the stamps of all feeds."""
         feeds = dict(self._feeds)
         if not feeds:
             return
@@ -132,7 +136,7 @@ class Feeds:
         return () if feed is None else (feed,)
 
     def _refresh(self, feed: Feed) -> None:
-        """Read the slot; a change while it is being read means reading it once more."""
+        """Read the slot. If it changes while it is being read, read it once more."""
         feed.dirty = True
         if feed.loading is None:
             feed.loading = asyncio.create_task(self._load(feed))

@@ -1,4 +1,4 @@
-"""Finds batches among those that are remembered of a sink, however far back they lie."""
+"""Finds batches in the stored history of a sink, however old they are."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from waybill_status.core.views import PipelineKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A batch, counted from the oldest that is remembered, and the one before it, if any is."""
+    """A batch, and the stored one before it, if there is one."""
 
     batch: Progress
     before: Progress | None
@@ -23,7 +23,7 @@ class Place:
 async def last_of(
     sight: Sight, pipeline: PipelineKey, sink: str, wanted: Vector
 ) -> Progress | None:
-    """The first batch after which `wanted` is covered; None when it is no longer remembered."""
+    """Return the first batch after which `wanted` is covered; None if it is no longer stored."""
 
     def covers(batch: Progress) -> bool:
         return passes(to_vector(batch.reached), wanted)
@@ -35,8 +35,8 @@ async def last_of(
 
 
 async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector) -> Place | None:
-    """The first batch that came as far as `begun` in any partition; None when it is no longer
-    remembered."""
+    """Return the first batch that reached `begun` in any partition; None if it is no longer
+    stored."""
 
     def come(ends: tuple[PartitionOffset, ...]) -> bool:
         reached = to_vector(ends)
@@ -47,14 +47,14 @@ async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
 
 
 async def is_behind(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> bool:
-    """Whether no step has come to the end of what the stage reads there, by what is remembered."""
+    """Return True if no stored step of the sink has read up to the end of the span."""
     newest = await sight.newest(pipeline, sink)
     return bool(newest) and not has_taken(newest[-1], span.key, span.end)
 
 
 async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> Place | None:
-    """The step that took what lies before the end of a span; None when it, or the one before it,
-    is no longer remembered."""
+    """Return the step that read up to the end of a span; None if it, or the step before it, is no
+    longer stored."""
 
     def covers(step: Progress) -> bool:
         return has_taken(step, span.key, span.end)
@@ -67,7 +67,7 @@ async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span)
 
 
 async def slot_was_lost(pipeline: PipelineKey, sight: Sight) -> bool:
-    """Whether Redis lost the slot since it was read: then its history says nothing of it."""
+    """Return True if Redis lost the slot since it was read: then its history proves nothing."""
     stamp = (await sight.store.stamps([pipeline])).get(pipeline)
     if stamp is None or stamp.run_id != stamp.server_run_id:
         return True
@@ -77,7 +77,8 @@ async def slot_was_lost(pipeline: PipelineKey, sight: Sight) -> bool:
 async def _first_where(
     sight: Sight, pipeline: PipelineKey, sink: str, holds: Callable[[Progress], bool]
 ) -> Place | None:
-    """The first batch of which something holds that holds of all behind it, too."""
+    """Return the first batch for which `holds` is true. It must be true for all later ones, too:
+    this is a binary search."""
     newest = await sight.newest(pipeline, sink)
     first = bisect_left(newest, True, key=holds)
     if first == len(newest):

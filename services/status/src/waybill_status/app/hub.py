@@ -1,7 +1,7 @@
-"""Lets many requests wait for few answers: whoever holds the same token shares one.
+"""Lets many requests wait for few answers: all requests for the same token share one.
 
-A change of a pipeline reaches only the questions whose answers it can change. Each is answered
-anew once, and whoever waits for it is woken if the answer is another one.
+A change of a pipeline reaches only the questions with answers that it can change. Each is answered
+again once, and its readers are woken if the answer is another one.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from waybill_status.app.question import Asked, SharedQuestion
 from waybill_status.app.replays import KnownReplays
 from waybill_status.core.judge import Claim, pipelines_of
 
-TICK_S = 1.0  # between two looks at the stamps, and before another try to subscribe
+TICK_S = 1.0  # between two comparisons of stamps, and before another try to subscribe
 
 
 class Hub:
@@ -46,7 +46,8 @@ class Hub:
 
     @asynccontextmanager
     async def watch(self, token: Token, claims: Sequence[Claim]) -> AsyncIterator[SharedQuestion]:
-        """What has become of the token, from its first answer on."""
+        """Yield the question of a token, from its first answer on. Raises Refusal if too many
+        wait."""
         if self._waiters >= self._waiters_max:
             detail = f"{self._waiters_max} requests wait already: ask without waiting"
             raise Refusal(Slug.TOO_MANY_WAITERS, detail)
@@ -67,8 +68,8 @@ class Hub:
     def attend(
         self, whose: str, token: Token, claims: Sequence[Claim], tell: Callable[[], None]
     ) -> SharedQuestion:
-        """Like `watch`, of nobody who waits: `tell` is called when the answer is final, or cannot
-        be had. Ends with `dismiss`."""
+        """Wait like `watch`, but without a request. The callback is called when the answer is
+        final, or cannot be found. Ends with `dismiss`."""
         question = self._join(token, claims)
         question.listeners[whose] = tell
         return question
@@ -84,7 +85,7 @@ class Hub:
             group.create_task(self._tick())
 
     def close(self) -> None:
-        """Let every waiting request answer what it knows."""
+        """Let every waiting request answer with what is known."""
         self.closing = True
         for question in self._questions.values():
             question.told.notify()
@@ -124,7 +125,8 @@ class Hub:
             self._asking = asyncio.create_task(self._ask_all())
 
     async def _ask_all(self) -> None:
-        """One after the other: what else this process has to do is done in between."""
+        """Answer all due questions one after the other, so that other tasks of this process run in
+        between."""
         try:
             while self._due:
                 due, self._due = self._due, set()

@@ -1,5 +1,5 @@
-"""Follows a token on into the pipelines that it is asked through: judges each, and finds where the
-batches of one wrote its rows for the next."""
+"""Follows a token into the pipelines that a `through` request names: judges each, and finds where
+the batches of one wrote its rows for the next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,18 +28,18 @@ from waybill_status.core.legs import (
 from waybill_status.core.views import PipelineKey, View
 
 Heed = Callable[[Claim], None]
-"""Called for what was judged by a view, before that can be another one."""
+"""Called with a claim right after it was judged by a view, before the view can change."""
 
 
 def unheeded(claim: Claim) -> None:
-    """Who asks once does not wait for a change."""
+    """Do nothing: a single question does not wait for a change."""
 
 
 async def judge_legs(
     claims: Sequence[Claim], sight: Sight, heed: Heed
 ) -> tuple[list[Judgement], Sequence[Claim]]:
-    """What is judged of all before the last pipeline, and what is asked of that; nothing while it
-    is not known, and then something else stands for it."""
+    """Return the judgements of all but the last pipeline, and the claims to the last one. While
+    these claims are not known, there are none, and the last judgements say why."""
     asked, tenant = claims[0].asked, claims[0].pipeline[0]
     judged: list[Judgement] = []
     for number, leg in enumerate(asked.through):
@@ -75,8 +75,8 @@ async def _spans(
     views: Mapping[PipelineKey, View],
     sight: Sight,
 ) -> list[Span] | None:
-    """What is asked of the leg; None as long as not all of it was heard of. Raises NotKnown, and
-    Retryable."""
+    """Return the offsets to ask for in the next pipeline; None while not all of them are known.
+    Raises NotKnown, and Retryable."""
     spans: list[Span] = []
     for pipeline, way in ways:
         found = await _written(pipeline, way, views[pipeline], sight)
@@ -91,7 +91,8 @@ async def _spans(
 async def _written(
     pipeline: PipelineKey, way: Way, view: View, sight: Sight
 ) -> tuple[Span, ...] | None:
-    """By the sink of the way, for the records of its spans. `view`: by which that was judged."""
+    """Return what the sink at the end of the path wrote for the records of its spans. `view`: the
+    one that was judged by."""
     known = sight.written.get((pipeline, way))
     if known is not None:
         return known

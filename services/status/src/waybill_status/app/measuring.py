@@ -1,4 +1,4 @@
-"""Counts what status answers. Takes no decisions."""
+"""Counts what status answers. Decides nothing."""
 
 from waybill_shared.contract.words import DeliveryState, OutcomeKind, WatchEnd
 from waybill_shared.process import metrics
@@ -6,7 +6,7 @@ from waybill_status.core.outcomes import Outcome
 
 
 def begin_outcomes() -> None:
-    """A first one of each kind shows as growth."""
+    """Set each counter to 0, so that the first outcome of each kind shows as growth."""
     for kind in OutcomeKind:
         metrics.count("waybill_outcomes_total", 0, outcome=kind)
     for end in WatchEnd:

@@ -1,7 +1,7 @@
-"""Tells of pipelines: what is wanted of them, and what the newest life sign says.
+"""Shows pipelines: what is wanted of them, and their newest sign of life.
 
-Whoever was told by ingress that a change is done finds the pipeline as it is now: what was told of
-pipelines before a question is awaited for a moment.
+A user may ask right after ingress answered that a change is done. So before each answer this waits
+a moment until all earlier messages about pipelines are read.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from waybill_status.core.pipelines import (
 )
 from waybill_status.core.views import PipelineKey, SlotReading
 
-NEWS_WAIT_S = 1.0  # milliseconds; where Kafka is away, what is known is told all the same
+NEWS_WAIT_S = 1.0  # mostly it takes milliseconds; without Kafka, what is known is shown
 
 
 class KnownPipelines(Protocol):
@@ -87,7 +87,7 @@ class Pipelines:
             return False
 
     async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, SlotReading]:
-        """Without Redis what is wanted is known all the same."""
+        """Return the readings; none without Redis, because the records are known without it."""
         try:
             return dict(await self._store.read([_key(record) for record in records]))
         except Retryable:

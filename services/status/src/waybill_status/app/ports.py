@@ -1,4 +1,4 @@
-"""What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
+"""The ports of status. `adapters` implement them; tests bring fakes."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,23 +25,25 @@ from waybill_status.core.views import (
 
 
 class Owners(PipelinesThere, Protocol):
-    """Whose a token is; nobody's for sure only when the news are known: ingress may know more."""
+    """The pipelines that own tokens. An unknown owner is sure only after `News.catch_up`: ingress
+    may know more."""
 
     def owner_of(self, short_id: str) -> PipelineRecord | None: ...
 
 
 class News(Protocol):
-    """How far the pipelines have come that are known here."""
+    """How current the pipelines are that are known here."""
 
     async def catch_up(self) -> bool:
-        """Wait until all is known that was told before this call; False: that takes too long."""
+        """Wait until all is known that was written before this call. Return False if that takes too
+        long."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadReading:
-    """Entries that lie beside a slot, and how many there are in all of each partition that was
-    asked for, as at the moment of the stamp."""
+    """Entries next to a slot, and the number of all entries in each partition that was asked for,
+    at the moment of the stamp."""
 
     stamp: Stamp
     counts: Mapping[TopicPartition, int]
@@ -49,44 +51,44 @@ class DeadReading:
 
 
 class SlotStore(Protocol):
-    """What the tracker keeps. Every call raises Retryable when the store does not answer."""
+    """What the tracker stores. Every call raises Retryable if the store does not answer."""
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotReading]: ...
 
     async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Stamp]: ...
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
-        """The last `count` batches of a sink, oldest first."""
+        """Return the last `count` batches of a sink, oldest first."""
         ...
 
     async def count(self, pipeline: PipelineKey, sink: str) -> int:
-        """How many batches of a sink are remembered."""
+        """Return how many batches of a sink are stored."""
         ...
 
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
-        """One remembered batch, counted from the oldest."""
+        """Return one stored batch, counted from the oldest."""
         ...
 
     async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
-        """All entries that reach into `runs`, and maybe others near them; each once, and at most
-        so many."""
+        """Return all entries that overlap `runs`, and maybe others near them: each once, and at
+        most `count`."""
         ...
 
     def wakes(self) -> AsyncIterator[PipelineKey | None]:
-        """Pipelines whose slot has changed; None first, when the subscription stands."""
+        """Yield pipelines with a changed slot; None first, when the subscription is active."""
         ...
 
 
 class Replays(Protocol):
-    """What was sent again of dead letters, as far as that is known here."""
+    """Where dead letters were sent again, as far as that is known here."""
 
     def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """Where the record that died at `source` stands now."""
+        """Return where the record that died at `source` is now."""
         ...
 
 
 class Sight(Protocol):
-    """Pipelines as they are seen by one request or by many that wait."""
+    """The views of pipelines, for one request or for many that wait."""
 
     @property
     def replays(self) -> Replays: ...
@@ -96,11 +98,12 @@ class Sight(Protocol):
 
     @property
     def written(self) -> dict[tuple[PipelineKey, Way], tuple[Span, ...]]:
-        """What was found of where batches wrote: that never changes."""
+        """The offsets that batches wrote, once found: they never change."""
         ...
 
     def again(self) -> None:
-        """Something could not be read now: who waits asks again soon, whatever changes."""
+        """Note that something could not be read now: those who wait ask again soon, whatever
+        changes."""
         ...
 
     def view(self, pipeline: PipelineKey) -> View: ...
@@ -109,7 +112,7 @@ class Sight(Protocol):
 
 
 class Told(NamedTuple):
-    """What is written when a watch is told. `text`: the event, as it is written."""
+    """What is written when a watch ends. `text`: the event, as it is written."""
 
     event: StatusEvent
     text: str
@@ -118,37 +121,37 @@ class Told(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
+        """About how many bytes it has."""
         return len(self.text) + (0 if self.delivery is None else len(self.delivery.event))
 
 
 class DeliveryNote(NamedTuple):
-    """What is written after an attempt: how it is with the delivery, and that it was given up."""
+    """What is written after an attempt: the delivery, and an event if it was given up."""
 
     delivery: WebhookDelivery
     event: StatusEvent | None
 
 
 class WatchVoice(Protocol):
-    """Of whoever may tell of the watches of one partition now. Each call raises Retryable, and
-    PartitionLost when another one may."""
+    """The writer of the watches of one partition. Only one process has it at a time. Each call
+    raises Retryable, and PartitionLost if another process has it now."""
 
     async def tell(self, told: Sequence[Told]) -> None:
-        """All of it or nothing. After Retryable nobody knows."""
+        """Write all of it or nothing. After Retryable the result is not known."""
         ...
 
     async def note(self, notes: Sequence[DeliveryNote]) -> None:
-        """As `tell`; may be said again."""
+        """Write results of deliveries, all or nothing. May be repeated."""
         ...
 
     async def settle(self) -> None:
-        """Then it is known, to who reads on."""
+        """Finish open transactions. Then a reader can find out what was written."""
         ...
 
 
 class WatchVoices(Protocol):
     def voice(self, partition: int) -> AbstractAsyncContextManager[WatchVoice]:
-        """Shut out who has one."""
+        """Return the writer of a partition, and shut out the process that had it."""
         ...
 
 
@@ -158,20 +161,20 @@ class WatchShares(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Another one whenever they were given anew."""
+        """A number that changes with every new assignment."""
         ...
 
     def partition_of(self, key: str) -> int: ...
 
 
 class Receivers(Protocol):
-    """Webhooks of others."""
+    """The webhooks of users."""
 
     async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered: ...
 
 
 class ToldEvents(Protocol):
     async def find(self, watch: TokenWatch) -> str | None:
-        """The event that a watch was told, as it is sent; None if it is not kept any more. Raises
+        """Return the event of a watch, as it is sent; None if it is not kept any more. Raises
         Retryable."""
         ...

@@ -1,4 +1,4 @@
-"""Tells how far pipelines have come with all that their inputs hold now: one, or all at once."""
+"""Shows how much of their inputs pipelines have processed by now: one pipeline, or all at once."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
@@ -16,7 +16,7 @@ from waybill_status.core.flow import Flow, flow_of, unknown_flow
 from waybill_status.core.progress import PipelineProgress, progress_of
 from waybill_status.core.views import view_of
 
-FRESH_S: Final = 1.0  # however many pages ask, Kafka is asked so often
+FRESH_S: Final = 1.0  # however many pages ask, Kafka is asked only once in this time
 
 Ends = Mapping[str, Mapping[int, int]]
 """One past the last record of each partition, by input."""
@@ -24,8 +24,8 @@ Ends = Mapping[str, Mapping[int, int]]
 
 class InputEnds(Protocol):
     async def ends(self, records: Sequence[PipelineRecord]) -> list[Ends | ContractError]:
-        """Of each; an error where a topic is not the one that the pipeline reads, or its broker
-        does not answer. Retryable if Kafka does not."""
+        """Return the ends of each pipeline, or an error: its topic has another id, or the broker of
+        a topic does not answer. Raises Retryable if Kafka does not answer."""
         ...
 
 
@@ -41,7 +41,7 @@ class _Reading:
     def _ended(self, task: asyncio.Task[Flow]) -> None:
         self._ended_s = _now_s()
         if not task.cancelled():
-            task.exception()  # whoever asked may have gone
+            task.exception()  # the request may have ended
 
 
 class ProgressReader:
@@ -73,14 +73,15 @@ class ProgressReader:
         return found
 
     async def all(self, caller: Caller) -> Flow:
-        """As it was a second ago at most. All who ask meanwhile get the same, also why not."""
+        """Return the flow of all pipelines, at most a second old. All who ask meanwhile get the
+        same, also the same error."""
         reading = self._newest.get(caller.tenant)
         if reading is None or reading.is_old():
             reading = self._newest[caller.tenant] = _Reading(self._read(caller))
         return await asyncio.shield(reading.task)
 
     async def _read(self, caller: Caller) -> Flow:
-        """The ends first: what has arrived then was written by then."""
+        """Read the ends first: then all that has arrived was written by then."""
         records, now_ms = await self._pipelines.records(caller), self._clock.now_ms()
         ends = await self._ends.ends(records)
         keys = [(record.tenant, record.pipeline_uid) for record in records]

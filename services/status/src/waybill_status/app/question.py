@@ -1,4 +1,4 @@
-"""One token that is awaited: judged and described once for all who wait to be told of it."""
+"""A token with waiting requests: judged and described once for all of them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,20 +20,20 @@ from waybill_status.core.outcomes import Outcome
 from waybill_status.core.views import PipelineKey, View
 
 Asked = tuple[Token, TokenView]
-"""Whoever asks the same shares a question."""
+"""Requests with the same value share a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Change:
-    """An outcome as it was at some version of the slots it follows from; one and the same value
-    for all who are told it."""
+    """An outcome at one version of the slots that it follows from. All readers get the same
+    object."""
 
     outcome: Outcome
     version: str
 
 
 class SharedQuestion:
-    """Sees its pipelines as they are: fulfils `Sight`."""
+    """A question with the views of its pipelines. Implements `Sight`."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class SharedQuestion:
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
         self.readers = 0
-        """Of the waiters those that want to hear of each change; others, of the last one alone."""
+        """Those waiters that want each change; the others want only the last one."""
         self.listeners: dict[str, Callable[[], None]] = {}
-        """By whose they are: called once, when nothing will change the answer any more."""
+        """By owner: called once, when nothing will change the answer any more."""
         self.change: Change | None = None
         self.unread = False
-        """What batches brought it, or what of it died, could not be read: to be asked again."""
+        """True if batches or dead letters could not be read, so that it must be asked again."""
         self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
         self.told = Signal()
         self._claims = claims
@@ -68,7 +68,7 @@ class SharedQuestion:
 
     @property
     def settled(self) -> bool:
-        """Nothing will change the answer any more."""
+        """True if nothing will change the answer any more."""
         return self._fault is not None or (self.change is not None and self.change.outcome.final)
 
     def again(self) -> None:
@@ -81,7 +81,8 @@ class SharedQuestion:
         return await self.feeds[pipeline].newest(sink)
 
     async def after(self, seen: Change | None, timeout_s: float) -> Change | None:
-        """The answer as soon as it is another one than `seen`; None when the time is over."""
+        """Return the answer as soon as it is another one than `seen`; None when the time is over.
+        Raises the error with which answering failed."""
         if self.change is seen and self._fault is None:
             await self.told.wait(timeout_s)
         if self._fault is not None:
@@ -89,7 +90,7 @@ class SharedQuestion:
         return None if self.change is seen else self.change
 
     def ask(self) -> None:
-        """Answer anew; a change meanwhile means once more."""
+        """Answer again. A change meanwhile leads to one more answer."""
         self._outdated = not self.settled and all(feed.loaded for feed in self.feeds.values())
         if self._outdated and self._answering is None:
             self._answering = asyncio.create_task(self._answer())
@@ -100,7 +101,7 @@ class SharedQuestion:
             self._answering.cancel()
 
     async def outcome(self) -> Outcome:
-        """As it is at this moment."""
+        """Return the outcome at this moment."""
         return await answer(self.token, await judge_all(self._claims, self), self)
 
     async def _answer(self) -> None:
@@ -109,7 +110,7 @@ class SharedQuestion:
                 self._outdated = False
                 await self._answer_once()
         finally:
-            self._answering = None  # here, so that whoever asks from now on begins anew
+            self._answering = None  # here, so that a later call starts a new task
 
     async def _answer_once(self) -> None:
         self.unread = False

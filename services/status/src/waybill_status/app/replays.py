@@ -1,6 +1,6 @@
-"""Knows where dead letters were sent again: of each record that died the newest place.
+"""Keeps where dead letters were sent again: the newest position of each dead record.
 
-Of all pipelines together the newest 100,000 are kept: of an older one it is not told any more.
+Of all pipelines together the newest 100,000 are kept; older ones are not shown any more.
 """
 
 import threading
@@ -11,11 +11,11 @@ from waybill_shared.contract.replays import Replay, Source
 from waybill_status.core.dead import ReplayedAs
 from waybill_status.core.views import PipelineKey
 
-RECORDS_MAX: Final = 100_000  # some 40 MB
+RECORDS_MAX: Final = 100_000  # about 40 MB
 
 
 class KnownReplays:
-    """Thread-safe: one follower writes, requests read."""
+    """The replays that are known here. Thread-safe: one follower writes, requests read."""
 
     def __init__(self, records_max: int = RECORDS_MAX) -> None:
         self._lock = threading.Lock()
@@ -35,6 +35,7 @@ class KnownReplays:
                 self._places.popitem(last=False)
 
     def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """`source`: where the record died."""
+        """Return the new position of a record; None if none is known. `source`: where it was
+        dead-lettered."""
         with self._lock:
             return self._places.get((pipeline, source))

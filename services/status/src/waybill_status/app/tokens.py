@@ -1,6 +1,7 @@
-"""Answers what has become of a token: at once, when it is final, or with every change.
+"""Answers what the outcome of a token is: at once, when it is final, or with every change.
 
-Promise: an outcome other than `unknown` follows from a slot that its server vouched for.
+Promise: an outcome other than `unknown` follows from a slot that was written to the very server
+that answers.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class Tokens:
     async def now(
         self, tokens: Sequence[Token], asked: TokenView = WHOLE
     ) -> list[Outcome | TokenRefused]:
-        """The outcome of each, from one reading of each pipeline."""
+        """Return the outcome of each token, from one reading of each pipeline."""
         claims = await self._claims_of(tokens, asked)
         known = [each for each in claims if isinstance(each, list)]
         sight = await self._snapshot({key for each in known for key in pipelines_of(each)})
@@ -72,7 +73,7 @@ class Tokens:
     async def wait_for_all(
         self, tokens: Sequence[Token], wait_s: float, asked: TokenView = WHOLE
     ) -> list[Outcome | TokenRefused]:
-        """The outcomes as soon as all are final, else as they are when the time is over."""
+        """Return the outcomes as soon as all are final, or as they are when the time is over."""
         deadline = _now_s() + wait_s
         outcomes = await self.now(tokens, asked)
         for token, outcome in zip(tokens, outcomes, strict=True):
@@ -82,7 +83,7 @@ class Tokens:
         return await self.now(tokens, asked) if wait_s > 0 else outcomes
 
     async def wait(self, token: Token, wait_s: float, asked: TokenView = WHOLE) -> Outcome:
-        """The outcome as soon as it is final, else as it is when the time is over."""
+        """Return the outcome as soon as it is final, or as it is when the time is over."""
         deadline = _now_s() + wait_s
         claims = await self._claims_in_time(token, deadline, asked)
         if claims is None:
@@ -97,7 +98,8 @@ class Tokens:
             return change.outcome
 
     async def follow(self, token: Token, asked: TokenView = WHOLE) -> AsyncIterator[Change | None]:
-        """The outcome now and after each change, up to a final one; None when it is quiet."""
+        """Yield the outcome now and after each change, up to a final one; None after a while
+        without change."""
         claims = await self._claims_in_time(token, _now_s() + PING_S, asked)
         if claims is None:
             yield Change(outcome=unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET), version="0")
@@ -112,15 +114,16 @@ class Tokens:
     async def claims(
         self, token: Token, asked: TokenView = WHOLE
     ) -> list[Claim] | TokenRefused | None:
-        """What of it is in which pipelines; None while not all of these are known here."""
+        """Return which parts of the token are in which pipelines; None while some of these are not
+        known here."""
         (claims,) = await self._claims_of([token], asked)
         return claims
 
     async def settled(
         self, caller: Caller, tokens: Sequence[Token], wanted: WantedView
     ) -> list[TokenView | Refusal]:
-        """Of each, with the pipelines that it leads through as they are now. Raises Retryable where
-        not all pipelines of the tokens are known here."""
+        """Resolve what is asked of each token, with the present pipelines that it leads through.
+        Raises Retryable if not all pipelines of the tokens are known here."""
         if not wanted.through:
             return [TokenView(level=wanted.level, sinks=wanted.sinks)] * len(tokens)
         require_reader(caller)
@@ -147,7 +150,7 @@ class Tokens:
             return refusal
 
     def sinks_of(self, token: Token) -> set[str]:
-        """By name, those that may be asked for, as far as is known here."""
+        """Return the names of the sinks that may be asked for, as far as they are known here."""
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         return {
             sink.name
@@ -174,14 +177,14 @@ class Tokens:
     async def _claims_of(
         self, tokens: Sequence[Token], asked: TokenView
     ) -> list[list[Claim] | TokenRefused | None]:
-        """None while it is not sure that a pipeline is unknown to all, and not only here."""
+        """Return the claims; None while a pipeline may be unknown only to this process."""
         found = [self._claims(token, asked) for token in tokens]
         if all(claims is not None for claims in found) or not await self._news.catch_up():
             return [*found]
         return [self._claims(token, asked) or TokenRefused() for token in tokens]
 
     def _claims(self, token: Token, asked: TokenView) -> list[Claim] | None:
-        """By pipeline; None when one of them is not known here."""
+        """Return the claims by pipeline; None if one of the pipelines is not known here."""
         by_pipeline: dict[PipelineKey, tuple[PipelineRecord, list[Part]]] = {}
         for part in token.parts:
             owner = self._owners.owner_of(part.pipeline_id)
@@ -219,7 +222,7 @@ class _Snapshot:
         self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
 
     def again(self) -> None:
-        """Nobody waits."""
+        """Do nothing: no reader waits for another answer."""
 
     def view(self, pipeline: PipelineKey) -> View:
         return self._views[pipeline]
@@ -237,11 +240,12 @@ def _now_s() -> float:
 
 
 def _ends(outcome: Outcome, asked: TokenView) -> bool:
-    """Nobody need wait for more: it is final, or the token will never wait for these sinks."""
+    """Return True if waiting longer is useless: it is final, or the token never waits for these
+    sinks."""
     return outcome.final or is_refused(outcome, asked)
 
 
 def is_refused(outcome: Outcome, asked: TokenView) -> bool:
-    """It was asked for sinks that it does not wait for."""
+    """Return True if the question names sinks that the token does not wait for."""
     own = asked.sinks and not asked.through
     return bool(own) and outcome.reason == UnknownReason.NOTHING_REQUIRED

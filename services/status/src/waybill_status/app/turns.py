@@ -1,5 +1,5 @@
-"""Which event is sent next: those of one API key to one host go one at a time, and so many in all.
-Where there is no answer there are pauses, which delay no other host and no other key."""
+"""Decides which event is sent next. Events of one API key to one host are sent one at a time, and
+the total is limited. After a missing answer there is a pause, which delays no other host or key."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,13 +10,13 @@ from typing import Final
 from waybill_status.core.deliveries import Answered
 
 AT_ONCE: Final = 40
-SILENT_AT_ONCE: Final = 10  # beside these, of events that were not answered last time
+SILENT_AT_ONCE: Final = 10  # in addition, of events that got no answer last time
 REST_S_MAX: Final = 60.0
 TOO_MANY: Final = 429
 
 
 Line = tuple[str, ...]
-"""Tenant, API key and host: what waits there goes one after the other."""
+"""Tenant, API key and host: their events are sent one after the other."""
 
 
 @dataclass(slots=True)
@@ -28,11 +28,13 @@ class _Line:
 
 
 class LineTurn:
+    """A permit to send one event."""
+
     def __init__(self, line: _Line) -> None:
         self._line = line
 
     def ended(self, answer: Answered) -> None:
-        """One that gave no answer at all rests, longer each time."""
+        """Note the answer. A host that gave no answer at all gets a pause, longer each time."""
         line = self._line
         line.rest_s = min(max(1.0, 2 * line.rest_s), REST_S_MAX) if answer.silent else 0.0
         asked_s = answer.retry_after_ms / 1000 if answer.status == TOO_MANY else 0.0
@@ -41,7 +43,7 @@ class LineTurn:
 
 
 class Turns:
-    """Lives on the loop."""
+    """The permits of all hosts; used on the event loop only."""
 
     def __init__(self) -> None:
         self._lines: dict[Line, _Line] = {}
@@ -50,7 +52,8 @@ class Turns:
 
     @asynccontextmanager
     async def of(self, name: Line, wait_s: float, *, silent: bool) -> AsyncIterator[LineTurn]:
-        """`silent`: it gave no answer last time. TimeoutError when there is no turn in `wait_s`."""
+        """Wait for a permit. `silent`: there was no answer last time. Raises TimeoutError if there
+        is none in `wait_s`."""
         line = self._lines.setdefault(name, _Line())
         line.users += 1
         try:

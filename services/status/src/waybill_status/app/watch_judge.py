@@ -1,4 +1,4 @@
-"""Judges the tokens of watches: what to wait for, and what is told."""
+"""Judges the tokens of watches: what to wait for, and what to report."""
 
 from collections.abc import Callable
 from typing import Final
@@ -18,11 +18,12 @@ from waybill_status.app.question import SharedQuestion
 from waybill_status.app.tokens import Tokens
 from waybill_status.core.outcomes import Outcome
 
-EVENT_BYTES_MAX: Final = 500_000  # topics take a million; an outcome may name thousands of places
+EVENT_BYTES_MAX: Final = 500_000  # topics accept a million; outcomes may name many offsets
 
 
 class WatchJudge:
-    """`source`: of the events. `show`: an outcome as an answer has it."""
+    """The judge of watches. `source`: of the events. `show`: makes of an outcome what an answer
+    shows."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class WatchJudge:
     async def attend(
         self, watch: TokenWatch, tell: Callable[[], None]
     ) -> SharedQuestion | WatchEnd | None:
-        """What to wait for until `tell` is called, or what is told at once; None: nobody can ask
-        here yet. Ingress could open the token, so who cannot lacks a key or a pipeline that others
-        have. A question ends with `dismiss`."""
+        """Return what to wait for until the callback is called, or how the watch ends at once.
+        Return None if this process cannot ask yet: ingress could open the token, so here a key or a
+        pipeline is still missing. A question ends with `dismiss`."""
         try:
             token = self._tokens.open(watch.tenant, watch.token)
             claims = await self._tokens.claims(token, watch.view)

@@ -1,4 +1,4 @@
-"""The open watches of one partition: asked for, and told when their tokens are final."""
+"""Waits for the open watches of one partition, and reports them when their tokens are final."""
 
 import asyncio
 import heapq
@@ -19,12 +19,12 @@ from waybill_status.app.watch_judge import WatchJudge
 
 logger = logging.getLogger(__name__)
 
-TICK_S: Final = 1.0  # between two looks at what has expired
-LATE_S: Final = 5.0  # before what could not be asked for is tried again
+TICK_S: Final = 1.0  # between two checks of what has expired
+LATE_S: Final = 5.0  # before a watch that could not be asked for is tried again
 RETRY_S: Final = 1.0
-TOGETHER_MAX: Final = 500  # watches that are told in one transaction
+TOGETHER_MAX: Final = 500  # watches that are reported in one transaction
 TOGETHER_BYTES: Final = 4_000_000
-AT_ONCE: Final = 20  # that are begun before others have their turn
+AT_ONCE: Final = 20  # started in a row before other tasks run
 
 
 @dataclass(slots=True)
@@ -34,11 +34,11 @@ class _Open:
     end: WatchEnd | None = None
     since: int = 0
     late: bool = False
-    """Nobody could ask for it here at first."""
+    """True if this process could not ask for it at first."""
 
 
 class WatchedPartition:
-    """Lives on the loop."""
+    """The open watches of one partition; used on the event loop only."""
 
     def __init__(self, judge: WatchJudge, book: WatchBook, news: News) -> None:
         self._judge = judge
@@ -49,7 +49,7 @@ class WatchedPartition:
         self._late: list[str] = []
         self._together = TOGETHER_MAX
         self._told: set[str] = set()
-        """Of which it is not heard yet that they were told."""
+        """Watches that were reported, until that is read from Kafka."""
         self._due: dict[str, _Open] = {}
         self._expiring: list[tuple[int, str]] = []
         self._changed = asyncio.Event()
@@ -63,7 +63,7 @@ class WatchedPartition:
             self._open[watch.id] = _Open(watch)
             self._fresh.append(watch.id)
             heapq.heappush(self._expiring, (watch.expires_at, watch.id))
-            if len(self._expiring) > 2 * len(self._open) + TOGETHER_MAX:  # most of them are told
+            if len(self._expiring) > 2 * len(self._open) + TOGETHER_MAX:  # most are done
                 self._expiring = [
                     (each.watch.expires_at, name) for name, each in self._open.items()
                 ]
@@ -78,7 +78,7 @@ class WatchedPartition:
         return [each.since for each in self._due.values()]
 
     async def begin_all(self) -> None:
-        """Ask for each, and again for those that nobody can ask for here yet."""
+        """Ask for each watch, and again for those that this process cannot ask for yet."""
         retry_at = 0.0
         while True:
             with suppress(TimeoutError):
@@ -148,8 +148,8 @@ class WatchedPartition:
         self._changed.set()
 
     async def _tell(self, voice: WatchVoice, due: Sequence[_Open]) -> None:
-        """As many as go into one transaction. After one that failed there are fewer, so that what
-        Kafka does not take keeps no others back."""
+        """Report as many as fit in one transaction. After a failure fewer are written at once, so
+        that one that Kafka refuses does not block the others."""
         telling: list[Told] = []
         size = 0
         for each in due:
@@ -170,7 +170,7 @@ class WatchedPartition:
             self._told -= ids
             self._together = max(1, len(telling) // 2)
             first = telling[0].watch.id
-            self._due[first] = self._due.pop(first)  # others come first, if it is its fault
+            self._due[first] = self._due.pop(first)  # others go first: this one may be the cause
             await self._find_out(voice)
             return
         self._together = TOGETHER_MAX
@@ -180,7 +180,8 @@ class WatchedPartition:
             self._forget(told.watch.id)
 
     async def _find_out(self, voice: WatchVoice) -> None:
-        """Whether what was told counts: then it is in the book, and is forgotten as it is heard."""
+        """Wait until it is known which reports count. Those are in the book, and are forgotten
+        here."""
         while True:
             await asyncio.sleep(RETRY_S)
             with suppress(Retryable):

@@ -1,10 +1,10 @@
-"""Tells of tokens that are watched. Promise: each watch is told once, never before its token is
-final, whatever crashes and whoever takes over.
+"""Reports the results of watched tokens. Promise: each watch is reported once, and never before its
+token is final, whatever crashes and whichever process takes over.
 
-The group of all statuses gives each its partitions of `waybill.watches`. Who takes one over shuts
-out who had it, and reads it to its end only then; an event and that its watch is told are one
-transaction. An open watch is a question of the hub, like a request that waits. What goes to a
-webhook is sent by who has the partition of its watch.
+The consumer group of all status processes assigns the partitions of `waybill.watches`. A new owner
+first shuts out the old one, and only then reads the partition to its end. An event, and the new
+state of its watch, are one transaction. An open watch is a question of the hub, like a request that
+waits. The owner of a watch's partition also sends its event to the webhook.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from waybill_status.app.watched_partition import WatchedPartition
 
 logger = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.2  # between two looks at which partitions are ours
+LOOK_S: Final = 0.2  # between two checks of which partitions are ours
 RETRY_S: Final = 1.0
 
 
 class Watchers:
-    """Lives on the loop."""
+    """The watches of the partitions that this process owns; used on the event loop only."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class Watchers:
         self._owned: dict[int, _Owned] = {}
 
     def hear(self, watch: TokenWatch) -> None:
-        """It is in the book by now."""
+        """Receive a watch. It is in the book already."""
         if (owned := self._owner_of(watch.id)) is not None:
             owned.watched.hear(watch)
             owned.due.hear_watch(watch)
 
     def hear_delivery(self, delivery: WebhookDelivery) -> None:
-        """It is in its book by now."""
+        """Receive a delivery. It is in its book already."""
         if (owned := self._owner_of(delivery.watch)) is not None:
             owned.due.hear(delivery)
 
@@ -95,13 +95,13 @@ class Watchers:
         show_deliveries(sum(each.due.count for each in owned))
 
     async def _own(self, partition: int) -> None:
-        """Until it is taken away."""
+        """Run one partition until another process gets it. After an error, start again."""
         while True:
             try:
                 async with self._voices.voice(partition) as voice:
                     await self._care_for(partition, voice)
             except PartitionLost as lost:
-                # As long as the group says that it is ours: one that was late may have taken it.
+                # Retried while the group says that it is ours: a late process may have claimed it.
                 logger.warning("another status told of watches", extra={"reason": str(lost)})
             except Retryable as error:
                 logger.warning("watches are not told now", extra={"reason": str(error)})
@@ -142,7 +142,8 @@ class _Owned(NamedTuple):
 
 
 async def _until_one_fails(*endless: Coroutine[None, None, None]) -> None:
-    """Not a `TaskGroup`: cancelled when one of its tasks has just failed, it forgets that."""
+    """Run all until one fails. This is no `TaskGroup`: if that is cancelled when one of its tasks
+    has just failed, it forgets the error."""
     tasks = [asyncio.create_task(each) for each in endless]
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
