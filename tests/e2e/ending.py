@@ -7,7 +7,7 @@ from functools import partial
 from e2e.waiting import eventually
 from waybill import Client, NotFound, NotReady, Unreachable
 
-ANSWER_TIMEOUT_S = 60.0  # a test may have killed the services just now
+ANSWER_TIMEOUT_S = 120.0  # a test may have killed the services just now
 STOP_S = 10.0  # until then its driver is free, and the next test starts none
 
 

@@ -12,7 +12,7 @@ from waybill_local.stack import StackState
 from waybill_local.state import ProcessState, StackPhase, load
 from waybill_shared.process.failpoints import REACHED
 
-BACK_TIMEOUT_S = 90.0
+BACK_TIMEOUT_S = 120.0
 
 
 def process_of(stack: StackState, name: str) -> psutil.Process:

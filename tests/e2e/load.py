@@ -29,7 +29,7 @@ from waybill_shared.kafka.clients import (
 
 PACE_S = 0.1  # between two requests of one sender
 ROWS_EACH = 3
-READY_TIMEOUT_S = 90.0
+READY_TIMEOUT_S = 120.0
 
 
 class Ledger:

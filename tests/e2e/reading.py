@@ -11,7 +11,7 @@ from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_consumer
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 def rows_of(catalog: SqlCatalog, table: str, snapshot_id: int) -> pa.Table:

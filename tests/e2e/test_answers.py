@@ -24,7 +24,7 @@ from waybill_shared.kafka.clients import read_to_end
 
 WAYBILL = Path(sys.executable).with_name("waybill")
 HELD_S = 10  # as long as ingress waits at most
-WAIT_S = 90.0
+WAIT_S = 120.0
 Ran = subprocess.CompletedProcess[str]
 
 

@@ -16,7 +16,7 @@ from waybill import Client, Operation
 from waybill_local.stack import StackState
 from waybill_stage_runner.adapters.groups import groups_with
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 MANIFEST = """
 version: 1
 name: {name}

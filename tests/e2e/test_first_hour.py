@@ -13,7 +13,7 @@ from waybill import Client
 from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
-WAIT = ("--wait", "60")
+WAIT = ("--wait", "120")
 MANIFEST = """
 version: 1
 name: hour

@@ -25,7 +25,7 @@ from waybill_shared.contract.dead_letters import MESSAGE
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 WAYBILL = Path(sys.executable).with_name("waybill")
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 SCHEMA: dict[str, Any] = {

@@ -15,7 +15,7 @@ from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 
 START_TIMEOUT_S = 120.0
-WAIT_S = 60.0
+WAIT_S = 120.0
 STILL_S = 3.0  # many times what a batch of this pipeline takes
 MANIFEST = """
 version: 1

@@ -11,7 +11,7 @@ from e2e.waiting import drivers_of, eventually, homes_of
 from waybill import Client
 from waybill_local.stack import StackState
 
-RECOVERY_TIMEOUT_S = 60.0
+RECOVERY_TIMEOUT_S = 120.0
 UNPACKED = ("blockmgr-*", "spark-*", "artifacts-*", "liblz4-java-*", "snappy-*", "sqlite-*")
 
 

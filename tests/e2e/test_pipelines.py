@@ -18,7 +18,7 @@ from waybill import Client, Invalid, Outcome, PipelineFailed, Position
 from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
-WAIT_S = 90.0
+WAIT_S = 120.0
 POLL_S = 0.05
 Produce = Callable[[str, dict[str, object]], Position]
 

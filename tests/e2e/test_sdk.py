@@ -18,7 +18,7 @@ from waybill.questions import PATH_TOKEN_CHARACTERS_MAX
 from waybill_local.stack import StackState
 from waybill_shared.kafka.clients import make_producer
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 DELIVERY_S = 10.0
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ from e2e.reading import rows_of
 from waybill import Client
 
 START_TIMEOUT_S = 120.0
-WAIT_S = 90.0
+WAIT_S = 120.0
 MANIFEST = """
 version: 1
 name: {name}

@@ -10,7 +10,7 @@ from e2e.conftest import Apply, Pipeline, order
 from e2e.reading import rows_of
 from waybill import Client, Invalid, NotFound, Position, ProblemError
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 Produce = Callable[[str, dict[str, object]], Position]
 
 

@@ -14,7 +14,7 @@ from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_stage_runner.app.checks import VALIDATIONS_MAX
 
-WAIT_S = 60.0
+WAIT_S = 120.0
 AT_ONCE = 50
 
 

@@ -49,7 +49,7 @@ stages:
     sinks:
       - {{name: out, kafka: {{topic: {name}.out, key: order_id, partitions: 2}}}}
 """
-WITHIN_S = 90.0
+WITHIN_S = 120.0
 SENT = 504  # tokens, each with up to three watches
 STANDS_S = 10.0
 DICE = random.Random(19)

@@ -50,7 +50,7 @@ TEAM = "orders-team"  # who sends straight to Kafka
 SERVICES = ("setup", "ingress", "token_tracker", "stage_runner", "status")
 ADMIN_PASSWORD = "of-the-admin"
 MARK = "N0b0dy-sees-this"
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 ANY_OPERATION = {name.replace("_", "").lower(): op for name, op in AclOperation.__members__.items()}
 RESOURCES = {
     "topic": ResourceType.TOPIC,

@@ -49,7 +49,7 @@ from waybill_shared.kafka.topics import PARTITIONS_HINT
 from waybill_shared.redis.server import RedisServer
 
 INPUT, OUTPUT = "orders.in", "orders.enriched"
-WAIT_S = 60.0
+WAIT_S = 120.0
 OTHER = "waybill.other"  # a prefix under which setup may make topics, too
 
 
