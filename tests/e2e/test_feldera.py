@@ -115,15 +115,19 @@ def test_each_post_is_in_two_sinks_when_the_client_has_waited(
     shop: Shop, stack: StackState, kafka: KafkaAdmin, posts: range
 ) -> None:
     """As Feldera's own test of tokens with outputs."""
-    database = Database.of(stack)
+
+    def found() -> tuple[list[int], list[int]]:
+        rows = Database.of(stack).ask(f"SELECT id FROM public.{shop.name}_vendors ORDER BY id")
+        values = read_to_end(kafka.cluster, f"{shop.name}.vendors.out", [0])
+        records = [json.loads(message.value() or b"{}") for message in values]
+        return [row[0] for row in rows], [record["id"] for record in records]
+
+    before, _ = found()
     for number in posts:
         row = {"id": number, "name": f"v{number}"}
         shop.pipeline.input_json("VENDOR", row, update_format="raw", wait=True)
-        found = database.ask(f"SELECT id FROM public.{shop.name}_vendors")
-        assert {each[0] for each in found} == set(range(posts.start, number + 1))
-        values = read_to_end(kafka.cluster, f"{shop.name}.vendors.out", [0])
-        out = [json.loads(message.value() or b"{}")["id"] for message in values]
-        assert out == list(range(posts.start, number + 1))
+        there = [*before, *range(posts.start, number + 1)]
+        assert found() == (there, there)
 
 
 def test_inserts_and_deletes_change_the_table(shop: Shop) -> None:
