@@ -79,7 +79,15 @@ DEEP_S = {
     "integration/local_stack/test_trusted.py": 35,
     "integration/local_stack/test_two_million_rows.py": 140,
     "integration/spark/test_hostile.py": 55,
+    "integration/spark/test_judging.py": 40,
+    "integration/stage_runner/test_iceberg_catalogs.py": 60,
+    "integration/stage_runner/test_iceberg_kills.py": 50,
+    "integration/stage_runner/test_iceberg_modes.py": 20,
     "integration/stage_runner/test_iceberg_strangers.py": 15,
+    "integration/stage_runner/test_spread_rows.py": 20,
+    "sim/test_invariants.py": 60,
+    "unit/ingress/test_repeats.py": 30,
+    "unit/status/test_hub.py": 10,
 }
 """Seconds that the deep tests of a file take one after the other on a quiet machine."""
 
@@ -90,10 +98,11 @@ AREAS = {
     "infra/local": ("integration/local_stack",),
     "services/ingress": (
         "integration/ingress",
-        "e2e/test_supply_chain",
+        "unit/ingress",
         "e2e/test_openapi",
         "e2e/test_second_day",
         "e2e/test_services",
+        "e2e/test_supply_chain",
         "e2e/test_validate",
     ),
     "services/stage_runner": (
@@ -108,6 +117,7 @@ AREAS = {
         "e2e/test_validate",
     ),
     "services/status": (
+        "unit/status",
         "e2e/test_browser_bad_",
         "e2e/test_feldera",
         "e2e/test_never_a_lie",
@@ -116,7 +126,11 @@ AREAS = {
     ),
     "services/token_tracker": ("e2e/test_services", "e2e/test_lag", "e2e/test_partitions"),
     "shared/src/waybill_shared/access": ("e2e/existing_clusters",),
-    "spark/src/waybill_spark/dead_letters": ("e2e/test_dead_letters",),
+    "shared/src/waybill_shared/contract": ("sim",),
+    "spark/src/waybill_spark/dead_letters": (
+        "e2e/test_dead_letters",
+        "integration/spark/test_judging",
+    ),
     "spark/src/waybill_spark/driver": (
         "e2e/test_big_batches",
         "e2e/test_checkpoints",
@@ -136,7 +150,11 @@ AREAS = {
         "integration/stage_runner/test_iceberg",
     ),
     "spark/src/waybill_spark/sinks/kafka": ("e2e/test_kafka_sink", "e2e/test_crashes"),
-    "spark/src/waybill_spark/sinks/postgres": ("e2e/test_postgres", "e2e/test_crashes"),
+    "spark/src/waybill_spark/sinks/postgres": (
+        "e2e/test_crashes",
+        "e2e/test_postgres",
+        "integration/stage_runner/test_spread_rows",
+    ),
 }
 """Where a change is felt: how the names of deep tests begin that are about a folder's code."""
 
