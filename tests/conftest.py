@@ -61,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A driver of a test lives for seconds: to optimize its code would take longer than it runs.
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+    # Nor would each of the hundreds of processes compile all of our modules.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.option.containers is None:
         config.option.containers = docker_answers()
 
