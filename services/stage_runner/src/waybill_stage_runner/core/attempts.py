@@ -1,4 +1,4 @@
-"""How often a driver is started again, and when. Never does I/O, never reads the clock."""
+"""Decides how often a driver is started again, and when. Never does I/O, never reads the clock."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,14 +11,14 @@ from waybill_stage_runner.core.states import PipelineState
 
 BACKOFF_MS_FIRST: Final = 500
 BACKOFF_MS_MAX: Final = 60_000
-DOUBLINGS_MAX: Final = 7  # enough to come to the longest wait
+DOUBLINGS_MAX: Final = 7  # enough to reach the longest wait
 CRASHES_MAX: Final = 20
 PROBLEM_OF: Final[Mapping[str, Slug]] = {
     "user": Slug.INVALID,
     "external": Slug.COMMAND_GIVEN_UP,
     "internal": Slug.INTERNAL,
 }
-"""What a command has failed of whose driver ended with an error of that domain."""
+"""The problem of a command that failed, by the domain of the error that ended its driver."""
 
 
 def crash(event: DriverEnded) -> LifecycleError:
@@ -32,7 +32,11 @@ def crash(event: DriverEnded) -> LifecycleError:
 
 
 def worth_another(state: PipelineState, error: LifecycleError) -> bool:
-    """The outside world may be away for a day, and everything is to go on when it is back."""
+    """Return True if the driver is to be started again after `error`.
+
+    External errors are retried without end: an outside system may be down for a day, and the
+    pipeline must continue afterwards. Of crashes of our own only `CRASHES_MAX` are allowed.
+    """
     if not error.retryable:
         return False
     return error.domain == "external" or state.crashes < CRASHES_MAX
@@ -51,7 +55,7 @@ def later(state: PipelineState, error: LifecycleError, now: int) -> PipelineStat
 
 
 def anew(state: PipelineState) -> PipelineState:
-    """Whatever has failed before counts no more."""
+    """Reset the counts of attempts and crashes, so that earlier failures count no more."""
     return replace(state, attempt=0, crashes=0)
 
 

@@ -1,6 +1,6 @@
-"""Says what a changed manifest would make of a pipeline, one line each. Never does I/O.
+"""Lists what a changed manifest would change in a pipeline, one line for each change.
 
-It tells; what is refused is decided by `compatibility`.
+It only describes. `compatibility` decides what is refused. Never does I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ OPENING, CLOSING, QUOTE = "<(", ">)", "`"
 
 Effect = Literal["", "writes_again", "loses"]
 Columns = Mapping[str, Mapping[str, str]]
-"""By stage and sink, as a list of columns with their types."""
+"""For each stage and sink: its columns with their types, as a list in text form."""
 Alterations = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By stage and sink, what the first rows would change beside rows."""
+"""For each stage and sink: what its first rows would change in the table, apart from rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """`effect` is empty where rows and tokens are as before."""
+    """One difference. `effect` is empty if rows and tokens stay as before."""
 
     kind: str
     path: str
@@ -107,7 +107,7 @@ def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
 
 
 def _of_writes(old: Input, now: Input) -> Iterator[str]:
-    """What concerns records over HTTP alone."""
+    """Yield the changes that only concern records written over HTTP."""
     if old.key != now.key:
         yield f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records"
     if old.deletes != now.deletes:
@@ -224,7 +224,7 @@ def _added(
 
 
 def _beginning(manifest: Manifest, name: str) -> str:
-    """What a stage writes is read whole."""
+    """Return where a new stage starts to read. What another stage writes is read from its start."""
     source = manifest.input(name)
     return "earliest" if source is None else source.starting_offsets
 
@@ -313,7 +313,9 @@ def _columns(
     before: Columns,
     now: Columns,
 ) -> Iterator[Change]:
-    """Of the sinks that go on, where both sides are known."""
+    """Yield changed columns of the sinks that continue, if the columns of both manifests
+    are known.
+    """
     for stage in stages:
         for sink in stage.sinks if stage.name in known else ():
             was, will = (each.get(stage.name, {}).get(sink.name) for each in (before, now))
@@ -326,7 +328,7 @@ def _columns(
 
 
 def alteration_texts(found: Alterations) -> Iterator[tuple[str, str]]:
-    """Each with the path of its sink."""
+    """Yield the path of each sink and the text of an alteration of its table."""
     for stage, sinks in found.items():
         for sink, said in sinks.items():
             for text in said:
@@ -334,7 +336,7 @@ def alteration_texts(found: Alterations) -> Iterator[tuple[str, str]]:
 
 
 def notes_of(found: Alterations) -> list[str]:
-    """For who has nothing to compare them with."""
+    """Return only the texts, for a validation that has no pipeline to compare with."""
     return [text for _, text in alteration_texts(found)]
 
 
@@ -353,7 +355,7 @@ def _column_texts(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[st
 
 
 def split_columns(text: str) -> dict[str, str]:
-    """The types of "`a` int, `b` struct<x:int,y:int>" by name."""
+    """Parse "`a` int, `b` struct<x:int,y:int>" to the type of each column name."""
     parts, depth, quoted = [""], 0, False
     for char in text:
         quoted ^= char == QUOTE

@@ -1,7 +1,8 @@
-"""Decides which changes a running pipeline can go on with. Never does I/O.
+"""Decides with which changes an existing pipeline can continue. Never does I/O.
 
-A checkpoint belongs to its topics, a fence to its sink, and `reached` to root inputs: what goes on
-stays what it was. Under another name it is another one.
+A checkpoint belongs to its topics, a fence to its sink, and the positions in `reached` to root
+inputs. A stage or sink that continues must therefore keep them. Under another name it is a new
+stage or a new sink.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,13 +25,14 @@ NEW_PLACE_HINT: Final = (
     f"add a second sink for the new place, and remove this one when that has begun; {NEW_NAME_HINT}"
 )
 _Writers = Mapping[str, tuple[str, int, str, int]]
-"""By topic id, the life of the stage and of the sink that fill it."""
+"""By topic id: name and `since` of the stage that fills it, then name and `since` of the sink."""
 
 
 def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
-    """`ids` are those of the topics that exist. Where to begin in a new one is a person's choice.
+    """Raise UserError if a topic that a stage reads was deleted or created again.
 
-    A topic that no stage reads is only written: in it there is nothing to choose.
+    `ids` are those of the topics that exist. A person must choose where to start in a new topic. A
+    topic that no stage reads is only written, so there is nothing to choose.
     """
     read = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
     reason = LossReason.TOPIC_RECREATED
@@ -54,7 +56,10 @@ def _restart(record: PipelineRecord, start_from: str) -> str:
 
 
 def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ...]) -> None:
-    """A checkpoint belongs to its topics, a fence to its sink: what goes on stays what it was."""
+    """Raise UserError if a stage that continues has other topics, writers or sinks than before.
+
+    A checkpoint belongs to its topics and a fence to its sink, so these must stay the same.
+    """
     known = {stage.name: stage for stage in before.stages}
     wrote, writes = _writers(before.stages), _writers(after)
     for stage in after:
@@ -73,7 +78,10 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
 
 
 def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
-    """How far a token's records have come is told in root inputs: those of a stage stay that."""
+    """Refuse a root input that becomes the output of another stage, or the reverse.
+
+    Progress of tokens is counted in root inputs, so an input of a stage must stay of its sort.
+    """
     roots = {source.topic_id for source in old.inputs if source.root}
     for source in stage.inputs:
         if source.root != (source.topic_id in roots):
@@ -86,7 +94,11 @@ def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
 
 
 def _refuse_other_writers(stage: StageDefinition, wrote: _Writers, writes: _Writers) -> None:
-    """What the one before has written, and this stage has not read, no other one's batches tell."""
+    """Refuse an input that another stage or sink fills from now on.
+
+    The stage may not have read all that the earlier writer wrote. The commits of the new writer say
+    nothing of it.
+    """
     for source in stage.inputs:
         was, now = wrote.get(source.topic_id), writes.get(source.topic_id)
         if was is not None and now is not None and was != now:
@@ -106,7 +118,10 @@ def _writers(stages: Iterable[StageDefinition]) -> _Writers:
 
 
 def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
-    """Under a new name it would not know which batch the old one has written last."""
+    """Refuse a new sink name for the same target.
+
+    Under the new name the sink would not know which batch was written last under the old one.
+    """
     kept = {sink.name for sink in stage.sinks}
     gone = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
     for sink in stage.sinks:
@@ -120,7 +135,10 @@ def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
 def _refuse_other_sinks(
     before: PipelineRecord, old: StageDefinition, stage: StageDefinition
 ) -> None:
-    """A sink may come beside those that tell where the stage stands; none may change its place."""
+    """Refuse a sink that changes its target, and a stage that keeps none of its sinks.
+
+    A sink may be added next to those that know how far the stage is. None may change its target.
+    """
     targets = {sink.name: _target(sink) for sink in old.sinks}
     for sink in stage.sinks:
         if targets.get(sink.name, _target(sink)) != _target(sink):
@@ -138,7 +156,7 @@ def _refuse_other_sinks(
 def _recreated(
     before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]
 ) -> str | None:
-    """What to do where a topic was created anew under its old name."""
+    """Return the hint for a topic that was created again under its name; None if names differ."""
     if {name for name, _ in was} != {name for name, _ in now}:
         return None
     goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
@@ -160,5 +178,5 @@ def _target(sink: SinkDefinition) -> tuple[str, str]:
 
 
 def _list_names(places: set[tuple[str, str]]) -> str:
-    """With topic ids, because a topic that was created anew has its old name."""
+    """List them with topic ids, because a topic that was created again keeps its name."""
     return ", ".join(f"{name} ({place})" if place else name for name, place in sorted(places))

@@ -1,4 +1,4 @@
-"""What a check has found, as the answer to a validation has it. Never does I/O."""
+"""Makes the answer to a validation from what its check found. Never does I/O."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from waybill_shared.contract.operations import WITHOUT_PLACES, notes_in
 from waybill_stage_runner.core.changes import Change, Columns
 from waybill_stage_runner.core.planning import TopicState, define, topics_of
 
-RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka takes four times as much
+RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much
 
 
 def findings_of(
@@ -25,10 +25,12 @@ def findings_of(
     *,
     notes: Sequence[str] = (),
 ) -> str:
-    """As JSON. What is too long for an answer goes without columns, then with fewer errors, and
-    at last without `changes`: some of them are never told as all.
+    """Return the answer as JSON, shortened if it is too long.
 
-    `changes`: None where there is nothing to compare with. `notes` are told as warnings.
+    First its columns are left out, then half of the errors again and again, and at last `changes`.
+    A part of the changes is never reported as all of them.
+
+    `changes` is None if there is nothing to compare with. `notes` are reported as warnings.
     """
     assert command.manifest is not None
     try:
@@ -55,7 +57,7 @@ def _told(
     changes: Sequence[Change] | None,
     warnings: Sequence[str],
 ) -> str:
-    """In ASCII, so that its length is that in bytes."""
+    """Encode the answer in ASCII, so that its length in characters is its length in bytes."""
     return json.dumps(
         {
             "errors": [asdict(problem) for problem in problems],
@@ -68,7 +70,9 @@ def _told(
 
 
 def _planned(manifest: Manifest) -> PipelineGraph:
-    """Nobody asks Kafka for the ids of topics here: their names do as well."""
+    """Plan the graph with the names of topics as their ids: this check does not ask Kafka
+    for ids.
+    """
     topics = {
         plan.topic: TopicState(topic_id=plan.topic, starts={}, ends={})
         for plan in topics_of(manifest)

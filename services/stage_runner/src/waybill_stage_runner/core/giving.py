@@ -1,7 +1,8 @@
-"""Gives drivers to those who wait, and keeps the spare ones. No I/O, no clock.
+"""Gives drivers to the runs and checks that wait, and keeps spare drivers ready.
 
-It does all that can be done now: `placement` calls it after each event. The line is served from its
-head, but nobody waits behind one who cannot take what is there.
+`placement` calls `give` after each event, and it does all that can be done then. It serves the
+queue from its head. Whoever cannot use a free driver does not block those after it. No I/O, no
+clock.
 """
 
 from dataclasses import replace
@@ -23,14 +24,17 @@ from waybill_stage_runner.core.placing import (
     TellWaits,
 )
 
-BEGINS_MS_MAX: Final = 30_000  # one that begins for longer waits for something, and needs no core
-IDLE_MS: Final = 30_000  # the next one who wants a driver may come at once
-MANY: Final = 4  # of more that are resumed, the last waits for long in any case
+BEGINS_MS_MAX: Final = 30_000  # a run that starts for longer waits for something, and needs no core
+IDLE_MS: Final = 30_000  # somebody may want the next driver soon
+MANY: Final = 4  # if more runs are resumed, the last one waits for long in any case
 SPARE_AFTER_MS: Final = 3_000
-"""A spare that was taken is not replaced at once: what has just begun needs the cores, and a run
-that ends for it leaves its driver."""
+"""A spare that was given away is not replaced at once. What has just started needs the cores, and a
+run that ends for it leaves its driver.
+"""
 FIRST_SPARE_AFTER_MS: Final = 60_000
-"""The first run of a runner has the cores for itself: who starts a stack waits for that one."""
+"""The first spare starts so long after the first run of this runner started. Who starts a stack
+waits for that run, so it has the cores for itself.
+"""
 
 Decision = tuple[Placement, tuple[PlacementMove, ...]]
 
@@ -44,7 +48,10 @@ def give(placement: Placement, now: int) -> Decision:
 
 
 def in_order(line: tuple[Ask, ...]) -> tuple[Ask, ...]:
-    """Urgent runs, checks for runs, other runs, other checks; those of one sort as they stand."""
+    """Sort the queue: urgent runs, checks for runs, other runs, other checks.
+
+    Those of one sort keep their order.
+    """
     return tuple(sorted(line, key=_rank))
 
 
@@ -55,7 +62,9 @@ def _rank(ask: Ask) -> int:
 
 
 def start(placement: Placement, now: int, *, closes: str | None = None) -> Decision:
-    """`closes`: the pipeline that it only closes, for which it needs no Spark."""
+    """Start a driver. `closes` is the pipeline if the driver only closes sinks, which needs no
+    Spark.
+    """
     spark = closes is None
     driver = Driver(
         id=f"{placement.next_id}",
@@ -77,7 +86,7 @@ def kill(placement: Placement, driver: Driver, now: int) -> Decision:
 
 
 def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
-    """In another state, with no run or check, and kept for nobody."""
+    """Return the driver in another state, without run or check, and kept for no pipeline."""
     return replace(
         driver,
         state=state,
@@ -94,13 +103,20 @@ def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
 
 
 def _ending(driver: Driver, now: int) -> Driver:
-    """A run is over when the driver is gone; of its check nothing is said any more."""
+    """Return the driver in the state ENDING.
+
+    It keeps its run, because a run is over only when its driver is gone. It loses its check:
+    nothing is reported of that any more.
+    """
     uid = driver.pipeline_uid if driver.check_id is None else None
     return replace(emptied(driver, DriverState.ENDING, now), pipeline_uid=uid)
 
 
 def servable(placement: Placement) -> tuple[Ask, ...]:
-    """Those in line whom a driver would help: not the run whose last driver is not gone yet."""
+    """Return those in the queue that can use a driver now.
+
+    A run cannot if an earlier driver of its pipeline still exists.
+    """
     return tuple(
         ask
         for ask in placement.line
@@ -113,7 +129,7 @@ def _has_run(placement: Placement, pipeline_uid: str) -> bool:
 
 
 def places(before: Placement, after: Placement) -> tuple[TellWaits, ...]:
-    """What has changed for the runs that wait."""
+    """Return a report for each run that waits and has another queue position than before."""
     had, have = _places(before), _places(after)
     served = {uid: 0 for uid in had if uid not in have and _is_served(after, uid)}
     changed = {uid: place for uid, place in have.items() if had.get(uid) != place}
@@ -122,20 +138,27 @@ def places(before: Placement, after: Placement) -> tuple[TellWaits, ...]:
 
 
 def _places(placement: Placement) -> dict[str, int]:
-    """Of those for whom no driver starts yet."""
+    """Return the queue position of each waiting run, except those for which a driver starts
+    already.
+    """
     line = enumerate(placement.line, start=1 - _starting(placement))
     return {ask.pipeline_uid: at for at, ask in line if isinstance(ask, RunAsk) and at > 0}
 
 
 def _is_served(placement: Placement, pipeline_uid: str) -> bool:
-    """Not by the driver that still dies since it was wanted anew."""
+    """Return True if the pipeline waits, or has a driver that nobody replaced.
+
+    A driver that still ends because its run was wanted again does not count.
+    """
     waits = any(isinstance(a, RunAsk) and a.pipeline_uid == pipeline_uid for a in placement.line)
     having = (d for d in placement.drivers.values() if d.has_run(pipeline_uid))
     return waits or any(not driver.replaced for driver in having)
 
 
 def _starting(placement: Placement) -> int:
-    """One that was killed because it was late counts until it is gone."""
+    """Count drivers that have not become ready. One that was killed for being late counts until it
+    is gone.
+    """
     return sum(d.spark and not d.was_ready for d in placement.drivers.values())
 
 
@@ -167,7 +190,11 @@ def _serve(placement: Placement, now: int) -> Decision:
 
 
 def _driver_for(placement: Placement, ask: Ask, now: int) -> Driver | None:
-    """The one that holds what was compiled last, else the oldest that anybody may take."""
+    """Return the free driver for `ask`, or None.
+
+    It is the one that was kept for its pipeline last, because it has compiled the manifest; else
+    the oldest one that is free for all.
+    """
     kept = [d for d in placement.drivers.values() if d.kept_for == ask.pipeline_uid]
     if kept:
         return max(kept, key=lambda driver: driver.kept_until)
@@ -178,7 +205,7 @@ def _driver_for(placement: Placement, ask: Ask, now: int) -> Driver | None:
 
 
 def _leaves_one(placement: Placement) -> bool:
-    """Many that are resumed leave a spare driver to a person who asks meanwhile, if more come."""
+    """Return True if one free driver is left to people while many runs are resumed."""
     wanted = placement.limits.spares > 0 and not placement.failures
     return wanted and sum(map(_is_resumed, placement.line)) > MANY
 
@@ -230,7 +257,9 @@ def _may_start_spares(placement: Placement, now: int) -> bool:
 
 
 def _begins(driver: Driver, now: int) -> bool:
-    """Whether it compiles what is to run, or begins its run: as much work as a start."""
+    """Return True if the driver compiles what is to run, or starts its run: as much work as a
+    start.
+    """
     if not driver.spark or now - driver.since >= BEGINS_MS_MAX:
         return False
     if driver.state is DriverState.CHECKING:
@@ -239,8 +268,11 @@ def _begins(driver: Driver, now: int) -> bool:
 
 
 def _needed(placement: Placement) -> int:
-    """A driver for each in line; of those that are only checked one takes one after the other, but
-    for one that is long at work."""
+    """Count the drivers that the queue needs: one for each run, and for each check for a run.
+
+    All other checks share one driver, one after the other. It is not counted if a driver is at work
+    on such a check already. A maintenance is not such a check, as it may need hours.
+    """
     only_checked = [a for a in placement.line if isinstance(a, CheckAsk) and not a.for_run]
     drivers = placement.drivers.values()
     at_work = any(not driver.for_run and not driver.long for driver in drivers)
@@ -252,8 +284,11 @@ def missing_spares(placement: Placement, now: int) -> int:
 
 
 def _end_idle(placement: Placement, now: int) -> Decision:
-    """One that has just become free is warm: it, and as many as are to be spare, stay for a while,
-    so that who stops one pipeline and starts another starts no process."""
+    """End drivers that have been free for too long and are more than the spares.
+
+    One that has just become free is warm. It stays for a while with the spares, so that somebody
+    who stops one pipeline and starts another needs no new process.
+    """
     moves: tuple[PlacementMove, ...] = ()
     if placement.line:
         return placement, moves

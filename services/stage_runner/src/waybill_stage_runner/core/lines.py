@@ -1,4 +1,4 @@
-"""Commands that wait for a check, and those of the same pipeline behind them. Keeps their order."""
+"""Keeps the order of commands that wait for a check, and of later commands of the same pipeline."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ class Waiting:
 
 
 class Lines:
-    """A line per pipeline. Its head is being checked, or has passed, or needs no check."""
+    """One queue for each pipeline. Its head is being checked, or has passed, or needs no check."""
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[Waiting]] = {}
@@ -29,18 +29,18 @@ class Lines:
         return frozenset(self._checking)
 
     def must_wait(self, command: Command) -> bool:
-        """Whether another one of its pipeline comes first."""
+        """Return True if another command of its pipeline comes first."""
         line = self._lines.get(command.pipeline_uid)
         return line is not None and line[0].command.id != command.id
 
     def wait(self, command: Command, offset: int) -> None:
-        """At the end of its line, if it does not stand there already."""
+        """Add the command at the end of its queue, unless it is there already."""
         line = self._lines.setdefault(command.pipeline_uid, deque())
         if all(each.command.id != command.id for each in line):
             line.append(Waiting(command=command, offset=offset))
 
     def check(self, command: Command, offset: int) -> None:
-        """Its check begins."""
+        """Note that the check of the command starts."""
         self.wait(command, offset)
         self._checking.add(command.id)
 
@@ -48,7 +48,7 @@ class Lines:
         return command.id in self._passed
 
     def checked(self, check_id: str) -> Command | None:
-        """The command whose check this was; None if nobody waits for it."""
+        """Note that the check is done. Return its command; None if nobody waits for it."""
         if check_id not in self._checking:
             return None
         self._checking.discard(check_id)
@@ -56,12 +56,14 @@ class Lines:
         return next(each for each in self if each.id == check_id)
 
     def free(self) -> Waiting | None:
-        """One that may be carried out now."""
+        """Return a command that may be carried out now: the head of a queue that is not being
+        checked.
+        """
         heads = (line[0] for line in self._lines.values())
         return next((head for head in heads if head.command.id not in self._checking), None)
 
     def leave(self, command: Command) -> None:
-        """It is carried out, or refused."""
+        """Remove the command from its queue: it was carried out, or refused."""
         line = self._lines.get(command.pipeline_uid)
         if line is None or line[0].command.id != command.id:
             return

@@ -1,4 +1,6 @@
-"""What happens to a pipeline, and what is then to be done. Values only: `supervision` decides."""
+"""Events of a pipeline, and the actions that follow from them. Values only: `supervision`
+decides.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +13,9 @@ from waybill_shared.contract.words import Obstacle, OperationState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A record that is asked for. `said`: it stands in Kafka already, as found at a start."""
+    """A record that is asked for. `said`: it is in Kafka already, as found when the runner
+    started.
+    """
 
     record: PipelineRecord
     command: Command | None
@@ -20,7 +24,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverWaits:
-    """The run waits for a driver, `place` in the line; 0: it has one."""
+    """The run waits for a driver; `place` is its position in the queue. 0: it has one."""
 
     place: int
 
@@ -32,7 +36,9 @@ class DriverRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverBlocked:
-    """The driver says what it waits for; without either: for nothing any more."""
+    """What the driver waits for, as it reports it. If both are empty, it waits for nothing any
+    more.
+    """
 
     blocked_by: Obstacle | None
     waits: tuple[SinkWait, ...] = ()
@@ -40,21 +46,21 @@ class DriverBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverIgnores:
-    """The driver says which fields of its inputs it leaves out, since it began."""
+    """The fields of its inputs that the driver has left out since it started."""
 
     fields: tuple[IgnoredFields, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverKept:
-    """The driver has kept a table in order."""
+    """The driver's report that it has done maintenance of a table."""
 
     upkeep: TableUpkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFailed:
-    """The driver says why it is about to end."""
+    """The driver's report why it is about to end."""
 
     problems: tuple[Problem, ...]
     error: LifecycleError | None
@@ -62,7 +68,7 @@ class DriverFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverEnded:
-    """Nothing of the run is left."""
+    """The end of a run: no process of it is left."""
 
     exit_code: int
 
@@ -86,12 +92,17 @@ Event = Wanted | DriverNews | Tick
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Write down the state's record and what follows from it. It comes before all that does."""
+    """Write the record of the state, and the definition that follows from it.
+
+    It comes before everything that does follow from the record.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDriver:
-    """`closing`: one that only shuts these sinks, reports what they hold, and ends."""
+    """Start a driver. With `closing` it only closes these sinks, reports what they hold,
+    and ends.
+    """
 
     closing: PipelineRecord | None = None
 
@@ -103,28 +114,28 @@ class StopDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announce:
-    """The phase has changed."""
+    """Report that the phase has changed."""
 
     phase_from: Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeatNow:
-    """Something that heartbeats tell has changed: do not wait for the next one."""
+    """Send a heartbeat at once, because something that it reports has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellUpkeep:
-    """A table was kept in order."""
+    """Report that maintenance of a table was done."""
 
     upkeep: TableUpkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndFacts:
-    """Say the last definition of a deleted pipeline, and write down that it was said.
+    """Write the last definition of a deleted pipeline, and record that it was written.
 
-    With an error: what its sinks hold may not have been reported.
+    With an error: what its sinks contain may not have been reported.
     """
 
     error: LifecycleError | None
@@ -132,7 +143,7 @@ class EndFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`problem` is why a command has failed, `result` what a validation has found."""
+    """The answer to a command. `problem` says why it failed, `result` what a validation found."""
 
     command: Command
     state: OperationState

@@ -1,9 +1,24 @@
-"""Decides which driver takes which run or check. Never does I/O, never reads the clock.
+"""Decides which driver gets which run or check. Never does I/O, never reads the clock.
 
-Some drivers are kept ready. Who finds none waits in line: urgent runs first, then checks of what is
-to run, then runs that are resumed, and last what is only checked. A pipeline never has two runs at
-once: where it is wanted anew, the driver that has it is killed, and the new run is not given before
-that driver is gone.
+The pool works in this order. A run or a check is wanted, and joins one queue. Urgent runs come
+first, then checks of what is to run, then resumed runs, then other checks. After each event
+`giving` serves the queue from its head with drivers that are ready. If there are too few, it starts
+more, at most `starts` at once.
+
+A driver gets one run or one check at a time. After a check of a manifest that is likely to run, it
+is kept for that pipeline for `KEPT_MS`, because it has compiled the manifest. After a run it is
+ready again, unless it has made enough runs or nobody needs it.
+
+A pipeline never has two runs at once. If its run is wanted again, the driver that has it is killed.
+The new run waits until that driver has ended.
+
+Failures: a driver that is late is killed at the next tick, and its check fails. If a driver dies,
+its run is over, and `supervision` decides whether to start it again. Its check is repeated once at
+the head of the checks, because the check itself may be what kills drivers. If a driver dies before
+it was ready, the head of the queue is charged with it: a run is over, a check is repeated once.
+
+At the end of the runner all runs are stopped in order, and other drivers are killed. Nothing is
+started from then on.
 """
 
 from dataclasses import replace
@@ -50,12 +65,12 @@ from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
 PATIENCE_MS: Final = {
     DriverState.STARTING: 180_000,  # a cold JVM on a loaded machine takes 20 s
-    DriverState.CHECKING: 180_000,  # until the check begins: what warms it up takes as long
+    DriverState.CHECKING: 180_000,  # until the check starts: warming up takes as long
     DriverState.ENDING: 30_000,
 }
 BACKOFF_MS_FIRST: Final = 1_000
 BACKOFF_MS_MAX: Final = 60_000
-DOUBLINGS_MAX: Final = 6  # enough to come to the longest wait
+DOUBLINGS_MAX: Final = 6  # enough to reach the longest wait
 
 
 def decide(placement: Placement, event: PlacementEvent, now: int) -> Decision:
@@ -93,11 +108,11 @@ def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
 def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
     driver = placement.in_state(event.driver_id, DriverState.STARTING)
     if driver is None:
-        return placement  # it was late, and has been killed
+        return placement  # it was late, and was killed
     ready = placement.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
     if not driver.spark:
         return ready
-    spare_at = min(placement.spare_at, now + SPARE_AFTER_MS)  # one may just have been taken
+    spare_at = min(placement.spare_at, now + SPARE_AFTER_MS)  # a spare may just have been given
     return replace(ready, failures=0, spare_at=spare_at)
 
 
@@ -132,7 +147,7 @@ def _run_begun(placement: Placement, event: RunBegun, now: int) -> Placement:
 def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
     driver = placement.in_state(event.driver_id, DriverState.RUNNING)
     if driver is None or driver.pipeline_uid is None:
-        return placement, ()  # it was killed, and its run is over when it is gone
+        return placement, ()  # it was killed; its run is over when the process is gone
     over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
     wanted = bool(servable(placement)) or placement.limits.spares > 0
     driver = emptied(driver, DriverState.READY, now)
@@ -161,13 +176,17 @@ def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
         return _once_more(left, ask)
     if driver.replaced:
         return left, ()
-    code = event.exit_code or NOT_CLOSED  # a run that ended well has said so before
+    code = event.exit_code or NOT_CLOSED  # a run that ended well has reported it before
     return left, (TellRunOver(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
 
 
 def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision:
-    """The first in line is charged with it, so that nothing starts in vain without end; not while
-    there is a driver that it can have."""
+    """Count the failed start against the head of the queue, so that nothing starts in vain without
+    end.
+
+    If the queue is empty or a free driver exists, nobody is charged, and the next spare starts
+    later.
+    """
     if not placement.line or placement.free(now):
         wait = min(BACKOFF_MS_FIRST * 2 ** min(placement.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
         spare_at = max(placement.spare_at, now + wait)
@@ -183,7 +202,9 @@ def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision
 
 
 def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
-    """At the head of the checks, but only once: it may be what ends the drivers."""
+    """Queue the check again at the head of the checks, but only once: it may be what ends the
+    drivers.
+    """
     if ask.again:
         return placement, (TellCheckFailed(check_id=ask.check_id, why="gone"),)
     return replace(placement, line=in_order((replace(ask, again=True), *placement.line))), ()
@@ -207,8 +228,10 @@ def _kill_overdue(placement: Placement, now: int) -> Decision:
 
 
 def _end_all(placement: Placement, now: int) -> Decision:
-    """Stop runs and maintenance in good order, and kill all other drivers: they hold nothing, and
-    each would take a second or more to end by itself."""
+    """Stop runs and maintenance in good order, and kill all other drivers.
+
+    The others have nothing to save, and each would need a second or more to end by itself.
+    """
     moves: tuple[PlacementMove, ...] = tuple(
         TellRunOver(pipeline_uid=ask.pipeline_uid, exit_code=0, driver_id=None)
         for ask in placement.line

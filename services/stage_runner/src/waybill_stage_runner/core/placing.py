@@ -1,6 +1,6 @@
-"""Drivers, who waits for one, and what is to be done. Values only: `placement` decides.
+"""Drivers, the queue for them, and the actions of the pool. Values only: `placement` decides.
 
-A driver is a process with Spark in it. A run is one pipeline in one generation in a driver; a check
+A driver is a process with Spark in it. A run is one pipeline in one generation in a driver. A check
 is a compile without effect. Times are those of a clock that never goes back.
 """
 
@@ -17,11 +17,11 @@ CheckFailure = Literal["deadline", "gone", "not_begun"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     spares: int  # drivers that are kept ready
-    starts: int  # drivers that start at once, or begin what they were given, at most
-    runs: int = 20  # of one driver: what piles up in its memory goes with it
+    starts: int  # drivers that start, or start what they were given, at the same time
+    runs: int = 20  # of one driver: what grows in its memory ends with it
     checks: int = 500  # the same
-    check_ms: int = 30_000  # that a check may take once it has begun: somebody waits for it
-    long_ms: int = 6 * 3_600_000  # of a maintenance: a table may be large
+    check_ms: int = 30_000  # limit of a check from its start on: somebody waits for it
+    long_ms: int = 6 * 3_600_000  # limit of a maintenance: a table may be large
 
 
 class DriverState(StrEnum):
@@ -34,30 +34,32 @@ class DriverState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """One without Spark only closes: it has its run from the start, and is given it when ready."""
+    """A driver process. One without Spark only closes sinks: its run is known from the start, and
+    is sent to it when it is ready.
+    """
 
     id: str
     state: DriverState
     since: int  # in this state
     spark: bool = True
     was_ready: bool = False
-    pipeline_uid: str | None = None  # whose run or check it has
+    pipeline_uid: str | None = None  # owner of its run or check
     check_id: str | None = None
-    begun: bool = False  # its check, or its run
+    begun: bool = False  # its check, or its run, has started
     again: bool = False  # its check was repeated
     for_run: bool = True  # a run of what it checks is likely to follow
     long: bool = False  # its check is a maintenance
-    replaced: bool = False  # its run was wanted anew: nobody is told that this one is over
-    kept_for: str | None = None  # the pipeline whose compiled manifest it holds
+    replaced: bool = False  # its run was wanted again: its end is not reported
+    kept_for: str | None = None  # the pipeline that it has compiled the manifest of
     kept_until: int = 0
-    runs: int = 0  # that it was given
+    runs: int = 0  # that it was given, in all
     checks: int = 0  # that it has made
 
     def has_run(self, pipeline_uid: str) -> bool:
         return self.check_id is None and self.pipeline_uid == pipeline_uid
 
     def free(self, now: int) -> bool:
-        """Whether anybody may take it."""
+        """Return True if the driver is free for every pipeline."""
         kept = self.kept_for is not None and now < self.kept_until
         return self.state is DriverState.READY and self.spark and not kept
 
@@ -72,7 +74,7 @@ class RunAsk:
 class CheckAsk:
     check_id: str
     pipeline_uid: str
-    again: bool = False  # it was repeated, and is not repeated once more
+    again: bool = False  # it was repeated once, and is not repeated again
     for_run: bool = True  # a run is likely to follow; else nothing does
     long: bool = False  # a maintenance, which may take hours
 
@@ -85,9 +87,9 @@ class Placement:
     limits: Limits
     drivers: Mapping[str, Driver] = field(default_factory=dict)  # the oldest first
     line: tuple[Ask, ...] = ()
-    failures: int = 0  # starts that failed in a row, with nobody to charge with them
-    spare_at: int = 0  # no spare is started before
-    spares_from: int | None = None  # the same, for all spares; None: no run has begun yet
+    failures: int = 0  # failed starts in a row that were charged to nobody
+    spare_at: int = 0  # no spare is started before this time
+    spares_from: int | None = None  # the same, for all spares; None: no run has started yet
     next_id: int = 1
     ended: bool = False
 
@@ -107,7 +109,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWanted:
-    """`urgent`: a person waits for it. `closing`: it only shuts sinks, and needs no Spark."""
+    """A run that is asked for. `urgent`: a person waits for it. `closing`: it only closes sinks,
+    and needs no Spark.
+    """
 
     pipeline_uid: str
     urgent: bool = False
@@ -122,8 +126,9 @@ class RunUnwanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWanted:
-    """The id is new with each check. `for_run`: a run of what is checked is likely to follow.
-    `long`: it is a maintenance."""
+    """A check that is asked for, with an id of its own. `for_run`: a run of what is checked is
+    likely to follow. `long`: it is a maintenance.
+    """
 
     check_id: str
     pipeline_uid: str
@@ -149,14 +154,16 @@ class CheckBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBegun:
-    """It runs, or waits for somebody else. It may be said more than once."""
+    """A run that has started, or waits for an outside system. It may be reported more than once."""
 
     driver_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDone:
-    """`keep`: it compiled."""
+    """A check that is done. `keep`: the manifest compiled, so the driver may be kept for
+    its run.
+    """
 
     driver_id: str
     check_id: str
@@ -165,14 +172,14 @@ class CheckDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDone:
-    """The run ended in good order and left nothing behind; the process lives on."""
+    """A run that ended in good order. Nothing of it is left, and the process lives on."""
 
     driver_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverGone:
-    """The whole process group is gone."""
+    """The end of a driver with its whole process group."""
 
     driver_id: str
     exit_code: int
@@ -180,7 +187,7 @@ class DriverGone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndAll:
-    """From now on nothing is started or given any more."""
+    """The end of the runner: nothing is started or given to a driver any more."""
 
 
 Wish = RunWanted | RunUnwanted | CheckWanted | CheckUnwanted
@@ -209,7 +216,7 @@ class GiveCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRun:
-    """In good order. It may be said more than once."""
+    """Stop a run in good order. It may be sent more than once."""
 
     driver_id: str
     pipeline_uid: str
@@ -217,7 +224,7 @@ class StopRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndProcess:
-    """In good order."""
+    """End a driver process in good order."""
 
     driver_id: str
 
@@ -229,8 +236,9 @@ class KillProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellWaits:
-    """Said when the place has changed. 1: one must get a driver before it; 0: it waits no more,
-    or only for a driver that is starting."""
+    """Report the new queue position of a run. 1: one other gets a driver before it does. 0: it
+    waits no more, or only for a driver that is starting.
+    """
 
     pipeline_uid: str
     place: int
@@ -238,7 +246,9 @@ class TellWaits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TellRunOver:
-    """`driver_id`: the one that had it, or failed to start for it; None: none did."""
+    """Report that a run is over. `driver_id` is the driver that had it, or that failed to start for
+    it; None if there was none.
+    """
 
     pipeline_uid: str
     exit_code: int

@@ -1,4 +1,4 @@
-"""Plans a pipeline: its definition from manifest and topics.
+"""Plans a pipeline: makes its definition from the manifest and the state of its topics.
 
 Never does I/O.
 """
@@ -17,14 +17,15 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 
-NOT_CREATED: Final = "not created yet"  # instead of an id; a reader of a refusal sees it
+NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refusal sees it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic that the pipeline needs, and where its readers begin if they are new.
+    """A topic that the pipeline needs, and where new readers of it start.
 
-    `dead_letters`: the topic for what a stage cannot process of this one. Its driver makes it.
+    `dead_letters` is the topic for records of this one that a stage cannot process. The driver
+    creates it.
     """
 
     topic: str
@@ -36,7 +37,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
-    """A topic as it is, with the offsets at which a new reader begins, and its ends."""
+    """A topic as it is now: the offsets where a new reader starts, and its ends."""
 
     topic_id: str
     starts: Mapping[int, int]
@@ -44,9 +45,11 @@ class TopicState:
 
 
 def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicPlan, ...]:
-    """The topics of all inputs and sinks; the manifest's checks have refused shared ones.
+    """Return the topics of all inputs and sinks. The checks of the manifest have refused shared
+    ones.
 
-    `start_from` overrides what the manifest says of inputs. What a stage writes is read whole.
+    `start_from` overrides where the manifest starts to read inputs. What a stage writes is read
+    from its start.
     """
     by_name = manifest.topics()
     read = {by_name[name] for stage in manifest.stages for name in stage.inputs}
@@ -79,7 +82,9 @@ def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicP
 
 
 def as_planned(plans: Iterable[TopicPlan], ids: Mapping[str, str]) -> dict[str, TopicState]:
-    """All that a refusal depends on; `ids` are those of the topics that exist."""
+    """Return the topic states that a refusal depends on. `ids` are those of the topics that
+    exist.
+    """
     return {
         plan.topic: TopicState(topic_id=ids.get(plan.topic, NOT_CREATED), starts={}, ends={})
         for plan in plans
@@ -89,9 +94,10 @@ def as_planned(plans: Iterable[TopicPlan], ids: Mapping[str, str]) -> dict[str, 
 def define(
     manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
 ) -> tuple[StageDefinition, ...]:
-    """The stages with topic ids and bases. A stage that exists keeps the bases it began with.
+    """Return the stages with topic ids and bases. A stage that exists keeps its first bases.
 
-    A topic that was created anew is begun anew; the stage remembers the ids that it had before.
+    A topic that was created again is read from a new start. The stage keeps the ids that it had
+    before, in `retired`.
     """
     known = {
         (stage.name, i.topic): i
@@ -155,9 +161,10 @@ def _with_whole(
     topics: Mapping[str, TopicState],
     generation: int,
 ) -> tuple[StageDefinition, ...]:
-    """Say of each root from where on every sink has part in it.
+    """Set `whole` of each root input: from these offsets on, every sink takes part.
 
-    Where a stage begins; once a sink came later, or behind others, what was written before it.
+    Normally these are the bases of the stage. If this change adds a sink to a stage that exists, or
+    one that reads what other stages write, they are the ends of the topic now.
     """
     came_later = any(
         sink.since == generation and (sink.bases or not all(i.root for i in stage.inputs))
@@ -182,9 +189,9 @@ def _with_whole(
 
 
 def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
-    """A sink that was there before, perhaps in another topic of that name than there is `now`.
+    """Return the definition of a sink that existed before, maybe with another topic of that name.
 
-    What tokens once waited for, later ones wait for too.
+    If tokens once waited for the sink, later tokens wait for it too.
     """
     gone = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
     return replace(
@@ -198,7 +205,9 @@ def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
 
 
 def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
-    """All that was written when a sink came; what is written later must be in it."""
+    """Return the ends of `topics` when a sink was added. What is written later must be in
+    the sink.
+    """
     return tuple(
         PartitionOffset(topic_id=topic.topic_id, partition=partition, offset=offset)
         for topic in topics
@@ -209,7 +218,7 @@ def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
 def _begin(
     before: InputDefinition | None, now: TopicState
 ) -> tuple[tuple[PartitionOffset, ...], tuple[str, ...]]:
-    """Where the stage begins in a topic, and the ids that the topic had before."""
+    """Return the offsets where the stage starts in a topic, and the earlier ids of that topic."""
     if before is not None and before.topic_id == now.topic_id:
         return before.bases, before.retired
     bases = tuple(

@@ -1,4 +1,4 @@
-"""Decides what a command makes of a pipeline's record. Never does I/O, never reads the clock."""
+"""Decides how a command changes the record of a pipeline. Never does I/O, never reads the clock."""
 
 from dataclasses import replace
 from typing import Final, Literal
@@ -15,7 +15,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.compatibility import refuse_incompatible
 
-EARLIER_MAX: Final = 10  # manifests that are kept of those before
+EARLIER_MAX: Final = 10  # earlier manifests that are kept
 EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
 BEGINNINGS: Final = ("earliest", "latest")
 
@@ -49,7 +49,10 @@ def changed(
     stages: tuple[StageDefinition, ...],
     now: int,
 ) -> PipelineRecord:
-    """A new generation if the manifest says anything new; refused if the stages cannot go on so."""
+    """Return the record after `apply`: a new generation if manifest or stages differ.
+
+    Raises UserError if the stages cannot continue with the change.
+    """
     assert command.manifest is not None
     if command.manifest == before.manifest and stages == before.stages:
         return before if desired == before.desired else replace(before, desired=desired)
@@ -78,7 +81,7 @@ def _earlier(before: PipelineRecord, manifest: str, now: int) -> tuple[EarlierMa
 def restarted(
     before: PipelineRecord, stages: tuple[StageDefinition, ...], now: int
 ) -> PipelineRecord:
-    """Always a new generation, because it wants a new driver."""
+    """Return the record after a restart: always a new generation, because it needs a new driver."""
     return replace(
         before,
         generation=before.generation + 1,
@@ -89,7 +92,10 @@ def restarted(
 
 
 def beginning(command: Command) -> str | None:
-    """Where a restart is to begin in topics that were created anew, if it was said."""
+    """Return where a restart starts in topics that were created again, if the command says so.
+
+    Raises UserError for an unknown word.
+    """
     start_from = command.options.get("from")
     if start_from is not None and start_from not in BEGINNINGS:
         message = f"a pipeline cannot be restarted from {start_from!r}"
@@ -98,7 +104,10 @@ def beginning(command: Command) -> str | None:
 
 
 def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
-    """Only `apply` makes a pipeline, and only `delete` may follow a deletion."""
+    """Raise UserError for a command that comes after a deletion, or for no pipeline.
+
+    Only `apply` creates a pipeline, and only `delete` may follow a deletion.
+    """
     ended = before is not None and before.desired == "deleted"
     if deleted or (ended and command.action is not Action.DELETE):
         message = f"pipeline {command.pipeline} was deleted while this command was on its way"

@@ -1,4 +1,4 @@
-"""What a change takes away from a pipeline. Never does I/O, never reads the clock."""
+"""Finds what a change removes from a pipeline. Never does I/O, never reads the clock."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ from waybill_shared.contract.events import PipelineRecord, SinkDefinition, Stage
 
 
 def going(before: PipelineRecord, after: PipelineRecord) -> PipelineRecord | None:
-    """`before` with only those sinks that `after` has no more; None if every one stays.
+    """Return `before` with only the sinks that `after` does not have; None if all of them stay.
 
-    A stage or sink that came back under its name is another one: `since` tells it.
+    A stage or sink that was added again under its old name is a new one: its `since` differs.
     """
     kept = {_life(stage, sink) for stage in after.stages for sink in stage.sinks}
     stages = tuple(

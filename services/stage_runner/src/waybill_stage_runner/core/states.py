@@ -1,7 +1,7 @@
-"""A pipeline as its runner sees it. Values only: `supervision` decides.
+"""The state of a pipeline in its runner. Values only: `supervision` decides.
 
 Times are those of a clock that never goes back, so that no change of the wall clock makes anything
-wait. What people read is made of them where it is said.
+wait. Times for people are computed from them when a message is written.
 """
 
 from dataclasses import dataclass, replace
@@ -23,14 +23,18 @@ from waybill_stage_runner.core.moves import Announce, Answer, Move
 
 ITSELF: Final = "stage_runner"
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
-"""A sink that has failed is waited for until a driver has opened it again."""
-BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # nobody asks for these
+"""In these phases the pipeline still waits for a sink that has failed, until a driver has opened it
+again.
+"""
+BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
 EventKind = Literal["claim", "transition", "heartbeat", "upkeep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """Who says it, and when: as people read it, and by the clock that waiting goes by."""
+    """Who writes a message and when: `at` is the time for people, `now` that of the clock for
+    waits.
+    """
 
     run_id: str
     at: int
@@ -41,19 +45,19 @@ class Saying:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineState:
     record: PipelineRecord
-    next: PipelineRecord | None = None  # accepted, but not said before what it removes is closed
+    next: PipelineRecord | None = None  # accepted, but not written before what it removes is closed
     phase: Phase = Phase.CREATED
     since: int = 0
     driver: bool = False
-    closing: PipelineRecord | None = None  # what the driver that lives or is waited for closes
+    closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0
-    crashes: int = 0  # those of the attempts that had nothing to do with the outside world
+    crashes: int = 0  # of these attempts, those that failed for no outside reason
     next_at: int | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     pending: tuple[Command, ...] = ()
     reason: str = ""
-    actor: str = ITSELF  # who wanted this phase
+    actor: str = ITSELF  # who asked for this phase
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()

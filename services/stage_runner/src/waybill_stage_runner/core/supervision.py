@@ -1,8 +1,31 @@
 """Decides what to do with a pipeline's driver. Never does I/O, never reads the clock.
 
-State and event go in; the next state and the actions to take come out. What a deletion or a change
-removes gets one more driver, which closes it: a batch that a killed driver left unreported is told
-then, and nobody writes there any more. Only after that is the change said.
+`decide` gets the state and an event, and returns the next state and the actions to carry out, in
+order. A pipeline goes through this machine as follows.
+
+1. A command makes a new record, which comes in as `Wanted`. Commands that still wait for their
+answer fail as superseded. A record that removes no sink is written at once (`Say`). A record that
+removes a sink waits in `next`.
+
+2. If no driver lives, the next step follows at once (`_go_on`). If one lives and the record is a
+new generation or is not to run, it is stopped first; the next step follows when `DriverEnded`
+reports its end.
+
+3. The next step is to close what goes, if anything does: the sinks that `next` removes, or all
+sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
+unreported. From then on nobody writes there. This is tried again like a run. Only after that the
+change is written, or the deletion becomes final (`EndFacts`). If closing fails, a change is refused
+and all continues as it was. A deletion becomes final even so.
+
+4. If the pipeline is to run, a driver is started (STARTING, or SCHEDULING while it waits in the
+queue of the pool). When it runs (RUNNING), the waiting commands are answered. If the pipeline is
+not to run, it is STOPPED.
+
+5. A driver that ends by itself is started again later (RECOVERING) while `attempts` allows it; else
+the pipeline is FAILED and waiting commands fail.
+
+6. `Tick` starts what is due, and kills drivers that start, stop or close for too long. It also
+forgets failures after a long healthy run.
 """
 
 from dataclasses import replace
@@ -49,8 +72,8 @@ from waybill_stage_runner.core.states import (
     enter,
 )
 
-SAID_CHARACTERS: Final = 300  # of a sink's own words
-HEALTHY_MS: Final = 120_000  # running this long means the fault is over: attempts begin anew
+SAID_CHARACTERS: Final = 300  # at most, of a message of a sink
+HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
 STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
 STOPPING_MS_MAX: Final = 60_000  # a running batch may finish
 CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
@@ -81,7 +104,9 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
 
 
 def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
-    """What removes something waits as `next`; any other record is in force, and said, at once."""
+    """Accept a new record. One that removes a sink waits as `next`; any other is written at
+    once.
+    """
     record = event.record
     superseded = tuple(
         Answer(
@@ -106,14 +131,18 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
 
 
 def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
-    """What has been said stays said, also of a change that was overtaken before it ran."""
+    """Return the problem of a superseded command.
+
+    If the change of the command was written already, the hint says so: it stays in force, even if
+    it never ran.
+    """
     said = state.next is None and command.action in (Action.APPLY, Action.RESTART)
     hint = _became(state.record, by) if said else ""
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
 
 
 def _became(before: PipelineRecord, by: PipelineRecord) -> str:
-    """Of the change that made `before`, when a later command makes `by` of it."""
+    """Explain what became of the change that made `before`, now that a later command makes `by`."""
     old, new = before.generation, by.generation
     if new == old:
         return f"its change is in force: generation {old}"
@@ -124,11 +153,11 @@ def _became(before: PipelineRecord, by: PipelineRecord) -> str:
 
 
 def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
-    """One step from where the driver is to what is wanted."""
+    """Decide one step from the state of the driver to what is wanted."""
     if not state.driver:
         return _go_on(anew(state), now, "started")
     if state.phase is Phase.STOPPING:
-        return state, ()  # it goes on when the driver has ended
+        return state, ()  # the next step follows when the driver has ended
     if changed or state.record.desired != "running":
         stopping, actions = enter(anew(state), Phase.STOPPING, now, _why(state))
         return stopping, (StopDriver(), *actions)
@@ -138,7 +167,7 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
 
 
 def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
-    """What is next where no driver lives."""
+    """Decide the next step when no driver lives."""
     target = _to_close(state)
     if target is not None:
         return _close(state, target, now)
@@ -157,7 +186,7 @@ def _to_close(state: PipelineState) -> PipelineRecord | None:
 
 
 def _why(state: PipelineState) -> str:
-    """In a word that a person reads as the reason of the phase."""
+    """Return the reason of the phase, in words for people."""
     if state.record.desired != "running":
         return f"to be {state.record.desired}"
     words = {Action.RESTART: "restarted", Action.START: "started"}
@@ -165,14 +194,17 @@ def _why(state: PipelineState) -> str:
 
 
 def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
-    """Its driver may have been killed between a sink's commit and the report of it."""
+    """Start a driver that closes `target`.
+
+    The last driver may have been killed between a sink's commit and its report.
+    """
     fresh = replace(state, driver=True, closing=target, next_at=None, problems=(), error=None)
     stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
     return replace(stopping, since=now), (*actions, StartDriver(closing=target))
 
 
 def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
-    """Too many start at once: it comes later, which is no fault of its own."""
+    """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
     if state.phase not in (Phase.STARTING, Phase.SCHEDULING):
         return state, ()
     if event.place == 0:
@@ -234,7 +266,7 @@ def _closing_ended(state: PipelineState, event: DriverEnded, now: int) -> Decisi
 
 
 def _as_asked(state: PipelineState) -> bool:
-    """Whether what was closed is still what is to be closed."""
+    """Return True if what the driver closed is still what must be closed."""
     done, target = state.closing, _to_close(state)
     if done is None or target is None:
         return False
@@ -251,7 +283,7 @@ def _deleted(state: PipelineState, error: LifecycleError | None, now: int) -> De
 
 
 def _removed(state: PipelineState, now: int) -> Decision:
-    """Nobody writes any more into what goes, and all that it holds is told: say the change."""
+    """Put the change in force: its removed sinks are closed and all they contain is reported."""
     assert state.next is not None
     in_force = anew(replace(state, record=state.next, next=None, closing=None))
     after, actions = _go_on(in_force, now, _why(in_force))
@@ -259,7 +291,9 @@ def _removed(state: PipelineState, now: int) -> Decision:
 
 
 def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:
-    """What cannot be closed is not removed: the change is refused, and all goes on as it was."""
+    """Refuse the change, because its sinks could not be closed. The pipeline continues as
+    it was.
+    """
     errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
     refused, answers = answer_all(state, OperationState.FAILED, errors, problem)
     after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")

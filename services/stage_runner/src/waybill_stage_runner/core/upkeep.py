@@ -1,4 +1,4 @@
-"""What a maintenance that somebody has asked for tells of the tables that it has kept."""
+"""Makes the reports of a maintenance that somebody asked for."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,10 @@ from waybill_shared.contract.events import PipelineRecord
 def upkeep_of(
     record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
 ) -> tuple[TableUpkeep, ...]:
-    """Tasks that had nothing to do are nobody's news. The sink may have been removed meanwhile."""
+    """Return a report for each task that did something.
+
+    Empty if the sink was removed meanwhile.
+    """
     return tuple(
         TableUpkeep(stage=stage.name, sink=sink, task=task, done={**done})
         for stage in record.stages

@@ -1,4 +1,7 @@
-"""What is asked for, and what nobody asks for any more. Never does I/O, never reads the clock."""
+"""Adds runs and checks to the queue, and removes those that nobody wants any more.
+
+Never does I/O, never reads the clock.
+"""
 
 from dataclasses import replace
 from typing import Final, assert_never
@@ -20,7 +23,7 @@ from waybill_stage_runner.core.placing import (
     Wish,
 )
 
-NOT_CLOSED: Final = 1  # told of a closing run that did not say its end, as 0 means: all is closed
+NOT_CLOSED: Final = 1  # for a closing run that reported no result: 0 would mean that all is closed
 
 
 def follow(placement: Placement, wish: Wish, now: int) -> Decision:
@@ -50,13 +53,13 @@ def _run_wanted(placement: Placement, wish: RunWanted, now: int) -> Decision:
         return placement, moves + started
     ask = RunAsk(pipeline_uid=uid, urgent=wish.urgent)
     if ask in placement.line:
-        return placement, moves  # it keeps its place
+        return placement, moves  # it keeps its queue position
     placement = _without_run(placement, uid)
     return replace(placement, line=in_order((*placement.line, ask))), moves
 
 
 def _holder(placement: Placement, pipeline_uid: str) -> Driver | None:
-    """The driver whose end is the end of the pipeline's run."""
+    """Return the driver that ends the pipeline's run when it ends."""
     having = (d for d in placement.drivers.values() if d.has_run(pipeline_uid))
     return next((d for d in having if not d.replaced), None)
 
