@@ -1,4 +1,6 @@
-"""Runs the stage runner: reads settings, takes commands and supervises drivers until a signal."""
+"""Runs the stage runner: reads settings, carries out commands and supervises drivers until a
+signal.
+"""
 
 import logging
 import sys
@@ -14,7 +16,7 @@ from waybill_stage_runner.wiring import build
 
 logger = logging.getLogger("stage_runner")
 
-FENCED_EXIT: Final = 1  # who supervises this process starts it anew, and the group gives it a part
+FENCED_EXIT: Final = 1  # whoever supervises this process starts it again
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""Turns the runners: what drivers tell, what is due, and then a command. Decides nothing."""
+"""Runs the runners in rounds: reports of drivers, then what is due, then one command.
+
+Decides nothing.
+"""
 
 import logging
 import threading
@@ -32,13 +35,15 @@ from waybill_stage_runner.core.moves import (
 
 logger = logging.getLogger(__name__)
 
-POLL_S: Final = 0.02  # drivers are heard at once, commands so much later at most
+POLL_S: Final = 0.02  # reports of drivers wake the loop at once; commands may wait so long
 RETRY_S: Final = 1.0
-COMMAND_TIMEOUT_S: Final = 30.0  # so long a command may wait for its topics to be there
+COMMAND_TIMEOUT_S: Final = 30.0  # limit of the time for which a command waits for its topics
 
 
 class Loop:
-    """One turn: hear drivers, act, beat; then one command, which never holds up the rest."""
+    """The main loop. One round: read reports of drivers, act, send heartbeats, then handle one
+    command, which never delays the others.
+    """
 
     def __init__(
         self,
@@ -54,12 +59,12 @@ class Loop:
         self._beat_at = 0.0
         self._retry_at = 0.0
         self._act_at: dict[Runner, float] = {}
-        """When a runner whose words Kafka did not take tries again."""
+        """When a runner tries again, by runner, after Kafka did not accept its messages."""
         self._waits: WeakKeyDictionary[Runner, tuple[str, float]] = WeakKeyDictionary()
-        """The command that waits there, by its id, and when it is given up."""
+        """The id of the command that waits there, and when it is refused."""
 
     def run(self, stop: threading.Event) -> bool:
-        """Turn until `stop` is set; False when another runner has taken over before."""
+        """Run rounds until `stop` is set. Return False if another runner has taken over before."""
         try:
             while not stop.is_set():
                 self._health.beat()
@@ -91,7 +96,9 @@ class Loop:
         self._commands.commit(set().union(*(each.unanswered() for each in runners.values())))
 
     def _act(self, runner: Runner, now: float, *, beats: bool) -> None:
-        """What Kafka does not take for one partition holds up no other."""
+        """Let the runner act, unless it waits for a retry. A failure of one partition delays no
+        other.
+        """
         if now < self._act_at.get(runner, 0.0):
             return
         self._act_at.pop(runner, None)
@@ -106,7 +113,11 @@ class Loop:
             self._act_at[runner] = now + RETRY_S
 
     def _next_command(self, runners: Mapping[int, Runner], now: float) -> None:
-        """One that was checked goes before what is new; one that waits holds up the rest."""
+        """Handle one command.
+
+        A command that was checked comes before new ones. While a command waits for a retry, the
+        loop handles no other.
+        """
         if now < self._retry_at:
             return
         for runner in runners.values():
@@ -125,7 +136,7 @@ class Loop:
             self._commands.done()
 
     def _carry_out(self, runner: Runner, offset: int, command: Command, now: float) -> bool:
-        """Whether it is decided, one way or the other."""
+        """Return True if the command is decided, in one way or the other."""
         try:
             runner.handle(command, offset)
         except Retryable as error:
@@ -142,7 +153,9 @@ class Loop:
         return True
 
     def _hear(self, runners: Iterable[Runner]) -> None:
-        """Waits for drivers a little, so that nothing else has to be looked at all the time."""
+        """Pass on reports of drivers. Wait a little for the first, so that the loop does
+        not spin.
+        """
         for news in self._drivers.hear(POLL_S):
             for runner in runners:
                 if isinstance(news, Checked):

@@ -42,7 +42,7 @@ class Settings(ServiceSettings):
         description="records that a driver takes at once, as bytes below",
     )
     stage_runner_batch_bytes_max: int = Field(
-        default=64 << 20,  # a heap of 1 GB holds a piece several times over
+        default=64 << 20,  # a heap of 1 GB can keep several copies of a piece
         ge=1,
         description="bytes of records that a driver takes at once; a larger batch is written by"
         " executors, or taken in pieces",
@@ -120,10 +120,10 @@ class Settings(ServiceSettings):
 
     @property
     def spares_from_the_start(self) -> bool:
-        """True if the operator has said how many spare drivers there are to be."""
+        """True if the operator has set the number of spare drivers."""
         return self.stage_runner_spare_drivers is not None
 
     @property
     def is_local(self) -> bool:
-        """Whether Spark computes in the drivers themselves."""
+        """True if Spark computes in the drivers themselves."""
         return self.spark_master.startswith("local")

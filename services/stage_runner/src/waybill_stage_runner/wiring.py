@@ -1,4 +1,6 @@
-"""Builds the stage runner: Kafka, driver processes, and a runner per partition that it is given."""
+"""Builds the stage runner: Kafka clients, driver processes, and a runner for each partition that it
+is assigned.
+"""
 
 import logging
 import uuid
@@ -36,7 +38,7 @@ STOP_TIMEOUT_S: Final = 30.0
 
 
 def build(settings: Settings, stack: ExitStack) -> Loop:
-    """`stack` ends what is started here."""
+    """Build the loop. `stack` closes what is started here."""
     _tell_guard(settings)
     keys = keys_in_force(settings.api_keys_file)
     admin, prefix = make_admin(settings.kafka_cluster()), settings.topic_prefix
@@ -53,7 +55,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     consumer = make_consumer(admin.cluster, settings.group("stage_runner"), **options)
     stack.callback(consumer.close)
     stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))
-    stack.enter_context(rehearsal(settings))  # ends first: drivers need the cores for their end
+    stack.enter_context(rehearsal(settings))  # ends first: drivers need the cores to end
     commands = CommandQueue(
         consumer,
         settings.topic("commands"),
@@ -76,9 +78,12 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
 
 
 def watched_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
-    """In another topic of commands none was carried out yet; in another of commits no definition
-    stands, and the runner that comes next says them again; in another of lifecycle the epochs of
-    drivers begin again."""
+    """Watch the topics that may not be created again while the runner runs.
+
+    In a new topic of commands none was carried out yet. A new topic of commits has no definitions,
+    and the next runner writes them again. In a new topic of lifecycle the epochs of drivers start
+    again.
+    """
     return OwnTopics(admin, [f"{prefix}.{name}" for name in ("commands", "commits", "lifecycle")])
 
 
@@ -91,7 +96,7 @@ def make_runner(
     *,
     admission: Admission,
 ) -> Runner:
-    """The one runner of that partition: every other is shut out when this returns."""
+    """Return the one runner of that partition. When this returns, every other one is fenced."""
     prefix, admin = settings.topic_prefix, topics.admin
     producer = PartitionProducer(admin.cluster, f"{prefix}/stage_runner/{partition}")
     producer.claim()

@@ -1,4 +1,4 @@
-"""Commands from Kafka, those of the partitions that this runner owns."""
+"""Reads commands from Kafka, of the partitions that this runner owns."""
 
 import logging
 from collections.abc import Callable
@@ -18,8 +18,11 @@ logger = logging.getLogger(__name__)
 
 
 class CommandQueue:
-    """Commands of the partitions that this runner owns. An offset is committed only when every
-    command up to it has been answered, so a restart carries out again what was left open."""
+    """The queue of commands of the partitions that this runner owns.
+
+    An offset is committed only when every command up to it was answered. So after a restart those
+    that were left open are carried out again.
+    """
 
     def __init__(
         self,
@@ -45,7 +48,9 @@ class CommandQueue:
         consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
-        """The next command with partition and offset; the same again until `done` is said."""
+        """Return the next command with its partition and offset; the same one until `done` is
+        called.
+        """
         if self._held is None:
             self._held = self._poll(timeout_s)
         return self._held
@@ -54,7 +59,7 @@ class CommandQueue:
         self._held = None
 
     def later(self) -> None:
-        """The held command comes again; meanwhile those of other partitions may come."""
+        """Read the current command again later. Meanwhile those of other partitions may come."""
         assert self._held is not None
         partition, offset, _ = self._held
         try:
@@ -79,21 +84,21 @@ class CommandQueue:
             return
         try:
             self._consumer.commit(offsets=positions, asynchronous=False)
-        except KafkaException as error:  # the next turn tries it again
+        except KafkaException as error:  # the next round tries it again
             logger.warning("offsets not committed", extra={"reason": str(error)})
             return
         self._next = {at: after for at, after in self._next.items() if self._open[at]}
 
     def _poll(self, timeout_s: float) -> tuple[int, int, Command] | None:
         if self._assigned:
-            self._acquire(self._assigned)  # outside the callback: it reads topics
+            self._acquire(self._assigned)  # outside the callback, because it reads topics
             self._assigned = []
         self._membership.check()
         self._topics.check()
         message, self._early = self._early or self._consumer.poll(timeout_s), None
         if message is None:
             return None
-        if self._assigned:  # came with its partition, whose pipelines are not known yet
+        if self._assigned:  # it arrived with its partition, before its pipelines are known
             self._early = message
             return None
         error = message.error()

@@ -1,4 +1,4 @@
-"""The end of a driver's log, which may be very long."""
+"""Reads the end of a driver's log, which may be very long."""
 
 from pathlib import Path
 from typing import Final
@@ -8,7 +8,7 @@ LINE_MAX: Final = 2_000  # characters
 
 
 def newest_lines(file: Path, lines: int) -> list[str]:
-    """Nothing of a log that is not there yet."""
+    """Return the newest lines of the log, none if the file does not exist yet."""
     try:
         with file.open("rb") as log:
             size = log.seek(0, 2)

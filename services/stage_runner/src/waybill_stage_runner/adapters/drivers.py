@@ -1,7 +1,7 @@
 """Gives runs and checks to drivers, as `placement` decides. Fulfils `Drivers`.
 
-What becomes of them is handed out by `hear`. All of it happens on the main thread, because a driver
-dies with the thread that has started it.
+`hear` returns what became of them. All of it happens on the main thread, because a driver dies with
+the thread that has started it.
 """
 
 import logging
@@ -62,7 +62,7 @@ from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-DRIVERS: Final = "drivers"  # in the state folder, beside those of pipelines
+DRIVERS: Final = "drivers"  # in the state folder, next to those of pipelines
 SPEC: Final = "spec.json"
 KILL_TIMEOUT_S: Final = 5.0
 POLL_S: Final = 0.05
@@ -72,7 +72,7 @@ NO_LEASE: Final = Lease(epoch=0, lifecycle_id="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A run's driver said something; `epoch` tells the run from those before and after it."""
+    """A report of a run's driver. `epoch` distinguishes the run from those before and after it."""
 
     pipeline_uid: str
     epoch: int
@@ -81,7 +81,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """A run waits for a driver, `place` in the line; 0: it has one."""
+    """A run that waits for a driver; `place` is its position in the queue. 0: it has one."""
 
     pipeline_uid: str
     epoch: int
@@ -90,7 +90,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Nothing of the run is left, in whatever process it was."""
+    """The end of a run: nothing of it is left, in whatever process it was."""
 
     pipeline_uid: str
     epoch: int
@@ -109,9 +109,9 @@ class DriverPool:
         self._placement = Placement(limits=limits_of(settings), spares_from=spares_from)
         self._specs: dict[str, RunSpec] = {}
         self._checks: dict[str, CheckOrder | MaintainOrder] = {}
-        """By their ids."""
+        """Orders of checks and maintenance that are not done, by check id."""
         self._faults: dict[str, LifecycleError] = {}
-        """What drivers said of themselves before they ended."""
+        """What drivers reported as their own fault before they ended, by driver id."""
         self._news: deque[News] = deque()
 
     def start(
@@ -169,7 +169,7 @@ class DriverPool:
         self._take(CheckUnwanted(check_id=check_id))
 
     def hear(self, timeout_s: float = 0.0) -> Iterable[News]:
-        """What has become of runs and checks; waits so long for the first word."""
+        """Return what became of runs and checks. Wait at most so long for the first report."""
         self._take(Tick())
         self._listen(0.0 if self._news else timeout_s)
         while True:
@@ -182,7 +182,7 @@ class DriverPool:
         return self._placement.drivers.values()
 
     def stop_all(self, timeout_s: float) -> None:
-        """Every driver ends after its batch, and what is left when the time is over is killed."""
+        """Let every driver end after its batch, and kill what is left when the time is over."""
         self._take(EndAll())
         deadline = time.monotonic() + timeout_s
         while self._processes.living and time.monotonic() < deadline:
@@ -190,14 +190,14 @@ class DriverPool:
         for driver_id in self._processes.living:
             self._processes.kill(driver_id)
         while self._processes.living and time.monotonic() < deadline + KILL_TIMEOUT_S:
-            self._listen(POLL_S)  # what the kernel still holds is ended by who starts the next
+            self._listen(POLL_S)  # what the kernel still keeps is ended by the next runner
         self.sweep()
 
     def sweep(self) -> None:
         self._processes.sweep()
 
     def _listen(self, timeout_s: float) -> bool:
-        """Whether a driver had something to say."""
+        """Wait for one report of a driver. Return True if there was one."""
         try:
             heard = (
                 self._processes.events.get(timeout=timeout_s)
@@ -243,7 +243,10 @@ class DriverPool:
             self._news.append(said)
 
     def _checked(self, driver_id: str, event: DriverEvent) -> None:
-        """One that nobody wanted any more may be wanted anew, from another driver."""
+        """Report the result of a check, unless this driver's check is another one or none.
+
+        A check that nobody wanted any more may have been asked for again, from another driver.
+        """
         driver = self._placement.drivers.get(driver_id)
         check_id = None if driver is None else driver.check_id
         if check_id is None or check_id != event.check_id:
@@ -323,7 +326,7 @@ class DriverPool:
         self._news.append(ended)
 
     def _tell_fault(self, driver_id: str, spec: RunSpec) -> None:
-        """What its driver said of itself, before the run or when the run was over."""
+        """Report the fault that the driver named before the run started or after it was over."""
         error = self._faults.get(driver_id)
         if error is None:
             return

@@ -1,4 +1,4 @@
-"""What drivers are given of the runner's settings."""
+"""Makes what drivers need to know of the runner's settings."""
 
 from dataclasses import replace
 

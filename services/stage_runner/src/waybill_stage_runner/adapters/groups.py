@@ -1,4 +1,4 @@
-"""Process groups: found by what their processes were started with, signalled, and ended."""
+"""Finds process groups by the arguments of their processes, signals them, and ends them."""
 
 import logging
 import os
@@ -12,11 +12,11 @@ import psutil
 logger = logging.getLogger(__name__)
 
 POLL_S: Final = 0.02
-SAY_S: Final = 30.0  # after SIGKILL; longer means a process that the kernel holds
+SAY_S: Final = 30.0  # after SIGKILL; if it takes longer, the kernel keeps a process
 
 
 def groups_with(argument: Callable[[str], bool]) -> set[int]:
-    """The groups of all processes that were started with such an argument."""
+    """Return the groups of all processes that were started with such an argument."""
     found = set()
     for process in psutil.process_iter():
         try:
@@ -28,7 +28,9 @@ def groups_with(argument: Callable[[str], bool]) -> set[int]:
 
 
 def signal_group(group: int, number: int, *, whole: bool) -> None:
-    """To the whole group, or to its leader alone, who then stops Spark in good order."""
+    """Send a signal to the complete group, or only to its leader, which then stops Spark in good
+    order.
+    """
     send: Callable[[int, int], None] = os.killpg if whole else os.kill
     try:
         send(group, number)
@@ -37,7 +39,7 @@ def signal_group(group: int, number: int, *, whole: bool) -> None:
 
 
 def end_group(group: int) -> None:
-    """Returns when no process of it is left, however long that takes."""
+    """End the group. Return when no process of it is left, however long that needs."""
     say_at = time.monotonic() + SAY_S
     while not emptied(group):
         if time.monotonic() > say_at:
@@ -46,7 +48,7 @@ def end_group(group: int) -> None:
 
 
 def emptied(group: int) -> bool:
-    """Kill what is left of it; whether that was nothing."""
+    """Kill what is left of the group. Return True if nothing was left."""
     if not _members(group):
         return True
     signal_group(group, signal.SIGKILL, whole=True)

@@ -1,4 +1,7 @@
-"""What stands in Kafka of pipelines when a runner takes their partitions over. Fulfils `Past`."""
+"""Reads from Kafka what was written about pipelines before a runner owned their partitions.
+
+Fulfils `Past`.
+"""
 
 import logging
 from collections.abc import Iterable
@@ -32,7 +35,7 @@ class KafkaPast:
 
 
 def read_answered(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, list[str]]:
-    """Ids of the commands that were answered lately, by partition."""
+    """Return the ids of the commands that were answered lately, by partition."""
     found: dict[int, list[str]] = {}
     for message in read_to_end(kafka, topic, partitions):
         try:
@@ -55,7 +58,7 @@ def _record(value: bytes) -> PipelineRecord | None:
 def read_records(
     kafka: Kafka, topic: str, partitions: Iterable[int]
 ) -> dict[int, list[PipelineRecord]]:
-    """The newest record of each pipeline, by partition."""
+    """Return the newest record of each pipeline, by partition."""
     newest: dict[str, tuple[int, PipelineRecord]] = {}
     for message in read_to_end(kafka, topic, partitions):
         value = message.value()

@@ -1,6 +1,6 @@
-"""Driver processes: one group each, with a folder of its own, spawned from the main thread.
+"""Driver processes: a process group and a folder for each, started from the main thread.
 
-What they say, and that one is gone, arrives in `events`, in order, for the main loop.
+Their reports, and the end of each, arrive in `events`, in order, for the main loop.
 """
 
 import logging
@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 PROGRAM: Final = (sys.executable, "-P", "-m", "waybill_spark.driver")
 HOME: Final = "home.json"
 LOG: Final = "driver.log"
-RUNS: Final = "runs"  # in a driver's folder: an empty file per pipeline that it runs
-LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others get their turn
+RUNS: Final = "runs"  # in a driver's folder: an empty file for each pipeline that it runs
+LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others are served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """No process of the driver's group is left."""
+    """The end of a driver: no process of its group is left."""
 
     driver_id: str
     exit_code: int
@@ -57,18 +57,23 @@ class _Driver:
 
 class DriverProcesses:
     def __init__(self, folder: Path, program: Sequence[str] = PROGRAM) -> None:
-        """`folder` is that of all drivers, also of those of other runners on this machine."""
+        """Keep `folder`: the folder of all drivers, including those of other runners on this
+        machine.
+        """
         self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
         self._folder = folder
         self._program = program
-        self._runner = uuid.uuid4().hex[:8]  # ids of drivers are this runner's own
+        self._runner = uuid.uuid4().hex[:8]  # makes the ids of drivers unique to this runner
         self._drivers: dict[str, _Driver] = {}
 
     def folder_of(self, driver_id: str) -> Path:
         return self._folder / f"{self._runner}-{driver_id}"
 
     def start(self, driver_id: str, home: DriverHome) -> None:
-        """Raises Retryable."""
+        """Start a driver process and the threads that send its orders and read its reports.
+
+        Raises Retryable.
+        """
         file = home.folder / HOME
         try:
             home.scratch.mkdir(parents=True)
@@ -98,7 +103,11 @@ class DriverProcesses:
         threading.Thread(target=self._follow, args=(driver_id, driver, reader), daemon=True).start()
 
     def hold(self, driver_id: str, pipeline_uid: str) -> None:
-        """Note that it runs this pipeline, for a runner that comes after this one."""
+        """Note in a file that the driver runs this pipeline, for a runner that starts after this
+        one.
+
+        Raises Retryable.
+        """
         try:
             (self.folder_of(driver_id) / RUNS / pipeline_uid).touch()
         except OSError as error:
@@ -108,7 +117,7 @@ class DriverProcesses:
         (self.folder_of(driver_id) / RUNS / pipeline_uid).unlink(missing_ok=True)
 
     def send(self, driver_id: str, order: Order) -> None:
-        """Waits for nobody: a driver may be paused."""
+        """Queue an order for the driver. Never waits, because a driver may be paused."""
         driver = self._drivers.get(driver_id)
         if driver is not None:
             driver.orders.put(order.model_dump_json().encode() + b"\n")
@@ -119,14 +128,14 @@ class DriverProcesses:
             signal_group(driver.process.pid, signal.SIGKILL, whole=True)
 
     def log_of(self, driver_id: str) -> bytes:
-        """What it said of itself, also when it is gone."""
+        """Return the driver's log, also after it has ended."""
         try:
             return (self.folder_of(driver_id) / LOG).read_bytes()
         except OSError:
             return b""
 
     def forget(self, driver_id: str) -> None:
-        """One that is gone: nothing of it is kept."""
+        """Forget a driver that has ended, and delete its folder."""
         self._drivers.pop(driver_id, None)
         shutil.rmtree(self.folder_of(driver_id), ignore_errors=True)
 
@@ -135,7 +144,10 @@ class DriverProcesses:
         return list(self._drivers)
 
     def end_left(self, pipeline_uid: str) -> None:
-        """The driver of a runner that was killed may still be ending: it must be gone first."""
+        """End the driver that a killed runner left for this pipeline.
+
+        Raises Retryable if its processes do not end in time.
+        """
         deadline = time.monotonic() + LEFT_TIMEOUT_S
         for note in self._folder.glob(f"*/{RUNS}/{pipeline_uid}"):
             folder = note.parent.parent
@@ -147,7 +159,7 @@ class DriverProcesses:
             note.unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what drivers that have ended, also those of an earlier runner, left to remove."""
+        """Delete the folders that ended drivers left, including those of an earlier runner."""
         for folder in self._folder.glob("*"):
             remove_left(folder)
 
@@ -167,21 +179,24 @@ class DriverProcesses:
 
 
 def _say(driver: _Driver) -> None:
-    """Hand on the orders, for as long as there is somebody to hear them."""
+    """Write the orders to the driver, for as long as it reads them."""
     assert driver.process.stdin is not None
-    with suppress(BrokenPipeError), driver.process.stdin as lines:  # its end is told by itself
+    with suppress(BrokenPipeError), driver.process.stdin as lines:  # its end is reported separately
         while (line := driver.orders.get()) is not None:
             lines.write(line)
             lines.flush()
 
 
 def remove_left(folder: Path) -> None:
-    """Unless processes still work in it."""
+    """Delete the folder, unless processes still work in it."""
     if not _groups_of(folder):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _groups_of(folder: Path) -> set[int]:
-    """The driver is given its home, and its JVM the scratch folder; nobody else is."""
+    """Return the groups of the driver in this folder and of its JVM.
+
+    Only they have these arguments: the driver its home file, its JVM the scratch folder.
+    """
     home, inside = str(folder / HOME), f"{folder / SCRATCH}{os.sep}"
     return groups_with(lambda argument: argument == home or inside in f"{argument}{os.sep}")

@@ -1,4 +1,4 @@
-"""What a runner says of the pipelines of one commands partition. Fulfils `Publisher`."""
+"""Writes messages about the pipelines of one commands partition to Kafka. Fulfils `Publisher`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
 
 class Voice(Protocol):
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
-        """In one transaction; the offsets at which they stand."""
+        """Send the messages in one transaction. Return their offsets."""
 
 
 class KafkaPublisher:

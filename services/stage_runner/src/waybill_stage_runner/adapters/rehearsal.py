@@ -1,4 +1,4 @@
-"""Has the class archive made, beside all else, where this Java and these jars have none."""
+"""Has the class archive made in the background, if there is none for this Java and these jars."""
 
 import logging
 import os
@@ -20,7 +20,10 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def rehearsal(settings: Settings) -> Iterator[None]:
-    """It ends with the runner at the latest; then the next one has it done."""
+    """Make the archive while the runner runs.
+
+    If the runner ends first, the work is stopped, and the next runner does it.
+    """
     java, jars = settings.stage_runner_java, settings.stage_runner_spark_jars
     folder = settings.stage_runner_state_folder.resolve() / "rehearsal"
     remove_left(folder)

@@ -1,4 +1,7 @@
-"""The topics of pipelines: looked at, created, and where they begin and end. Fulfils `Topics`."""
+"""Looks at and creates the topics of pipelines, and reads where they start and end.
+
+Fulfils `Topics`.
+"""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +46,7 @@ class KafkaTopics:
         return self._await_new(wanted)
 
     def _wanted(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicPlan]:
-        """By topic, if a pipeline may have all of them."""
+        """Return the plans by topic. Raises UserError if a pipeline may not use one of them."""
         wanted = {plan.topic: plan for plan in plans}
         for topic in wanted:
             if topic.startswith(f"{self._prefix}."):
@@ -53,7 +56,9 @@ class KafkaTopics:
         return wanted
 
     def _refuse_without_rights(self, wanted: Mapping[str, TopicPlan]) -> None:
-        """Better no pipeline than one whose driver fails at its first batch."""
+        """Raise UserError if rights are missing: no pipeline is better than one that fails at its
+        first batch.
+        """
         rights: dict[str, tuple[KafkaOperation, ...]] = {
             topic: ("Read", "Write") if plan.written else ("Read",)
             for topic, plan in wanted.items()
@@ -65,7 +70,7 @@ class KafkaTopics:
             raise UserError(problems)
 
     def _await_new(self, wanted: Mapping[str, TopicPlan]) -> dict[str, TopicState]:
-        """A topic that was just created takes a moment until every broker knows it."""
+        """Wait until every broker knows the topics that were just created. Raises Retryable."""
         deadline = time.monotonic() + NEW_TOPIC_TIMEOUT_S
         while True:
             try:
@@ -82,8 +87,11 @@ class KafkaTopics:
             time.sleep(NEW_TOPIC_POLL_S)
 
     def _identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
-        """A broker that lags may tell a topic that was there before, and each question goes to any
-        of them: what a pipeline counts as gone because of its answer is lost for good."""
+        """Return the ids of the topics that exist. Raises Retryable if two answers differ.
+
+        Each question goes to any broker, and one that lags may answer with a deleted topic. What a
+        pipeline counts as lost because of such an answer is lost for good.
+        """
         wanted = frozenset(topics)
         found = self._admin.identify(wanted)
         for _ in range(ASKED_AGAIN):
@@ -94,7 +102,7 @@ class KafkaTopics:
     def _states(
         self, present: Mapping[str, TopicIdentity], wanted: Mapping[str, TopicPlan]
     ) -> dict[str, TopicState]:
-        """Where readers begin, all before it is lost for them."""
+        """Return where readers start and end. What lies before the start is lost for them."""
 
         def read(admin: KafkaAdmin) -> dict[tuple[str, str, int], int]:
             return {
@@ -118,7 +126,8 @@ class KafkaTopics:
 def _sides(
     admin: KafkaAdmin, topic: TopicIdentity, plan: TopicPlan
 ) -> Iterator[tuple[str, Mapping[int, int]]]:
-    # The latest of a reader of committed records: what is still open comes when it is closed.
+    # The latest offset of a reader of committed records: open transactions come when they are
+    # closed.
     read = admin.stable_ends if plan.starting == "latest" else admin.starts
     yield "start", read(topic.name, topic.partitions)
     yield "end", admin.ends(topic.name, topic.partitions)

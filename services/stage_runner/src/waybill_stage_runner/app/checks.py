@@ -1,4 +1,9 @@
-"""Commands whose manifests are checked before anything is made of them, or are only checked."""
+"""Has manifests checked before a command is carried out, or for a validation or a maintenance only.
+
+A command first waits for earlier ones of its pipeline (`put_behind`). Then `begin` sends its check
+to a driver. When the check is done, `end` returns an answer, or the command is free: the loop finds
+it by `free` and carries it out. `leave` removes it at the end.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,7 +24,7 @@ from waybill_stage_runner.core.lines import Lines, Waiting
 from waybill_stage_runner.core.moves import Answer
 from waybill_stage_runner.core.placing import CheckFailure
 
-SLOW_MS: Final = 60_000  # so long a text is refused at once whose check took too long
+SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
 TOO_SLOW: Final = (
     "split its queries into smaller steps or pipelines; if the machine is only busy, send it again "
     "in a minute, or set WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S"
@@ -33,13 +38,13 @@ NOT_MAINTAINED: Final[Mapping[CheckFailure, str]] = {
     "not_begun": "the driver that was to do it did not begin, and was ended",
     "deadline": "it took too long, and was ended; what was done stays done",
 }
-VALIDATIONS_MAX: Final = 32  # that wait at once; each takes some 0.3 s
+VALIDATIONS_MAX: Final = 32  # waiting at the same time; each needs some 0.3 s
 
 
 class Admission:
-    """Which checks are made at all, of all partitions that a process has: they share its drivers.
+    """Limits on checks, shared by all partitions of a process, because they share its drivers.
 
-    So many validations may wait, and what took too long is not tried again for a while.
+    So many validations may wait, and a check that was too slow is not tried again for a while.
     """
 
     def __init__(self) -> None:
@@ -48,7 +53,7 @@ class Admission:
         """Until when a manifest is refused, by its text."""
 
     def enter(self, command_id: str) -> bool:
-        """Whether there is room for a validation; who is in stays in."""
+        """Return True if there is room for the validation. One that has entered stays in."""
         if command_id not in self._waiting and len(self._waiting) >= VALIDATIONS_MAX:
             return False
         self._waiting.add(command_id)
@@ -72,10 +77,12 @@ class Checks:
         self._admission = admission
         self._lines = Lines()
         self._found: dict[str, Checked] = {}
-        """Of validations that are to be compared with a pipeline, by their ids."""
+        """Results of validations that must still be compared with a pipeline, by command id."""
 
     def put_behind(self, command: Command, offset: int) -> bool:
-        """Whether another command of its pipeline comes first; then it waits for that."""
+        """Queue the command if an earlier one of its pipeline is not done. Return True if it was
+        queued.
+        """
         behind = self._lines.must_wait(command)
         if behind:
             self._lines.wait(command, offset)
@@ -85,11 +92,14 @@ class Checks:
         return self._lines.passed(command)
 
     def found(self, command: Command) -> Checked | None:
-        """What the check of a validation has found that is to be compared."""
+        """Return what the check of a validation found that must still be compared."""
         return self._found.get(command.id)
 
     def begin(self, command: Command, offset: int, before: str | None = None) -> Answer | None:
-        """Have it checked; or why not. `before`: the manifest that a validation would change."""
+        """Send the command's check to a driver. Return a refusal if that is not possible.
+
+        `before` is the manifest that a validation would change.
+        """
         assert command.manifest is not None
         if self._admission.slow(command.manifest, self._clock.monotonic_ms()):
             self._lines.leave(command)
@@ -111,7 +121,7 @@ class Checks:
     def begin_maintenance(
         self, command: Command, offset: int, record: PipelineRecord | None
     ) -> Answer | None:
-        """Have it done; or why not."""
+        """Send a maintenance to a driver. Return a refusal if that is not possible."""
         if record is None:
             problem = Problem(message=f"there is no pipeline {command.pipeline} any more")
             return failed(command, (problem,), Slug.PIPELINE_GONE)
@@ -128,9 +138,11 @@ class Checks:
         return None
 
     def end(self, found: Checked) -> Answer | None:
-        """What is answered at once, as it is refused or was only to be checked; else it is free.
+        """Note the end of a check. Return the answer, or None if the command is to be carried out
+        now.
 
-        A validation that is to be compared is free too: its turn may have to wait for Kafka.
+        An answer is returned for a refusal, and for what was only to be checked. A validation that
+        must be compared is carried out too, as this may have to wait for Kafka.
         """
         command = self._lines.checked(found.check_id)
         compared = command is not None and command.action is Action.VALIDATE
@@ -143,11 +155,11 @@ class Checks:
         return answer
 
     def free(self) -> Waiting | None:
-        """A command that has waited, and is to be carried out now."""
+        """Return a command that has waited and is to be carried out now."""
         return self._lines.free()
 
     def leave(self, command: Command) -> None:
-        """It is carried out, answered or refused."""
+        """Remove the command: it was carried out, answered or refused."""
         self._lines.leave(command)
         self._admission.leave(command.id)
         self._found.pop(command.id, None)

@@ -1,4 +1,7 @@
-"""What `apply` would make of a pipeline that exists, or why it would refuse. Makes no topic."""
+"""Says what `apply` would change in a pipeline that exists, or why it would refuse.
+
+Creates no topic.
+"""
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord
@@ -12,7 +15,10 @@ from waybill_stage_runner.core.planning import as_planned, define, topics_of
 
 
 def compare(command: Command, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:
-    """The result of a validation, with what `before` would become. Raises Retryable."""
+    """Return the result of a validation, with the changes that `before` would get.
+
+    Raises Retryable.
+    """
     problems, changes = found.problems, None
     if before is not None:
         try:
@@ -26,7 +32,7 @@ def compare(command: Command, found: Checked, before: PipelineRecord | None, top
 def _changes(
     command: Command, found: Checked, before: PipelineRecord, topics: Topics
 ) -> tuple[Change, ...] | None:
-    """None if the manifest before cannot be read any more."""
+    """Return the changes; None if the earlier manifest is not valid any more."""
     assert command.manifest is not None
     manifest, old = parse_manifest(command.manifest), _readable(before.manifest)
     plans = topics_of(manifest)

@@ -1,4 +1,4 @@
-"""Shows how the pipelines of this runner are, and counts what it does. Takes no decisions."""
+"""Exports metrics of the pipelines of this runner and counts what it does. Makes no decisions."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from waybill_stage_runner.core.states import PipelineState
 
 
 def show(states: Iterable[PipelineState]) -> None:
-    """All that there are: what is not among them is shown no more."""
+    """Export the metrics of all pipelines. Those that are not among `states` disappear."""
     held = list(states)
     metrics.gauge("waybill_pipelines", len(held))
     metrics.show("waybill_pipeline_phase", {(s.record.name, str(s.phase)): 1 for s in held})

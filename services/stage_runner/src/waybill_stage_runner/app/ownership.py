@@ -1,4 +1,4 @@
-"""Which partitions of commands this runner owns, and the runner of each."""
+"""Keeps the partitions of the commands topic that this runner owns, and the runner of each."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,15 +10,19 @@ from waybill_stage_runner.app.runner import Runner
 
 class Ownership:
     def __init__(self, past: Past, make_runner: Callable[[int], Runner]) -> None:
-        """`make_runner`: shuts out who had the partition before it returns. Raises Retryable."""
+        """Keep `make_runner`: it fences the earlier owner of the partition before it returns. It
+        raises Retryable.
+        """
         self._past = past
         self._make_runner = make_runner
         self._runners: dict[int, Runner] | None = None
 
     def acquire(self, partitions: Iterable[int]) -> None:
-        """Pipelines share key, partition count and partitioner over all topics of ours.
+        """Create runners for `partitions` and give them the pipelines that Kafka has for them.
 
-        What is read is read after everybody else was shut out: it is the last word.
+        One partition number is enough: a pipeline has the same key, partition count and partitioner
+        in all our topics. Records are read only after every earlier owner was fenced, so they are
+        final.
         """
         commands_id = self._past.commands_id()  # asked before anything is read
         fresh = {partition: self._make_runner(partition) for partition in partitions}
@@ -44,5 +48,7 @@ class Ownership:
 
 
 def _place(record: PipelineRecord, commands_id: str) -> PipelineRecord:
-    """In another topic of commands than the record names, none was carried out yet."""
+    """Reset `commanded_at` if the record names another topic of commands: in this one no command
+    was carried out yet.
+    """
     return record if record.commands_id == commands_id else replace(record, commanded_at=-1)

@@ -1,4 +1,4 @@
-"""What the runner needs of the world: topics, a voice in Kafka, the past, and driver processes."""
+"""What the runner needs from outside: topics, a publisher, earlier records, and drivers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from waybill_stage_runner.core.states import PipelineState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Where the claim of a driver stands, and in which topic: a later one stands behind it."""
+    """The offset of a driver's claim and the id of its topic. A later claim has a higher offset."""
 
     epoch: int
     lifecycle_id: str
@@ -22,52 +22,57 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check has found. With `failed` it has found nothing: the text may be good or not."""
+    """What a check found. With `failed` it found nothing: the manifest may be good or not."""
 
     check_id: str
     problems: tuple[Problem, ...] = ()
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By stage and sink, as a list of columns with their types."""
+    """For each stage and sink: its columns with their types, as a list in text form."""
     columns_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The same of the manifest that is applied now, as far as it was asked for."""
+    """The same for the manifest that is applied now, if it was asked for."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    """By stage and sink, what the first rows would change beside rows."""
+    """For each stage and sink: what its first rows would change in the table, apart from rows."""
     upkeep: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of a maintenance: by task, what was done, in numbers."""
+    """Of a maintenance: what each task did, in numbers."""
     failed: CheckFailure | None = None
 
 
 class Topics(Protocol):
     def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
-        """Of those that exist, by name. UserError where we may not use one; raises Retryable."""
+        """Return the ids of the topics that exist, by name.
+
+        Raises UserError if we may not use a topic, and Retryable.
+        """
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
-        """Create what is missing and say how the topics stand. Raises as `ids` does."""
+        """Create missing topics, and return the state of all. Raises as `ids` does."""
 
 
 class Past(Protocol):
-    """What was said of pipelines before this runner had their partitions. Raises Retryable."""
+    """What was written about pipelines before this runner owned their partitions. Raises
+    Retryable.
+    """
 
     def commands_id(self) -> str:
-        """Of the topic of commands as it is now."""
+        """Return the id of the commands topic as it is now."""
 
     def records(self, partitions: Iterable[int]) -> Mapping[int, Sequence[PipelineRecord]]:
-        """The newest of each pipeline, by partition."""
+        """Return the newest record of each pipeline, by partition."""
 
     def answered(self, partitions: Iterable[int]) -> Mapping[int, Sequence[str]]:
-        """Ids of the commands that were answered lately, by partition."""
+        """Return the ids of the commands that were answered lately, by partition."""
 
 
 class Publisher(Protocol):
-    """Says things of the pipelines of one partition; whoever took the partition over shuts it out.
+    """Writes messages about the pipelines of one partition, until another owner fences it.
 
-    Each call is one transaction. When it returns, all of it stands in Kafka. When it raises
-    Retryable it may stand there or not: repeat it, which does no harm, before anything else is
-    said. PartitionLost: it does not stand there, and never will.
+    Each call is one transaction. When it returns, all of it is in Kafka. If it raises Retryable, it
+    may be in Kafka or not. Then it must be repeated, which does no harm, before anything else is
+    written. PartitionLost means that it is not in Kafka, and never will be.
     """
 
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
-        """What is wanted, and what follows from it for tokens."""
+        """Write the record that is wanted, and the definition that tokens are judged by."""
 
     def claim(self, record: PipelineRecord) -> Lease:
         """Announce that a driver is about to run."""
@@ -75,19 +80,19 @@ class Publisher(Protocol):
     def phase(self, state: PipelineState, phase_from: str) -> None: ...
 
     def blocked(self, state: PipelineState) -> None:
-        """What its driver waits for has changed."""
+        """Report that what the driver waits for has changed."""
 
     def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
-        """A table of it was kept in order."""
+        """Report that maintenance of a table was done."""
 
     def beat(self, states: Sequence[PipelineState]) -> None:
-        """That the runner of these lives."""
+        """Report that the runner of these pipelines lives."""
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None: ...
 
 
 class Drivers(Protocol):
-    """What runs in drivers, by pipeline uid. None of these waits for a driver."""
+    """Runs and checks in drivers. None of the calls waits for a driver."""
 
     def start(
         self,
@@ -97,10 +102,10 @@ class Drivers(Protocol):
         urgent: bool,
         closing: tuple[StageDefinition, ...] = (),
     ) -> None:
-        """Only after nothing is left of an earlier run of this pipeline.
+        """Ask for a run of `record`. Call it only after nothing is left of its earlier run.
 
         `urgent`: somebody waits for it, so it comes before what is only resumed. `closing`: run no
-        stage of `record`, but close these of its sinks.
+        stage, but close these sinks.
 
         Raises Retryable.
         """
@@ -117,17 +122,17 @@ class Drivers(Protocol):
         before: str | None = None,
         compared_with: str | None = None,
     ) -> None:
-        """Compile it without effect; what is found comes as `Checked`.
+        """Ask for a compile without effect. Its result comes as `Checked`.
 
-        `for_run`: a run of it is likely to follow. `before`: tell the columns of this one, too.
-        `compared_with`: the pipeline whose tables it would write, if that is another.
+        `for_run`: a run of it is likely to follow. `before`: a manifest to report the columns of,
+        too. `compared_with`: the pipeline that has the tables it would write, if that is another.
         """
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
-        """Keep the table of a sink in order; what was done comes as `Checked`."""
+        """Ask for maintenance of a sink's table. What was done comes as `Checked`."""
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
-        """The newest lines of the log of its runs here."""
+        """Return the newest lines of the log that the pipeline's runs wrote here."""
 
     def forget_check(self, check_id: str) -> None:
-        """Nobody waits for it any more."""
+        """Drop the check: nobody waits for it any more."""

@@ -1,9 +1,11 @@
-"""Runs the pipelines of one commands partition: carries out commands, supervises drivers, and says
-what has happened.
+"""Runs the pipelines of one commands partition: carries out commands and supervises drivers.
 
-Promise: what is recorded as wanted is brought about, through any number of restarts, and each
-command is answered once it is true or known to be impossible. Nothing of a command that is refused
-was written.
+The loop calls `handle` with a command. It may be queued for a check, and is handled again when it
+is `freed`. Then it becomes a record or is refused, and `supervision` decides what follows. `act`
+carries out what was decided, in order, and `hear` passes on reports of drivers.
+
+Promise: what is recorded as wanted is brought about, through any number of restarts. Each command
+is answered once it is true or known to be impossible. A refused command leaves nothing written.
 """
 
 import json
@@ -72,7 +74,7 @@ class Runner:
         *,
         admission: Admission | None = None,
     ) -> None:
-        """`admission`: to checks; runners that share drivers share it."""
+        """Keep the ports. `admission` limits checks; runners that share drivers share it."""
         self._topics = topics
         self._publisher = publisher
         self._drivers = drivers
@@ -89,7 +91,7 @@ class Runner:
         return self._states.values()
 
     def adopt(self, record: PipelineRecord) -> None:
-        """A pipeline as it was recorded before this runner had its partition."""
+        """Accept a pipeline as it was recorded before this runner owned its partition."""
         uid = record.pipeline_uid
         if record.closed:
             self._deleted[uid] = record.commanded_at
@@ -98,11 +100,11 @@ class Runner:
         self._apply(uid, Wanted(record=record, command=None, said=True))
 
     def adopt_answers(self, commands: Iterable[str]) -> None:
-        """What was told of these commands stands, though their offsets were not committed."""
+        """Accept the ids of answered commands with open offsets: they are not carried out again."""
         self._told = frozenset(commands)
 
     def release(self) -> None:
-        """Another runner owns these pipelines from now on."""
+        """Stop all work, because another runner owns these pipelines from now on."""
         for pipeline_uid in self._states:
             self._drivers.stop(pipeline_uid, force=True)
         self._checks.clear()
@@ -111,11 +113,10 @@ class Runner:
         self._todo.clear()
 
     def handle(self, command: Command, offset: int) -> None:
-        """Carry out a command, or have it checked first: it is `freed` then. One that comes again
-        after a restart changes nothing.
+        """Carry out a command, or have it checked first, after which `freed` returns it.
 
-        Raises Retryable while nothing of it is decided; from then on it is carried out by `act`,
-        however long that takes.
+        A command that is read again after a restart changes nothing. Raises Retryable while nothing
+        of the command is decided. From then on `act` carries it out, however long that needs.
         """
         if command.action is Action.LOGS:
             self._answer(self._log_of(command))
@@ -136,19 +137,19 @@ class Runner:
         self._checks.leave(command)
 
     def freed(self) -> tuple[int, Command] | None:
-        """A command that has waited for a check, and is to be handled now."""
+        """Return a command that has waited for a check and is to be handled now."""
         waiting = self._checks.free()
         return None if waiting is None else (waiting.offset, waiting.command)
 
     def checked(self, found: Checked) -> None:
-        """What the check of a command has found; others' are nothing to this runner."""
+        """Accept the result of a command's check. Results for other runners are ignored."""
         answer = self._checks.end(found)
         if answer is not None:
             self._tell_upkeep(answer.command, found)
             self._answer(answer)
 
     def _tell_upkeep(self, command: Command, found: Checked) -> None:
-        """What a maintenance has done, if the pipeline is still there."""
+        """Report what a maintenance did, if the pipeline still exists."""
         record = None if command.action is not Action.MAINTAIN else self._compared_with(command)
         if record is None or command.options.get(DRY_RUN) == "true":
             return
@@ -157,7 +158,7 @@ class Runner:
             self._todo.append((state, TellUpkeep(upkeep=upkeep)))
 
     def _to_check(self, command: Command, offset: int) -> bool:
-        """What would make a driver run another text, and what changes no pipeline."""
+        """Return True if a check comes first: of a new manifest, or of what changes no pipeline."""
         if command.action in (Action.VALIDATE, Action.MAINTAIN):
             return command.id not in self._told and self._checks.found(command) is None
         if command.action is not Action.APPLY or self._checks.passed(command):
@@ -169,7 +170,7 @@ class Runner:
         return before is None or command.manifest != before.manifest
 
     def _is_over(self, command: Command, offset: int) -> bool:
-        """Whether it was carried out before, or came too late: it starts nothing any more."""
+        """Return True if the command was carried out before or is too late: it starts nothing."""
         state = self._states.get(command.pipeline_uid)
         if command.id in self._told or command.pipeline_uid in self._deleted:
             return True
@@ -204,8 +205,7 @@ class Runner:
         self._apply(uid, Wanted(record=record, command=command, said=again))
 
     def _compared_with(self, command: Command) -> PipelineRecord | None:
-        """The pipeline that a validation would change, or whose table or log it is about, if this
-        runner has it."""
+        """Return the pipeline that the command is about; None if this runner does not have it."""
         state = self._states.get(command.options.get(COMPARED_WITH, ""))
         if state is None or state.record.tenant != command.tenant:
             return None
@@ -227,12 +227,12 @@ class Runner:
         return Answer(command=command, state=OperationState.DONE, result=result)
 
     def hear(self, pipeline_uid: str, epoch: int, event: DriverNews) -> None:
-        """Something that the driver of that lease has done; an earlier driver's are old news."""
+        """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
         if self._epochs.get(pipeline_uid) == epoch:
             self._apply(pipeline_uid, event)
 
     def refuse(self, command: Command, reason: str) -> None:
-        """A command that `handle` could not take for too long: nothing of it is written."""
+        """Refuse a command that `handle` could not decide in time. Nothing of it is written."""
         self._checks.leave(command)
         problem = Problem(message=reason, hint="send the command again when that is mended")
         self._answer(failed(command, (problem,), Slug.COMMAND_GIVEN_UP))
@@ -242,7 +242,7 @@ class Runner:
             self._apply(uid, Tick())
 
     def act(self) -> None:
-        """Carry out what was decided, in order; what raises Retryable stays first in line."""
+        """Carry out what was decided, in order; what raises Retryable stays first in the queue."""
         while self._todo:
             self._act(*self._todo[0])
             self._todo.popleft()
@@ -253,11 +253,11 @@ class Runner:
 
     @property
     def busy(self) -> bool:
-        """Whether something is decided and not yet carried out."""
+        """True if something is decided and not yet carried out."""
         return bool(self._todo)
 
     def unanswered(self) -> set[str]:
-        """Ids of the commands still to be answered; their offsets must not be committed."""
+        """Return the ids of commands still to be answered. Their offsets must not be committed."""
         pending = {command.id for state in self._states.values() for command in state.pending}
         unsaid = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
         return pending | unsaid | set(self._checks.waiting())
@@ -284,7 +284,10 @@ class Runner:
                 assert_never(command.action)
 
     def _applied(self, command: Command, before: PipelineRecord | None, now: int) -> PipelineRecord:
-        """What is refused creates no topic; and a topic may be created anew at any moment."""
+        """Return the record after `apply`, checked before topics are created: a refusal makes none.
+
+        It is checked again afterwards, because a topic may be created again at any moment.
+        """
         assert command.manifest is not None
         manifest = parse_manifest(command.manifest)
         plans = topics_of(manifest)
@@ -301,7 +304,7 @@ class Runner:
             raise UserError(place(error.problems, command.manifest), error.slug) from error
 
     def _restarted(self, command: Command, before: PipelineRecord, now: int) -> PipelineRecord:
-        """What is refused creates no topic; and a topic may be created anew at any moment."""
+        """Return the record after a restart, checked before and after topics are created."""
         start_from = beginning(command)
         manifest = parse_manifest(before.manifest)
         plans = topics_of(manifest, start_from)
@@ -332,7 +335,7 @@ class Runner:
         record = state.record
         match action:
             case Say():
-                # That it is gone is said when its sinks were asked.
+                # The last definition is written after its sinks were closed: `EndFacts`.
                 definition = None if record.desired == "deleted" else _definition(record)
                 self._publisher.change(record, definition)
             case StartDriver(closing=closing):
@@ -364,7 +367,7 @@ class Runner:
         count_start(record.name, reason)
 
     def _end_facts(self, record: PipelineRecord, error: LifecycleError | None) -> None:
-        """Nothing of a deleted pipeline is said after its last definition."""
+        """Write the last definition of a deleted pipeline. Nothing of it is written after that."""
         self._publisher.change(record, _definition(record))
         if error is not None:
             logger.error(
