@@ -1,5 +1,8 @@
-"""What Kafka has acknowledged of one request, folded as it comes: a million records of one
-partition are one span. Pure."""
+"""Collects the offsets that Kafka acknowledged for one request.
+
+Neighbouring offsets are joined as they arrive: a million records of one partition are one span.
+Pure.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +19,9 @@ class Acknowledged:
         self._unplaced: set[int] = set()
 
     def add(self, delivered: Iterable[tuple[int, int]]) -> None:
-        """(partition, offset), -1 where it is not known where, in any order."""
+        """Add delivered records as (partition, offset), in any order. Offset -1 means that it is
+        not known.
+        """
         placed: dict[int, list[int]] = {}
         for partition, offset in delivered:
             self.count += 1
@@ -43,10 +48,10 @@ class Acknowledged:
         return frozenset(self._unplaced)
 
     def gone_back(self, floors: Mapping[int, int], ends: Mapping[int, int]) -> set[int]:
-        """Partitions that, by what brokers say, did not grow by what was written.
+        """Return the partitions that did not grow by what was written, if brokers are right.
 
-        One that lags tells the id of the topic that was there before, or an end from before another
-        broker had the lead. What a token would cover then may have been read long ago.
+        A broker that lags reports the id of the earlier topic, or an end from before another broker
+        was the leader. A token with such offsets might cover what was read long ago.
         """
         before = {p for p, lowest in self._lowest.items() if lowest < floors.get(p, 0)}
         return before | {p for p, end in ends.items() if end < floors.get(p, 0) + self._records[p]}
@@ -54,9 +59,10 @@ class Acknowledged:
     def spans(
         self, topic_id: str, floors: Mapping[int, int], ends: Mapping[int, int]
     ) -> tuple[Span, ...]:
-        """Exact where offsets were reported; else, where there is an end, all from the floor to it.
+        """Return the spans of the token.
 
-        The floor was the end before the write.
+        They are exact where offsets were reported. Else, if the end of the partition is known, they
+        reach from the floor to the end. The floor was the end before the write.
         """
         exact = (
             Span(topic_id=topic_id, partition=partition, start=start, end=end)

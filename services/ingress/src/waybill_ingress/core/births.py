@@ -1,6 +1,21 @@
-"""Decides what a new token covers: given positions, all of an input, or what other tokens cover.
+"""Decides what a new token covers.
 
 Never talks to Kafka: ends, ids and partitions come in as values.
+
+A token is a list of parts. A part (`part_of`) is one pipeline in one generation, with spans of
+offsets. The generation says which sinks the token waits for. There are four ways to a token:
+
+1. Records that ingress wrote itself (over HTTP, from files, as replays): the spans of what Kafka
+acknowledged.
+
+2. Positions that a producer names (`given_spans`). `TokenIssuer` first refuses another cluster, a
+topic that is no input, another topic id, an unknown partition, and an offset that is not written
+yet.
+
+3. All that an input contains now (`held_spans`). A span starts where every sink takes part, and
+ends at the end of the partition. Such a part is not counted: its records are not known one by one.
+
+4. Other tokens (`merged_parts`): the union of their spans, for each pipeline and generation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +33,12 @@ from waybill_shared.contract.vectors import (
 )
 
 HeldOffsets = tuple[int, int]
-"""The first offset that a partition still holds, and its end."""
+"""The first offset that a partition still has, and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSpan:
-    """What a producer says of its own records: [start, end) of one partition of a topic."""
+    """A producer's own records, as it names them: [start, end) of one partition of a topic."""
 
     topic: str
     topic_id: str | None
@@ -47,9 +62,10 @@ def part_of(record: PipelineRecord, spans: Sequence[Span], *, counted: bool = Tr
 def held_spans(
     record: PipelineRecord, source: InputDefinition, held: Mapping[int, HeldOffsets]
 ) -> tuple[Span, ...]:
-    """All that the input holds and every sink has part in.
+    """Return the spans of all that the input contains and that every sink takes part in.
 
-    What only some have part in is awaited too, for a sink that has come to an end has all below.
+    Records before a span, which only some sinks receive, are waited for too: a sink that has
+    reached the end of a span has all below it.
     """
     whole = _whole(record, source.topic_id)
     begins = {
@@ -63,7 +79,7 @@ def held_spans(
 
 
 def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
-    """From where on every sink behind that input gets all of it."""
+    """Return the offsets from which on every sink after that input receives all of it."""
     whole: dict[TopicPartition, int] = {}
     for source in (i for stage in record.stages for i in stage.inputs):
         if source.topic_id == topic_id:
@@ -72,7 +88,7 @@ def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
 
 
 def input_of(record: PipelineRecord, topic: str) -> InputDefinition:
-    """The root input that reads `topic`: a manifest has one at most."""
+    """Return the root input that reads `topic`; a manifest has at most one. Raises Refusal."""
     roots = record.root_inputs().values()
     for source in roots:
         if source.topic == topic and source.bases:
@@ -92,7 +108,7 @@ def check_cluster(named: str, ours: str) -> None:
 
 
 def check_identity(position: NamedSpan, topic_id: str) -> None:
-    """Refuse a position in a topic that is not the one of that name now."""
+    """Refuse a position in a topic that is not the present one of that name."""
     if position.topic_id not in (None, topic_id):
         detail = (
             f"position {position}: topic id {position.topic_id} is not that of the present topic,"
@@ -110,7 +126,7 @@ def check_partitions(positions: Sequence[NamedSpan], partitions: Iterable[int]) 
 
 
 def beyond(positions: Sequence[NamedSpan], ends: Mapping[int, int]) -> Refusal | None:
-    """The refusal of the first position that the partition has not come to."""
+    """Return the refusal of the first position that is after the end of its partition."""
     for position in positions:
         if position.end > ends[position.partition]:
             detail = f"position {position}: the partition ends at {ends[position.partition]}"
@@ -129,7 +145,10 @@ def given_spans(topic_id: str, positions: Iterable[NamedSpan]) -> tuple[Span, ..
 
 
 def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
-    """Exactly what the tokens cover. A generation stays apart: it says which sinks are awaited."""
+    """Return parts that cover exactly what the tokens cover.
+
+    Generations stay apart, because a generation says which sinks the token waits for.
+    """
     spans: dict[tuple[str, int, bool], list[Span]] = {}
     for part in (part for token in tokens for part in token.parts):
         key = (part.pipeline_id, part.generation, part.counted)
@@ -141,7 +160,9 @@ def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
 
 
 def bad_tokens(refused: Sequence[int], expired: Sequence[int]) -> Refusal:
-    """The refusal of a merge: the places in the list of what is no token, or is too old."""
+    """Return the refusal of a merge. It lists the index of each text that is no token or is too
+    old.
+    """
     reasons = dict.fromkeys(refused, "no such token") | dict.fromkeys(expired, "expired")
     rejected = [{"index": index, "reason": reasons[index]} for index in sorted(reasons)]
     first = rejected[0]

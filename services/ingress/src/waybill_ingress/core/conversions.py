@@ -1,5 +1,8 @@
-"""Makes a manifest of what others wrote: each table of a SQL file is an input, and a stage of its
-own writes its rows into the lakehouse. Never talks to anything."""
+"""Makes a manifest from SQL: each table is an input, and a stage of its own writes its rows into
+the lakehouse.
+
+Never talks to anything.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
@@ -38,7 +41,10 @@ OF_YAML: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 
 
 def manifest_of(sql: str, name: str) -> str:
-    """UserError with the line and column of what cannot be kept, or if `name` is none."""
+    """Return the manifest for the tables in `sql`.
+
+    Raises UserError with line and column of what cannot be kept, or if `name` is not valid.
+    """
     sql = sql.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tables = parse_tables(sql)
     if len(tables) > TABLES_MAX:
@@ -48,7 +54,7 @@ def manifest_of(sql: str, name: str) -> str:
     text = "".join([HEAD.format(name=_written(name)), *inputs, STAGES, *_stages(tables, name)])
     try:
         read = [(each.columns, each.key, each.connectors) for each in parse_manifest(text).inputs]
-    except UserError as error:  # the places are those of a text that nobody has seen
+    except UserError as error:  # their places are in a text that nobody has seen
         raise error.without_places() from error
     if read != [(table.columns, *_told(table)) for table in tables]:
         raise UserError([Problem(message="a name in it has a character that YAML does not keep")])
@@ -67,7 +73,7 @@ def _input(table: SqlTable, pipeline: str) -> str:
 
 
 def _stages(tables: Sequence[SqlTable], pipeline: str) -> Iterator[str]:
-    """With names that nothing else has."""
+    """Yield the stages, with names that nothing else has."""
     names = [table.name.lower() for table in tables]
     taken, stages, places = set(names), set[str](), set[str]()
     for name in names:
@@ -89,10 +95,10 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 
 def _written(name: str) -> str:
-    """What YAML would take for something else, in quotes."""
+    """Quote a name that YAML would read as another type."""
     return f'"{name}"' if name in OF_YAML else name
 
 
 def _plain(name: str) -> str:
-    """As the lakehouse has names."""
+    """Return the name in the form that the lakehouse accepts."""
     return name.replace("-", "_")

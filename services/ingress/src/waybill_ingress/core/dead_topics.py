@@ -1,7 +1,7 @@
-"""Whether dead letters have topics of their own, among all pipelines of a tenant.
+"""Checks that dead letters have topics of their own among all pipelines of a tenant.
 
-A runner knows only some of these. A pipeline may read the dead letters of another on purpose: then
-it comes after that one.
+Ingress does it because a runner knows only some of the pipelines. A pipeline may read the dead
+letters of another one on purpose. Then it is created after that one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,9 @@ HINT: Final = "give dead letters a topic of their own: deadLetter: {topic: …}"
 def dead_topic_problems(
     manifest: Manifest, known: PipelineRecord | None, others: Iterable[PipelineRecord]
 ) -> Iterator[Problem]:
-    """What the manifest brings; `known` is its pipeline as it is, if there is one."""
+    """Yield the conflicts that the manifest would add. `known` is its pipeline now, if there is
+    one.
+    """
     before = frozenset() if known is None else _buried_at(known.manifest)
     coming = manifest.dead_letter_topics() - before
     written = {
@@ -38,7 +40,10 @@ def dead_topic_problems(
 
 
 def _buried_at(manifest: str) -> frozenset[str]:
-    """None for a manifest that is refused today: its runner says what is wrong with it."""
+    """Return the dead-letter topics of the manifest.
+
+    None for a manifest that is refused today: its runner reports what is wrong with it.
+    """
     try:
         return parse_manifest(manifest).dead_letter_topics()
     except UserError:

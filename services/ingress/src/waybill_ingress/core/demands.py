@@ -1,4 +1,4 @@
-"""What a client may demand with `If-Match`: that a change is known here which it was told of."""
+"""Reads `If-Match`: a client demands that ingress knows a change that was reported to it."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ HINT = '`If-Match: "3"` is the generation of the pipeline, `"UID/3"` that of thi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """At least this generation; with `uid` that of one life of the pipeline, or any later life."""
+    """At least this generation. With `uid` it is that of one life of the pipeline, or of any later
+    life.
+    """
 
     generation: int
     uid: str | None = None
@@ -29,7 +31,9 @@ def read_demand(header: str | None) -> Demand | None:
 
 
 def meets(record: PipelineRecord, demand: Demand | None, named: PipelineRecord | None) -> bool:
-    """`named`: the life that the demand names, as far as it is known."""
+    """Return True if `record` is new enough. `named` is the life that the demand names, if it is
+    known.
+    """
     if demand is None:
         return True
     if demand.uid in (None, record.pipeline_uid):

@@ -1,4 +1,7 @@
-"""Finds the input that a request means, and what it takes; refuses with the names it knows."""
+"""Finds the input that a request means, and the rules for its records.
+
+A refusal names the inputs that exist.
+"""
 
 from functools import lru_cache
 
@@ -20,7 +23,7 @@ from waybill_shared.contract.suggestions import hint_of_names
 
 @lru_cache(maxsize=1024)
 def row_rules(manifest: str) -> dict[str, RowRule]:
-    """By input name. The manifest has been checked before it came into a PipelineRecord."""
+    """Return the rule of each input by its name. The manifest was checked when it was applied."""
     return {
         source.name: RowRule(
             columns=source.parsed_columns(),
@@ -46,7 +49,7 @@ def _form_of(source: Input) -> RecordForm | None:
 
 
 def find_input(record: PipelineRecord, name: str) -> InputDefinition:
-    """The root input of that name, with its bases."""
+    """Return the root input of that name, with its bases. Raises Refusal."""
     roots = record.root_inputs()
     found = roots.get(name)
     if found is not None and found.bases:

@@ -1,4 +1,4 @@
-"""What a write is known by when it is sent again: its key, and what was asked. Pure."""
+"""Identifies a write that is sent again: by its key and by what it asks. Pure."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ HEADER: Final = "Idempotency-Key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRequest:
-    """`who` is of the caller and the key, `request` of what is asked: hashes. `where`: its path, of
-    this tenant."""
+    """A request with a key. `who` is a hash of caller and key, `request` a hash of what is asked.
+    `where` is its path, with the tenant.
+    """
 
     who: str
     request: str
@@ -23,12 +24,12 @@ class KeyedRequest:
 
 
 def read_key(given: list[str]) -> str | None:
-    """The key, of all headers of that name."""
+    """Return the key from all headers of that name. Raises Refusal if it is not valid."""
     if not given:
         return None
     if len(given) > 1:
         raise _bad("stands there more than once")
-    key = given[0].strip(" \t")  # by the rules of HTTP no part of it
+    key = given[0].strip(" \t")  # HTTP does not count them as part of it
     if not key:
         raise _bad("is empty")
     if len(key) > CHARACTERS_MAX:
@@ -41,7 +42,9 @@ def read_key(given: list[str]) -> str | None:
 def keyed(
     caller: Caller, key: str, *, method: str, path: str, query: str, media_type: str, digest: str
 ) -> KeyedRequest:
-    """Keys of different callers never meet. `digest`: of the body."""
+    """Return the request with its key. Keys of different callers never collide. `digest` is of the
+    body.
+    """
     return KeyedRequest(
         who=_hash(caller.tenant, caller.key_id or "", key),
         request=_hash(method, path, query, media_type, digest),
@@ -50,7 +53,7 @@ def keyed(
 
 
 def _hash(*parts: str) -> str:
-    """128 bits; no part can be taken for two."""
+    """Return 128 bits of a hash. Lengths are hashed too, so no part can be read as two."""
     lengths = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(lengths.encode()).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""Decides of dead letters that were read what goes to its topic again, or why not."""
+"""Decides which dead letters can be sent to their topic again, and why others cannot."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,8 +13,8 @@ from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import Source
 
-LETTERS_MAX: Final = 1_000  # in one request: what is told of so many has half of what Kafka takes
-BYTES_MAX: Final = 32_000_000  # of their records: in one transaction, whose end readers wait for
+LETTERS_MAX: Final = 1_000  # in one request: its answer has half of the size that Kafka accepts
+BYTES_MAX: Final = 32_000_000  # of records in one transaction, and readers wait for its end
 ID_CHARACTERS_MAX: Final = 400  # no id is longer
 HINTS: Final[Mapping[Slug, str]] = {
     Slug.DEAD_LETTER_NOT_FOUND: "`waybill dlq list` shows the ids of a pipeline's dead letters",
@@ -23,12 +23,12 @@ HINTS: Final[Mapping[Slug, str]] = {
     Slug.SOURCE_NOT_AN_INPUT: "send what it was made of: the outcome of its token names records"
     " of an input. Or send it as a new record of an input: `waybill dlq show` has it",
 }
-"""In the order in which they count, when several letters cannot be sent for several reasons."""
+"""In order of precedence, if several letters cannot be sent for several reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLetter:
-    """A record of a dead-letter topic, as it stands there."""
+    """A record of a dead-letter topic, as it is there."""
 
     key: bytes | None
     value: bytes | None
@@ -37,18 +37,22 @@ class FoundLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneLetter:
-    """It stood below what its topic still holds; `since`: of the oldest record there, if any."""
+    """A letter below the first offset that its topic still has. `since` is when the oldest record
+    there was written, if any.
+    """
 
     since: int | None
 
 
 Found = Mapping[LetterId, FoundLetter | GoneLetter]
-"""Without those where no record stands."""
+"""Letters by their ids, without those that do not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resent:
-    """A record that died, as it was before, and where that was: it goes there again."""
+    """The record that died, as it was before, and its position then: it is sent to that topic
+    again.
+    """
 
     id: str
     topic: str
@@ -70,7 +74,7 @@ class Resent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wrong:
-    """Why a dead letter cannot be sent."""
+    """The reason why a dead letter cannot be sent."""
 
     problem: Slug
     reason: str
@@ -96,14 +100,18 @@ def too_many(detail: str) -> Refusal:
 
 
 def resent_of(record: PipelineRecord, places: Sequence[LetterId], found: Found) -> list[Resent]:
-    """All of them; or a Refusal that names each that cannot be sent again."""
+    """Return the records of all letters. Raises a Refusal that names each that cannot be sent
+    again.
+    """
     read = [_read(record, place, found.get(place)) for place in places]
     _refuse([str(place) for place in places], read)
     return [each for each in read if isinstance(each, Resent)]
 
 
 def inputs_of(record: PipelineRecord, resent: Iterable[Resent]) -> list[InputDefinition]:
-    """Those that they go to. Refuses while one of them is being set up."""
+    """Return the inputs that the records go to. Raises Refusal while one of them is being
+    set up.
+    """
     topics = {each.topic for each in resent}
     inputs = [source for source in record.root_inputs().values() if source.topic in topics]
     for source in inputs:
@@ -114,7 +122,7 @@ def inputs_of(record: PipelineRecord, resent: Iterable[Resent]) -> list[InputDef
 
 
 def refuse_recreated(resent: Sequence[Resent], source: InputDefinition, why: str) -> None:
-    """All that come from that topic, which is not the one any more."""
+    """Refuse all records that come from that topic, because it was created again."""
     wrong = _Wrong(problem=Slug.SOURCE_RECREATED, reason=why)
     _refuse(
         [each.id for each in resent],
@@ -152,7 +160,7 @@ def _is_meant(record: PipelineRecord, place: LetterId, told: Mapping[str, str]) 
 
 
 def _misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | None:
-    """Why a record that died in that topic cannot go there again."""
+    """Return why a record that died in that topic cannot be sent there again; None if it can."""
     read = {source.topic: source for stage in record.stages for source in stage.inputs}
     source = read.get(topic)
     if source is None:
@@ -178,7 +186,7 @@ def _unknown(reason: str) -> _Wrong:
 
 
 def _refuse(ids: Sequence[str], read: Sequence[object]) -> None:
-    """If something is wrong with one of them, by all that is."""
+    """Raise a Refusal for the most important reason, if one of the letters cannot be sent."""
     wrong = [(index, each) for index, each in enumerate(read) if isinstance(each, _Wrong)]
     if not wrong:
         return

@@ -1,7 +1,7 @@
-"""Proposes the columns of an input from records that its topic holds.
+"""Proposes the columns of an input from records in its topic.
 
-What is proposed can be parsed, and takes every record that it was made from. No value of a record
-is told, only names and types. Never reads Kafka.
+The proposal can be parsed, and it accepts every record that it was made from. It shows only names
+and types, no value of a record. Never reads Kafka.
 """
 
 import json
@@ -21,8 +21,8 @@ from waybill_shared.contract.manifest.values import SIMPLE
 from waybill_shared.contract.problems import Slug
 
 RECORDS_MAX: Final = 100  # that are looked at
-OFFSETS_PER_RECORD: Final = 4  # markers of transactions and compaction leave offsets without one
-FIELDS_MAX: Final = 100  # of a nested object; one with more has keys that are data
+OFFSETS_PER_RECORD: Final = 4  # transaction markers and compaction leave offsets without a record
+FIELDS_MAX: Final = 100  # of a nested object; one with more uses data as its keys
 NAME_CHARACTERS_MAX: Final = 128
 SHOWN_CHARACTERS_MAX: Final = 60  # of a name
 NOTES_MAX: Final = 50
@@ -34,12 +34,12 @@ TYPES: Final = {
     "objects": (),
     "lists": (),
 }
-"""By kind of value: what is tried before a text."""
+"""The types that are tried before a text, by kind of value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """`records` is how many the columns were taken from; `notes` say what to look at."""
+    """The proposal. `records` is how many the columns come from; `notes` say what to look at."""
 
     records: int
     schema: str
@@ -47,7 +47,7 @@ class Proposed:
 
 
 class Window(NamedTuple):
-    """Offsets of a partition, and how many of the newest records there are wanted."""
+    """A range of offsets of a partition, and how many of its newest records are wanted."""
 
     start: int
     end: int
@@ -55,7 +55,7 @@ class Window(NamedTuple):
 
 
 def check_topic(topic: str, prefix: str) -> None:
-    """UserError for what cannot be the topic of an input."""
+    """Raise UserError for a name that cannot be the topic of an input."""
     problem = own_topic_problem(topic, prefix)
     if not re.fullmatch(TOPIC_PATTERN, topic):
         message = f"{topic[:SHOWN_CHARACTERS_MAX]!r} cannot be the name of a topic"
@@ -66,7 +66,9 @@ def check_topic(topic: str, prefix: str) -> None:
 
 
 def windows(starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, Window]:
-    """Where the newest records are: of each partition alike, more where others have less."""
+    """Return where the newest records are: equally many of each partition, more if others have
+    fewer.
+    """
     held = {at: end - starts[at] for at, end in ends.items() if end > starts[at]}
     found, left = {}, RECORDS_MAX
     for done, at in enumerate(sorted(held, key=lambda at: (held[at], at))):
@@ -79,7 +81,9 @@ def windows(starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, Win
 
 
 def propose(topic: str, values: Sequence[bytes | None]) -> Proposed:
-    """Columns for the values of these records; Refusal when no value is a JSON object."""
+    """Return columns for the values of these records. Raises Refusal if no value is a JSON
+    object.
+    """
     rows = [row for row in map(_object, values) if row is not None]
     if not rows:
         raise _nothing(topic, len(values))
@@ -120,7 +124,7 @@ def _refuse(text: str) -> None:
 
 
 class _Reader:
-    """Finds types, and notes what a person should look at."""
+    """A reader of types, which notes what a person should look at."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -153,7 +157,7 @@ class _Reader:
         return fields
 
     def _type(self, values: Sequence[object], place: str, depth: int) -> str | None:
-        """A type that takes all the values; None, noted, where there is no such type."""
+        """Return a type that accepts all values. If there is none, add a note and return None."""
         there = [value for value in values if value is not None]
         kinds = {_kind(value) for value in there}
         if len(kinds) == 1 and depth < DEPTH_MAX:
@@ -200,7 +204,7 @@ class _Reader:
 
 
 def _by_name(rows: Sequence[dict[str, object]]) -> dict[str, list[object]]:
-    """All values of each field, in the order in which the fields were first seen."""
+    """Return all values of each field, in the order in which the fields were first seen."""
     values: dict[str, list[object]] = {}
     for row in rows:
         for name, value in row.items():

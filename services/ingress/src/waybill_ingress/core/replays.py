@@ -1,6 +1,6 @@
-"""Decides which dead letters are sent to their topics again, and which stand there already.
+"""Decides which dead letters are sent to their topics again, and which were sent before.
 
-What was sent is known by the record that died, not by its letter: a record that two sinks refused
+A replay is identified by the record that died, not by its letter. A record that two sinks refused
 has two letters, and all sinks get it again when one of them is sent.
 """
 
@@ -17,7 +17,9 @@ from waybill_shared.contract.vectors import record_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`fresh` is to be sent; `kept` was. `token`: what was answered for exactly these, before."""
+    """What to do: `fresh` is to be sent, `kept` was sent before. `token` is the earlier token for
+    exactly these.
+    """
 
     fresh: tuple[Resent, ...]
     kept: tuple[ReplayedRecord, ...]
@@ -25,7 +27,7 @@ class Plan:
 
 
 def plan(resent: Sequence[Resent], told: Iterable[Replay], *, again: bool, now_ms: int) -> Plan:
-    """`told` is all that was answered for the pipeline so far, in its order."""
+    """Return the plan. `told` are all answers for the pipeline so far, in their order."""
     answers = list(told)
     known = {} if again else newest(answers, now_ms)
     wanted = {each.source: each for each in resent}
@@ -38,13 +40,15 @@ def plan(resent: Sequence[Resent], told: Iterable[Replay], *, again: bool, now_m
 
 
 def answer_to(request_id: str, told: Iterable[Replay]) -> Replay | None:
-    """A request has one answer; it may be sent again with the id that it had."""
+    """Return the answer to that request; None if there is none. A request has only one answer."""
     return next((answer for answer in told if answer.request_id == request_id), None)
 
 
 def newest(told: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecord]:
-    """Where each record stands since it was sent the last time. What is older than any token is
-    forgotten; so it is by the topic, some time."""
+    """Return where each record is since it was sent the last time.
+
+    Replays that are older than the life of a token are left out. The topic deletes them later, too.
+    """
     found = {record.source: record for answer in told for record in answer.records}
     return {key: record for key, record in found.items() if now_ms - record.at < LIFE_MS}
 
@@ -52,7 +56,7 @@ def newest(told: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecord]:
 def replayed(
     resent: Resent, place: tuple[int, int], *, generation: int, now_ms: int
 ) -> ReplayedRecord:
-    """`place`: partition and offset at which it stands now."""
+    """Return the record of a replay. `place` is its new partition and offset."""
     return ReplayedRecord(
         topic=resent.topic,
         topic_id=resent.topic_id,
@@ -66,7 +70,10 @@ def replayed(
 
 
 def parts_of(record: PipelineRecord, records: Sequence[ReplayedRecord]) -> list[Part]:
-    """Each is of the generation in which it was sent: that says which sinks it awaits."""
+    """Return the parts of the token, one for each generation in which records were sent.
+
+    The generation says which sinks the token waits for.
+    """
     positions: dict[int, list[tuple[str, int, int]]] = {}
     for each in records:
         at = (each.topic_id, each.new_partition, each.new_offset)

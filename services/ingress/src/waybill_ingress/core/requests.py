@@ -1,8 +1,8 @@
-"""Who has an Idempotency-Key: what the log of claims says, read in its order. Pure.
+"""Keeps who owns an Idempotency-Key, by the log of claims in its order. Pure.
 
-The first claim of a key has it. One more counts only if it names the present one as shut out, or if
-the present one is older than what it remembers. So all who read the log agree, whatever their
-clocks say and whatever they have forgotten.
+The first claim of a key owns it. A later claim counts only if it names the present owner as fenced
+(`after`), or if the present one is older than what the later claimant remembers. So all readers of
+the log agree, whatever their clocks say and whatever they have forgotten.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ from typing import Final
 
 from waybill_shared.contract.requests import NOBODY, RequestAnswer, RequestClaim
 
-AT_ONCE_MAX: Final = 100  # keys that are forgotten when one more is taken
+AT_ONCE_MAX: Final = 100  # keys that are forgotten for each claim that is accepted
 PACKED: Final = Struct("<16s16s16sqIIiq")
 NO_PLACE: Final = (-1, -1)
 Place = tuple[int, int]
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldKey:
-    """What is known of a key: its claim, and where the answer stands, if there is one."""
+    """What is known of a key: its claim, and where its answer is, if there is one."""
 
     id: str
     request: str
@@ -42,14 +42,14 @@ class Requests:
         self._packing = _Packing()
         self._early: OrderedDict[str, RequestAnswer | Place] = OrderedDict()
         self._forgotten_at = 0
-        """No claim that is older than this is remembered for sure."""
+        """Claims that are older than this may be forgotten."""
 
     def held(self, who: str, now_ms: int) -> HeldKey | None:
         found = self._of(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
 
     def forgets_before(self, now_ms: int) -> int:
-        """Of a claim that is made now."""
+        """Return the time before which claims are forgotten, for a claim that is made now."""
         return max(self._forgotten_at, now_ms - self._kept_ms)
 
     def take(self, claim: RequestClaim, now_ms: int) -> None:
@@ -64,7 +64,7 @@ class Requests:
         self._forget(now_ms)
 
     def answered(self, answer: RequestAnswer, place: Place) -> None:
-        """Answers are read from another topic, and may come before their claims."""
+        """Note an answer. It is read from another topic, and may arrive before its claim."""
         held = self._of(answer.who)
         if held is None or held.id != answer.claim:
             self._early[answer.claim] = place if answer.status else answer
@@ -110,11 +110,11 @@ def _told(held: HeldKey, answer: RequestAnswer, place: Place) -> HeldKey:
 
 
 class _Packing:
-    """A million keys are held in a third of the memory."""
+    """Packs keys, so that a million of them need a third of the memory."""
 
     def __init__(self) -> None:
         self._texts: list[str] = [NOBODY]
-        """Transactional ids, of which there are few, and operations that were begun."""
+        """Transactional ids, of which there are few, and operations that were started."""
         self._numbers: dict[str, int] = {NOBODY: 0}
 
     def pack(self, held: HeldKey) -> bytes:

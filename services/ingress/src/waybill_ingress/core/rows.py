@@ -1,7 +1,7 @@
-"""Checks rows of a request's body: their exact bytes, their keys, and why one is refused.
+"""Checks the rows of a request's body: their bytes and keys, and why one is refused.
 
-JSON is never written anew: what was sent is what Kafka gets. Spark parses the same bytes later and
-must not see another row than was checked here, so what two parsers read differently is refused.
+JSON is never written again: Kafka gets what was sent. Spark parses the same bytes later, and must
+not see another row than was checked here. So what two parsers read differently is refused.
 """
 
 import json
@@ -18,25 +18,24 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import Column, refusal, unknown_field
 from waybill_shared.contract.problems import Slug
 
-DEPTH_MAX = 64  # far below the 1000 that Spark's parser takes
-NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they stand
+DEPTH_MAX = 64  # far below the 1000 that Spark's parser accepts
+NUMBER_CHARACTERS_MAX = 1_000  # Spark's parser refuses longer ones, wherever they are
 NAME_CHARACTERS_MAX = 50_000  # likewise
 REJECTED_MAX: Final = 10_000  # named in one answer
 NAMED_OF_TOO_MANY: Final = 100
 WHOLE_RECORDS_MAX: Final = 10_000
 WHOLE_BYTES_MAX: Final = 10_000_000
-"""Of what counts as a whole or not at all: transactions are to be short."""
+"""Of a request that counts completely or not at all: transactions must be short."""
 NOTHING_TAKEN: Final = "nothing was taken"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRule:
-    """What one input takes: its columns, and the column that is the key.
+    """What one input accepts: its columns, and the column that is the key.
 
-    `strict`: a field that is no column is refused. `deletes`: the column that says a row is to be
-    deleted. `form`: of its records in Kafka; None is JSON,
-    and what was sent is kept.
+    `strict`: a field that is no column is refused. `deletes`: the column that marks deleted rows.
+    `form`: of its records in Kafka; None is JSON, and what was sent is kept.
     """
 
     columns: tuple[Column, ...]
@@ -48,7 +47,7 @@ class RowRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLimits:
-    """`bytes_max`: of all records of a request, with their keys."""
+    """Limits of one request. `bytes_max` is of all its records with their keys."""
 
     records_max: int
     record_bytes_max: int
@@ -78,16 +77,16 @@ Keep = Callable[[Record], None]
 
 
 def row_refusal(problem: Slug, reason: str, **members: object) -> Refusal:
-    """Of a body as a whole."""
+    """Return the refusal of a complete body."""
     return Refusal(problem, f"{reason}; {NOTHING_TAKEN}", **members)
 
 
 class RowReader:
-    """Checks the rows of one body: those that are good go to `keep`, the others are named. What is
-    wrong with the body as a whole is raised.
+    """A reader of the rows of one body. Good rows go to `keep`, the others are named in `rejected`.
+    If the body itself is wrong, it raises.
 
-    The parser's hooks note complaints instead of raising, so that a refused element of an array
-    still has an end.
+    Hooks of the parser note complaints and do not raise, so that the end of a refused array element
+    is still found.
     """
 
     def __init__(self, rule: RowRule, limits: RowLimits, keep: Keep) -> None:
@@ -95,11 +94,11 @@ class RowReader:
         self.limits = limits
         self.rejected: list[Rejection] = []
         self.count = 0
-        self.where: Callable[[], str] | None = None  # a row begins, if its reader knows
+        self.where: Callable[[], str] | None = None  # where a row starts, if its reader knows
         self._bytes = 0
         self._keep = keep
         self._complaints: list[str] = []
-        # Rows too short to hold an overlong number or name need no hooks for them.
+        # Rows that are too short for an overlong number or name need no hooks for them.
         self._quick = json.JSONDecoder(
             object_pairs_hook=self._object, parse_float=Decimal, parse_constant=self._constant
         )
@@ -115,11 +114,11 @@ class RowReader:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong in the text that was parsed last, though it is JSON."""
+        """What was wrong in the text that was parsed last, although it is JSON."""
         return self._complaints[0] if self._complaints else None
 
     def take_line(self, raw: bytes, key: bytes | None = None) -> None:
-        """JSON text; `key`: if it does not come from a column."""
+        """Read a row as JSON text. `key` is given if it does not come from a column."""
         value: object = None
         reason: str | None = None
         self._complaints.clear()
@@ -138,18 +137,20 @@ class RowReader:
         self.take(raw, value, reason, key)
 
     def decode_next(self, text: str, at: int) -> tuple[object, int]:
-        """The JSON value that begins there, and where it ends; what the parser raises passes."""
+        """Parse the JSON value that starts there. Return it and its end; errors of the
+        parser pass.
+        """
         self._complaints.clear()
         return self._careful.raw_decode(text, at)
 
     def take(
         self, raw: bytes, value: object, reason: str | None = None, key: bytes | None = None
     ) -> None:
-        """Keep the row, or the reason why not."""
+        """Keep the row, or reject it with the reason."""
         self.take_checked(*self._checked(raw, value, reason, key))
 
     def take_together(self, rows: Sequence[tuple[bytes, object, str | None]]) -> None:
-        """What is one record of the body: all of these rows, or the reason why not."""
+        """Keep all these rows, which are one record of the body, or reject them with the reason."""
         checked = [self._checked(raw, value, reason, None) for raw, value, reason in rows]
         wrong = [
             reason for raw, key, given in checked if (reason := given or self._large(raw, key))
@@ -179,14 +180,14 @@ class RowReader:
         return raw, key, reason
 
     def take_made(self, raw: bytes, key: bytes | None) -> None:
-        """JSON that was made of values which the columns take."""
+        """Keep JSON that was made from values which the columns accept."""
         if self.rule.form is None:
             self.take_checked(raw, key)
         else:
             self.take_line(raw)
 
     def take_record(self, raw: bytes, key: bytes | None) -> None:
-        """A record as it is to stand in Kafka."""
+        """Keep a record that has its final form for Kafka already."""
         reason: str | None = None
         if self.rule.form is None or len(raw) > self.limits.record_bytes_max:
             self.take_line(raw, key)
@@ -199,7 +200,7 @@ class RowReader:
         self.take_checked(raw, key, reason)
 
     def take_checked(self, raw: bytes, key: bytes | None, reason: str | None = None) -> None:
-        """What was held against the columns already."""
+        """Keep a row that was checked against the columns already."""
         reason = reason or self._large(raw, key)
         if reason is not None:
             self.reject(reason, raw)
@@ -220,7 +221,7 @@ class RowReader:
         self._keep(Record(row, key, raw))
 
     def reject(self, reason: str, raw: bytes = b"") -> None:
-        """`raw`: the row, as far as it is known."""
+        """Reject the row. `raw` is its text, as far as it is known."""
         self.rejected.append(Rejection(self.next(), reason))
         if len(self.rejected) > REJECTED_MAX:
             detail = f"more than {REJECTED_MAX} records do not fit; {NOTHING_TAKEN}"
@@ -245,7 +246,7 @@ class RowReader:
         return self.count - 1
 
     def too_deep(self, brackets: int, value: object, depth: int = DEPTH_MAX) -> bool:
-        """`brackets`: so many are opened in its text."""
+        """Return True if the value is nested too deeply. `brackets` is how many its text opens."""
         return brackets > depth and deeper(value, depth)
 
     def _refusal(self, raw: bytes, value: object) -> str | None:
@@ -292,7 +293,7 @@ class RowReader:
 
 
 def _key_of(row: dict[str, object], name: str, raw: bytes) -> tuple[bytes | None, str | None]:
-    """The key's text and no reason, or no key and the reason why the row has none that is safe."""
+    """Return the text of the key, or the reason why the row has no safe key."""
     value = row.get(name)
     match value:
         case None:

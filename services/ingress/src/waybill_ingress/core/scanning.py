@@ -1,4 +1,4 @@
-"""Small looks at JSON text and values that the standard parser has no word for."""
+"""Helpers for JSON text and values that the standard parser lacks."""
 
 import re
 
@@ -7,7 +7,7 @@ OF_NUMBERS = re.compile(r"[-+.0-9eE]*", re.ASCII)
 
 
 def deeper(value: object, depth: int) -> bool:
-    """Whether arrays and objects nest deeper than `depth`."""
+    """Return True if arrays and objects are nested deeper than `depth`."""
     level = [value]
     for _ in range(depth):
         level = [child for item in level for child in _children(item)]
@@ -21,7 +21,7 @@ def skip_space(text: str, at: int) -> int:
 
 
 def end_of_number(text: str, at: int) -> int:
-    """Where what can be part of a number ends."""
+    """Return the end of the characters that can be part of a number."""
     found = OF_NUMBERS.match(text, at)
     assert found is not None
     return found.end()

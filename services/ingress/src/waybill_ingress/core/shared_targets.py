@@ -1,8 +1,8 @@
-"""Which sinks of a manifest write to a topic or table that another pipeline writes, or once wrote.
+"""Finds sinks of a manifest that write to a topic or table which another pipeline writes or wrote.
 
-Each sink is compared with those of all other pipelines. Where two upsert by other keys, the
-manifest is refused. Else it needs `shared: true` on all of these sinks, or the caller's word. What
-a pipeline has written before this change it may go on to write. Of other tenants nothing is named.
+Each sink is compared with those of all other pipelines. If two upsert by other keys, the manifest
+is refused. Else all of these sinks need `shared: true`, or the caller permits it. What the pipeline
+wrote before this change it may continue to write. Pipelines of other tenants are not named.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,14 @@ from waybill_shared.contract.manifest.sinks import KINDS, SinkTarget, target_of
 PERMITS: Final = "or apply it with --yes (over HTTP: allow_shared=true)"
 
 Places = Mapping[str, str]
-"""By name of a connection what it leads to; one that is not here leads to where its name says."""
+"""What each connection leads to, by its name. One that is missing leads to where its name says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTargets:
-    """`refused` is never permitted, `undeclared` only if the caller says so. `notes` name what is
-    no reason to refuse; those of `undeclared` are `permitted`."""
+    """The result. `refused` is never permitted, `undeclared` only if the caller says so. `notes`
+    are no reason to refuse; `permitted` are the notes of `undeclared`.
+    """
 
     refused: tuple[Problem, ...] = ()
     undeclared: tuple[Problem, ...] = ()
@@ -35,7 +36,7 @@ class SharedTargets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """A sink of a pipeline that is, or was, as its record has it."""
+    """A sink of another pipeline, present or deleted, as its record has it."""
 
     record: PipelineRecord
     sink: SinkDefinition
@@ -54,7 +55,7 @@ class _Writer:
 
     @property
     def _settings(self) -> SinkSettings | None:
-        """Return the manifest; None for one that would be refused today."""
+        """Settings from the manifest; None if the manifest would be refused today."""
         try:
             sink = parse_manifest(self.record.manifest).sink(self.sink.name)
         except UserError:
@@ -65,7 +66,8 @@ class _Writer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Own:
     """A sink of the manifest. `came_with`: the keys by which the pipeline wrote there before; None
-    if it did not."""
+    if it did not.
+    """
 
     stage: str
     sink: Sink
@@ -88,7 +90,9 @@ def find_shared(
     tenant: str,
     places: Places,
 ) -> SharedTargets:
-    """Compare the sinks of `manifest` with those of `lives`; `known` is its pipeline as it is."""
+    """Compare the sinks of `manifest` with those of `lives`. `known` is its pipeline as it
+    is now.
+    """
     own_uid = None if known is None else known.pipeline_uid
     others = _by_target((each for each in lives if each.pipeline_uid != own_uid), places)
     before = {} if known is None else _by_target([known], places)
@@ -123,7 +127,7 @@ def _judge(own: _Own, writers: Sequence[_Writer], tenant: str) -> SharedTargets:
 
 
 def _of_deleted(own: _Own, deleted: list[_Writer], tenant: str) -> Iterator[str]:
-    """Name the newest, where the pipeline begins to write."""
+    """Name the newest deleted writer, if the pipeline starts to write there."""
     if deleted and own.came_with is None:
         deleted.sort(key=lambda writer: writer.record.updated_at, reverse=True)
         said = f"{own.what} was written by {_named(deleted, tenant, own)}, deleted since"
@@ -139,7 +143,7 @@ def _of_keys(own: _Own, other: _Writer, tenant: str) -> Problem:
 
 
 def _hint(own: _Own, silent: list[_Writer], tenant: str) -> str:
-    """Say where `shared: true` is missing."""
+    """Explain where `shared: true` is missing."""
     missing = [] if own.sink.settings.admits_others else ["here"]
     missing += [f"in {_name(writer, tenant)}" for writer in silent[:1]]
     if len(silent) > 1:
@@ -149,7 +153,7 @@ def _hint(own: _Own, silent: list[_Writer], tenant: str) -> str:
 
 
 def _named(writers: list[_Writer], tenant: str, own: _Own) -> str:
-    """Name the first of them that is no stranger's, and count the others."""
+    """Name the first writer, one of the same tenant if possible, and count the others."""
     first = min(writers, key=lambda writer: writer.record.tenant != tenant)
     target = first.sink.target
     alias = first.record.tenant == tenant and target != own.sink.settings.target

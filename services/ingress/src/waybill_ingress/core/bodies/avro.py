@@ -1,6 +1,6 @@
-"""Avro object containers: each record becomes the JSON object that it stands for.
+"""Reads Avro object containers: each record becomes the JSON object that it represents.
 
-The blocks are taken apart here and not by the library, which unpacks one of any size at once.
+The blocks are split here and not by the library, which unpacks a block of any size at once.
 """
 
 import json
@@ -27,13 +27,13 @@ MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
 BLOCK_BYTES_MAX: Final = 2_000_000  # unpacked: writers make 16 to 64 kB
 NESTED_BYTES_MAX: Final = 200_000  # where each byte may be an array or a map of its own
-FREE_BYTES: Final = 100_000  # of a block may be packed as well as it can be
+FREE_BYTES: Final = 100_000  # of a block are not limited by the ratio
 RATIO_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 64
 VARINT_BYTES_MAX: Final = 10
 RAW_DEFLATE: Final = -15
-CHECK_SUM_BYTES: Final = 4  # which some writers leave behind
+CHECK_SUM_BYTES: Final = 4  # which some writers leave at the end
 PRIMITIVES: Final = {"boolean", "int", "long", "float", "double", "bytes", "string"}
 NO_COLUMN: Final = ("timestamp-nanos", "local-timestamp-nanos")
 
@@ -57,8 +57,11 @@ def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
 
 
 class _Records:
-    """Of the blocks of one body. One that the input's schema cannot be read from is refused by
-    itself: a null, or a symbol, which it does not have. If that is each of them, the body is."""
+    """Records of the blocks of one body.
+
+    A record that the input's schema cannot read (a null, or a symbol that it lacks) is rejected
+    alone. If that is true of all records, the body is refused.
+    """
 
     def __init__(self, schema: Schema, rows: RowReader) -> None:
         self._schema = schema
@@ -92,7 +95,7 @@ class _Records:
             values.seek(begin)
             fastavro.schemaless_reader(values, self._schema, None)
             self._unreadable += 1
-            self._first = self._first or str(error)  # not itself: it holds the block
+            self._first = self._first or str(error)  # the error would keep the block in memory
             self._rows.reject(f"it cannot be read as the input's avroSchema: {error!s:.200}")
         else:
             _take(record, self._rows)
@@ -112,7 +115,7 @@ def _take(record: object, rows: RowReader) -> None:
 
 
 def _take_value(record: object, rows: RowReader, form: AvroRecords) -> None:
-    """For an input of Avro: read by its schema, and written so."""
+    """Keep a record of an Avro input: it was read by the input's schema, and is written by it."""
     try:
         raw, key = form.taken(record, rows.rule.key)
     except ValueError as error:
@@ -122,14 +125,14 @@ def _take_value(record: object, rows: RowReader, form: AvroRecords) -> None:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form of its own for."""
+    """Convert values that JSON has no form for."""
     match value:
         case datetime():
             return value.isoformat().replace("+00:00", "Z")
         case date():
             return value.isoformat()
         case Decimal() | UUID():
-            return str(value)  # with all its digits, as a DECIMAL column takes it
+            return str(value)  # with all its digits, as a DECIMAL column accepts it
         case NoValue(reason):
             raise TypeError(reason)
         case _:
@@ -138,7 +141,7 @@ def _plain(value: object) -> object:
 
 
 class _Source:
-    """The body, read as far as is asked for."""
+    """The body, read as far as it is asked for."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -158,7 +161,7 @@ class _Source:
         return taken
 
     def long(self) -> int:
-        """Zigzag, seven bits a byte."""
+        """Read a number: zigzag, with seven bits in a byte."""
         value = 0
         for shift in range(VARINT_BYTES_MAX):
             (byte,) = self.take(1)
@@ -180,7 +183,7 @@ class _Source:
 
 
 Unpack = Callable[[bytes, int], bytes]
-"""A block, and the most that may become of it."""
+"""Unpacks a block to at most so many bytes."""
 
 
 def _header(source: _Source) -> tuple[Schema, Unpack, bytes]:
@@ -242,11 +245,13 @@ CODECS: Final[dict[str, Unpack]] = {"null": lambda packed, _: packed, "deflate":
 
 
 def _check(schema: Schema, rows: RowReader) -> int:
-    """Refuse what cannot become a record of the input, before any of it is read. How large a block
-    may be."""
+    """Refuse a schema that cannot become records of the input, before any record is read.
+
+    Return how large a block may be.
+    """
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise _wrong("its schema is not that of a record")
-    if not isinstance(rows.rule.form, AvroRecords):  # else Avro itself says what goes together
+    if not isinstance(rows.rule.form, AvroRecords):  # else Avro itself decides what fits
         _refuse_lacking(schema, rows)
     types = _Types()
     types.depth(schema)
@@ -265,12 +270,14 @@ def _refuse_lacking(schema: Mapping[str, Any], rows: RowReader) -> None:
 
 
 class _Types:
-    """Looks at the types of a schema. Each value is to take bytes: of a type that takes none, or is
-    inside of itself, a few bytes could hold any number of values."""
+    """The types of a schema, checked so that each value needs bytes.
+
+    Of a type that needs none, or that contains itself, a few bytes could have any number of values.
+    """
 
     def __init__(self) -> None:
         self.nested = False
-        """Whether there are arrays or maps."""
+        """True if there are arrays or maps."""
         self._depths: dict[str, int] = {}
 
     def depth(self, schema: object, inside: tuple[str, ...] = ()) -> int:

@@ -1,5 +1,7 @@
-"""CSV: each row becomes the JSON object that it stands for. What is no CSV is refused as a whole:
-behind a wrong quote nobody knows what is a row."""
+"""Reads CSV: each row becomes the JSON object that it represents.
+
+What is no CSV is refused completely: after a wrong quote nobody knows where a row is.
+"""
 
 import codecs
 import csv
@@ -24,9 +26,13 @@ OTHER_DELIMITERS: Final = {";": "%3B", "\t": "tab", "|": "%7C"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """`header`: the first row names the columns; else the fields are those of the manifest, in that
-    order. `null`: the field that stands for no value. `line`: of the first row in the file that it
-    is part of, where reasons count from; None counts from the beginning of the body."""
+    """How to read the body.
+
+    `header`: the first row names the columns; else the fields are those of the manifest, in their
+    order. `null`: the text of a field without a value. `line`: the line number of the first row in
+    the file that the body is part of. Reasons count from it; None counts from the start of the
+    body.
+    """
 
     delimiter: str = ","
     quote: str = '"'
@@ -72,7 +78,7 @@ def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> N
 
 
 class _Lines:
-    """The text in lines, counted; `begun`: that of the record which is being read."""
+    """Counted lines of the text. `begun` is the first line of the record that is being read."""
 
     def __init__(self, pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
         self.most = 2 * rows.limits.record_bytes_max
@@ -93,13 +99,13 @@ class _Lines:
             yield line
 
     def count_from(self, line: int | None) -> None:
-        """Number the next line so, if the sender has said it."""
+        """Give the next line this number, if the sender has named one."""
         if line is not None:
             self._number = line - 1
             self.begun = line
 
     def begin(self) -> None:
-        """Another record."""
+        """Start another record."""
         self.begun = self._number + 1
         self._size = 0
 
@@ -136,7 +142,7 @@ class _Lines:
 
 
 class _Table:
-    """`names` of the fields of a row."""
+    """Rows with these fields. `names` are the names of the fields."""
 
     def __init__(self, names: list[str], rows: RowReader, null: str) -> None:
         columns = {column.name: column for column in rows.rule.columns}
@@ -185,7 +191,9 @@ class _Table:
         self._rows.reject(reason, text.getvalue().encode(errors="replace"))
 
     def _key_of(self, fields: list[str], parts: list[str]) -> bytes | None:
-        """As of a record that is sent as JSON: the text of a string, a number as it is written."""
+        """Return the key as for a record sent as JSON: the text of a string, a number as it is
+        written.
+        """
         at = self._key
         if at is None or fields[at] == self._null:
             return None
@@ -199,7 +207,7 @@ def _declared(rows: RowReader) -> list[str]:
 
 
 def _named(names: list[str], rows: RowReader, line: int) -> list[str]:
-    """The header, which has every column once."""
+    """Check the header: it must have every column, and each name once."""
     declared = _declared(rows)
     given, known = set(names), set(declared)
     if len(given) < len(names):

@@ -1,4 +1,4 @@
-"""Which format a body is in, by its media type and the parameters that go with that."""
+"""Finds the format of a body by its media type and parameters."""
 
 import codecs
 import re
@@ -21,7 +21,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import nearest
 
 Reader = Callable[[Iterable[bytes], RowReader], None]
-"""Reads a body to its end; what it raises is of the body as a whole."""
+"""Reads a body to its end. What it raises concerns the complete body."""
 Parameters = Mapping[str, str]
 
 RAW: Final = "application/octet-stream"
@@ -35,14 +35,16 @@ ENCODINGS_OF_TEXT: Final = frozenset(
         *(f"{name}125{number}" for name in ("cp", "windows-") for number in range(9)),
     }
 )  # fmt: skip
-"""Of text only: Python has others, of which some run for long, or make what is no text."""
+"""Only text encodings. Python has others, which may run for long or do not produce text."""
 CHARSET: Final = re.compile(r"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
-EMPTY_MAX: Final = 1_000  # characters of what stands for null
+EMPTY_MAX: Final = 1_000  # characters of the text for null
 LINE_DIGITS_MAX: Final = 18
 
 
 def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
-    """`given`: all parameters of the query."""
+    """Return the reader for this content type. `given` are all parameters of the query. Raises
+    Refusal and UserError.
+    """
     media_type, _, more = content_type.partition(";")
     media_type = media_type.strip().lower()
     form = FORMS.get(media_type)
@@ -68,7 +70,7 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
 
 
 def of_rows(read: Reader) -> Reader:
-    """One that says so where the input has none."""
+    """Return a reader of rows that refuses a raw input, which has no rows."""
     return partial(_read_rows, read=read)
 
 
@@ -80,7 +82,7 @@ def _read_rows(pieces: Iterable[bytes], rows: RowReader, read: Reader) -> None:
 
 
 def _of_charset(charset: str, media_type: str, parameters: dict[str, str]) -> None:
-    """The header may name the encoding too."""
+    """Check the charset of the header, which may name the encoding as the parameter does."""
     if "encoding" in FORMS[media_type][0]:
         parameters.setdefault("encoding", charset)
     elif charset.lower() not in ("utf-8", "us-ascii"):

@@ -1,4 +1,4 @@
-"""NDJSON: one record a line. Blank lines are no records and are not counted."""
+"""Reads NDJSON: one record per line. Blank lines are not counted as records."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ def read_ndjson(pieces: Iterable[bytes], rows: RowReader) -> None:
 
 
 class _LongLine:
-    """One of which only the size is kept."""
+    """A line that is too long: only its size is kept."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -1,4 +1,4 @@
-"""Unpacks bodies in steps of a bounded size, and sees when there is no end to it. Pure."""
+"""Unpacks bodies in steps of limited size, and stops when a body unpacks to too much. Pure."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,17 +11,17 @@ from waybill_ingress.core.rows import WHOLE_BYTES_MAX, row_refusal
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
-GZIP: Final = 31  # for zlib: with the header of gzip, and its check sum
+GZIP: Final = 31  # for zlib: with the header of gzip, and its checksum
 STEP_BYTES: Final = 65_536
 ZSTD_STEP_BYTES: Final = 64  # a block of four bytes may become 128 kB
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
-FREE_BYTES: Final = 1_000_000  # so much of anything is unpacked
-PARTS_MAX: Final = 10_000  # members of gzip or frames of zstd, one behind the other
+FREE_BYTES: Final = 1_000_000  # that much is unpacked at any ratio
+PARTS_MAX: Final = 10_000  # members of gzip or frames of zstd, one after the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpackLimits:
-    """`ratio_max`: how many times as large as it is packed."""
+    """Limits of unpacking. `ratio_max`: the unpacked size divided by the packed size."""
 
     bytes_max: int
     ratio_max: int
@@ -29,7 +29,7 @@ class UnpackLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """`bytes_max`: as it is sent."""
+    """Limits of a body. `bytes_max`: of the body as it is sent."""
 
     bytes_max: int
     unpacked: UnpackLimits
@@ -39,8 +39,10 @@ class BodyLimits:
 
 
 def unpack(pieces: Iterable[bytes], encoding: str, limits: UnpackLimits) -> Iterator[bytes]:
-    """In pieces of one size, of which only the last is smaller: so all is the same however it came,
-    and costs the same."""
+    """Unpack the body in pieces of one size; only the last is smaller.
+
+    So the result and the cost do not depend on how the body arrived.
+    """
     return _regroup(_unpack(_regroup(pieces), encoding, limits))
 
 
@@ -75,7 +77,7 @@ def _regroup(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 Steps = Iterator[tuple[int, bytes]]
-"""How many bytes more were taken, and what came of them."""
+"""How many more bytes were read, and what they unpacked to."""
 
 
 def _as_it_is(pieces: Iterable[bytes]) -> Steps:
@@ -106,7 +108,7 @@ def _gunzip(pieces: Iterable[bytes]) -> Steps:
 
 
 def _more(member: "zlib._Decompress") -> bytes:
-    """What is unpacked already, and was held back."""
+    """Return what is unpacked already and was not returned yet."""
     try:
         return member.decompress(b"", STEP_BYTES)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""A body that is one record, byte for byte."""
+"""Reads a body that is one record, byte for byte."""
 
 from collections.abc import Iterable
 

@@ -1,5 +1,7 @@
-"""JSON: an array of objects, or objects one behind the other. What is not well-formed is refused as
-a whole: nobody knows where its next record begins."""
+"""Reads JSON: an array of objects, or objects one after the other.
+
+What is not well-formed is refused completely, because nobody knows where its next record starts.
+"""
 
 import codecs
 import json
@@ -12,7 +14,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
 NOT_JSON: Final = "the body is no JSON array of objects, and not JSON objects one behind the other"
-MORE_MAX: Final = 100_000  # characters of a value that is too large for a record, to find its end
+MORE_MAX: Final = 100_000  # characters read of a value too large for a record, to find its end
 
 
 def read_values(pieces: Iterable[bytes], rows: RowReader) -> None:
@@ -20,10 +22,12 @@ def read_values(pieces: Iterable[bytes], rows: RowReader) -> None:
 
 
 class Values:
-    """Each step takes one thing of the text, and says whether the next may follow; it may not
-    where the text has to go on first.
+    """A reader in steps. Each step reads one thing of the text, and returns True if the next step
+    may follow.
 
-    A subclass may begin otherwise, and say what a value is, or one that is not well-formed."""
+    It returns False if more of the text is needed first. A subclass may start differently, and may
+    handle values, also malformed ones, in its own way.
+    """
 
     def __init__(self, rows: RowReader) -> None:
         self.rows = rows
@@ -32,10 +36,10 @@ class Values:
         self._bytes = 0
         self._text = ""
         self._at = 0
-        self._line, self._column = 1, 1  # where the text begins, as editors count
-        self._counted = (0, 1, 1)  # a place in the text, and its line and column
+        self._line, self._column = 1, 1  # where the text starts, as editors count
+        self._counted = (0, 1, 1)  # an index in the text, and its line and column
         self._final = False
-        self._awaited = 0  # so much text before it is tried again: else long values take long
+        self._awaited = 0  # length of text before the next attempt: else long values would be slow
         self._array = False
         self._step = self._begin
         rows.where = lambda: f"line {self._place(self._at)[0]}"
@@ -49,7 +53,7 @@ class Values:
         self.rows.take(raw.encode(), value)
 
     def _malformed(self, reason: str, at: int) -> bool:
-        """The value that begins here, for what stands `at`."""
+        """Handle a value that is not well-formed; the fault is `at` that index."""
         raise self._wrong(reason, at)
 
     def _feed(self, piece: bytes, *, final: bool = False) -> None:
@@ -128,7 +132,7 @@ class Values:
         return False
 
     def _next(self) -> bool:
-        """Whether there is more than space."""
+        """Return True if there is more than space."""
         self._at = skip_space(self._text, self._at)
         return self._at < len(self._text)
 

@@ -1,1 +1,1 @@
-"""Files that are fetched into inputs: their rows, and how far one has come. Pure."""
+"""Files that are fetched into inputs: their rows, and how far each file is read. Pure."""

@@ -1,4 +1,4 @@
-"""How large and how slow a file may be, and where it may lie."""
+"""Limits of a file: how large and how slow it may be, and where it may be."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,9 @@ from waybill_shared.contract.addresses import AllowedAddresses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """`files`: the folder below which `file:` is read; None: nowhere. `time_s`: for one reading."""
+    """Limits of fetching. `files`: the folder for `file:`; None: no folder. `time_s`: for one
+    reading.
+    """
 
     allowed: AllowedAddresses
     files: Path | None
@@ -19,7 +21,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimits:
-    """Of a file as it is unpacked, and of a record of it."""
+    """Limits of a file when it is unpacked, and of one of its records."""
 
     unpacked: UnpackLimits
     record_bytes_max: int

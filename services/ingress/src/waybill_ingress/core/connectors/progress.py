@@ -1,4 +1,4 @@
-"""How far a connector has come, as it goes on."""
+"""Computes the progress of a connector: how far it is after each chunk."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,7 +22,9 @@ ERROR_CHARACTERS_MAX: Final = 1_000
 def advanced(
     progress: ConnectorProgress, chunk: FileChunk, places: Iterable[tuple[int, int]], topic_id: str
 ) -> ConnectorProgress:
-    """`places`: partition and offset of each record of the chunk."""
+    """Return the progress after a chunk. `places` are partition and offset of each of its
+    records.
+    """
     return replace(
         progress,
         rows=chunk.rows,
@@ -33,7 +35,7 @@ def advanced(
 
 
 def runs_of(places: Iterable[tuple[int, int]], topic_id: str) -> list[Span]:
-    """One for each partition: from the first to the last."""
+    """Return one span for each partition: from its first to its last record."""
     offsets: dict[int, list[int]] = {}
     for partition, offset in places:
         offsets.setdefault(partition, []).append(offset)
@@ -44,9 +46,12 @@ def runs_of(places: Iterable[tuple[int, int]], topic_id: str) -> list[Span]:
 
 
 def joined(spans: Sequence[Span], runs: Iterable[Span]) -> tuple[Span, ...]:
-    """A run that follows another one, with the end of a transaction in between, goes on with it. Of
-    those older than the newest 64 there is one for each partition, from the first to the last: it
-    waits longer than they would, and for no less."""
+    """Add new spans. A span that follows another, with only a transaction marker between, extends
+    it.
+
+    Only the newest 64 stay apart. Older ones are joined to one for each partition, from the first
+    to the last record. A token for it waits longer than needed, but for all of them.
+    """
     found = list(spans)
     for run in runs:
         last = next((n for n in reversed(range(len(found))) if found[n].key == run.key), None)
@@ -63,7 +68,7 @@ def joined(spans: Sequence[Span], runs: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def form_of(connector: FileConnector) -> str:
-    """A digest of how its file is read: rows are counted by that."""
+    """Return a digest of how the file is read, because rows are counted by that."""
     read = connector.model_dump_json(include={"format", "update_format", "csv"})
     return sha256(read.encode()).hexdigest()[:FORM_CHARACTERS]
 
@@ -75,5 +80,5 @@ def failed(progress: ConnectorProgress, reason: str) -> ConnectorProgress:
 
 
 def pause_s(failures: int) -> float:
-    """Before the next attempt, when so many have failed one after the other."""
+    """Return the pause before the next attempt, after so many failures in a row."""
     return min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16), LAST_PAUSE_S)

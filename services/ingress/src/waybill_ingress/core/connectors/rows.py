@@ -1,4 +1,4 @@
-"""Rows of a file, in chunks: the good ones as records, the others with their place and reason."""
+"""Reads the rows of a file in chunks: good rows as records, the others with place and reason."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from waybill_shared.contract.manifest.connectors import FileConnector, FileCsv
 CHUNK_ROWS: Final = 1_000
 CHUNK_BYTES: Final = 4_000_000
 ENDLESS: Final = 2**62
-PLACED: Final = ("line ", "not JSON at line ")  # reasons that say where
+PLACED: Final = ("line ", "not JSON at line ")  # reasons that name the place already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadRow:
-    """`raw`: as far as it is known."""
+    """A row that was refused. `raw`: its text, as far as it is known."""
 
     row: int
     raw: bytes
@@ -30,7 +30,7 @@ class DeadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChunk:
-    """`rows` of the file were read when it ends, from the first on."""
+    """One chunk. `rows` is the number of rows of the file that were read up to its end."""
 
     rows: int
     records: list[Record]
@@ -38,7 +38,9 @@ class FileChunk:
 
 
 class FileRows(RowReader):
-    """Gives what it reads in chunks; of the first `skip` rows, which were taken before, nothing."""
+    """A reader that returns rows in chunks, and skips the first `skip` rows, which were written
+    before.
+    """
 
     def __init__(
         self, rule: RowRule, record_bytes_max: int, *, skip: int, give: Callable[[FileChunk], None]
@@ -54,7 +56,7 @@ class FileRows(RowReader):
         self._size = 0
 
     def next(self) -> int:
-        """A chunk ends between two rows: one row may be several records."""
+        """Count a row. A chunk ends only between two rows, because a row may be several records."""
         full = self._size >= CHUNK_BYTES
         if full or len(self._records) + len(self._dead) >= CHUNK_ROWS:
             self._flush()
@@ -70,7 +72,7 @@ class FileRows(RowReader):
             self._size += len(raw)
 
     def end(self) -> None:
-        """A file may be empty."""
+        """End the last chunk. An empty file is allowed."""
         self._flush()
 
     def _add(self, record: Record) -> None:
@@ -107,7 +109,7 @@ def _options(csv: FileCsv) -> CsvOptions:
 
 
 def read_rows(connector: FileConnector, pieces: Iterable[bytes], rows: FileRows) -> None:
-    """To its end. Where the file is wrong as a whole, what stands before that is given first."""
+    """Read the file to its end. If it is wrong there, the rows before that are given first."""
     try:
         reader_of(connector)(pieces, rows)
     except Refusal:

@@ -1,4 +1,4 @@
-"""What the query of a request says of its body."""
+"""Reads from the query of a request how its body is to be read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "force": ("false", "true"),
     "headers": ("false", "true"),
 }
-"""The values of each parameter, of which the first is meant where it is missing."""
+"""The values of each parameter. The first is the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngressOptions:
     read: Reader
     array: bool
-    """One record that is not taken refuses all."""
+    """True if one refused record refuses all."""
     nothing: frozenset[bytes]
-    """Bodies that hold no record, beside an empty one."""
+    """Bodies without a record, in addition to an empty one."""
 
 
 def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
-    """Parameters that are not known say nothing."""
+    """Return the options of the request. Unknown parameters are ignored. Raises UserError."""
     asked = dict(given)
     for name, taken in TAKEN.items():
         value = asked.setdefault(name, taken[0])

@@ -1,7 +1,7 @@
-"""JSON: rows, or changes of rows. A change is taken out of what wraps it, as it was sent.
+"""Reads JSON rows, or changes of rows. A row in a change keeps the text that was sent.
 
-Where values stand one behind the other, one that is not well-formed ends where a line begins with
-an object: what lies before that is a part of it. In an array nobody knows where it ends.
+If values follow each other, a malformed one ends at the next line that starts with an object. What
+lies before that is part of it. In an array nobody knows where it ends.
 """
 
 import json
@@ -25,20 +25,21 @@ NO_DELETES: Final = (
     "the input takes no deletes: name a BOOLEAN column in `deletes: {column}` of its manifest"
 )
 BEGINS: Final = re.compile(r"[\r\n](?=\{)")
-"""Where a line begins with an object."""
+"""The end of a line before a line that starts with an object."""
 BOM: Final = "\ufeff"
 SPOILT_FREE: Final = 100_000  # characters
 WRAPPED_IN: Final = 2  # objects, at most
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 Change = tuple[bool, str, object]
-"""Whether the row is to be deleted, its text, and what that means."""
+"""True if the row is to be deleted; its text; and its value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """`form`: insert_delete, raw or debezium. `pandas`: times are milliseconds since 1970. `array`:
-    the body is one; None: it is what it begins with."""
+    """How to read the body. `form`: insert_delete, raw or debezium. `pandas`: times are
+    milliseconds since 1970. `array`: the body is an array; None: its first character decides.
+    """
 
     array: bool | None
     form: str
@@ -55,7 +56,7 @@ class _Changes(Values):
         self._updates = updates
         times = ("TIMESTAMP", "DATE") if updates.pandas else ()
         self._spoilt = 0
-        """Characters that were looked at in vain."""
+        """Characters of malformed values that were read in vain."""
         self._times = {c.name: c.type for c in rows.rule.columns if c.type in times}
 
     def _begin(self) -> bool:
@@ -100,7 +101,9 @@ class _Changes(Values):
         return True
 
     def _taken(self, raw: str, value: object) -> None:
-        """What is wrong in the text of the value is noted in `rows`, and said by it."""
+        """Keep the rows of a value. If its text is wrong, `rows` has noted that, and its reason is
+        used.
+        """
         depth = DEPTH_MAX + WRAPPED_IN
         if self.rows.too_deep(raw.count("{") + raw.count("["), value, depth):
             self.rows.reject(TOO_DEEP, raw.encode())
@@ -154,7 +157,9 @@ class _Changes(Values):
 
 
 def _captured(raw: str, value: object, key: str | None) -> list[Change]:
-    """Of Debezium's event; a row whose key has changed is deleted under the old one."""
+    """Return the changes of Debezium's event. A row that got a new key is deleted under the old
+    one.
+    """
     payload = value.get("payload") if isinstance(value, dict) else None
     if not isinstance(payload, dict):
         return []
@@ -209,7 +214,7 @@ def _moment(milliseconds: object, kind: str) -> str:
 
 
 def _members(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Of the JSON object that this text is known to be: each name, and where its value stands."""
+    """Yield each name of a JSON object, and where its value is in the text."""
     at = skip_space(text, skip_space(text, 0) + 1)
     while text[at] != "}":
         name, at = PLAIN.raw_decode(text, at)

@@ -1,4 +1,4 @@
-"""Records of an Avro input: one value, without its schema."""
+"""Writes records of an Avro input: one value, without its schema."""
 
 import struct
 from base64 import b64decode, b64encode
@@ -20,7 +20,7 @@ from waybill_shared.contract.formats.avro_values import reason_in
 from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
 
 Convert = Callable[[str, Any], object]
-"""Of a name and what JSON has there, not null, to what the library writes."""
+"""Converts the value of a field (never null), as JSON has it, to what the library writes."""
 _NOTHING: Final = object()
 FLOAT: Final = struct.Struct("<f")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ class AvroRecords:
         self._convert = _Converters(defaults).of(self.schema)
         self._reader = ValueReader(schema)
         made = [(field, defaults.of(field)) for field in _with_defaults(self.schema)]
-        for field, default in made:  # the library takes it as it stands
+        for field, default in made:  # the library writes it without conversion
             field["default"] = default
 
     def made_of(self, row: JsonRow) -> bytes:
@@ -49,7 +49,7 @@ class AvroRecords:
         return None if name is None else _text_of(name, value[name])
 
     def taken(self, value: object, name: str | None) -> tuple[bytes, bytes | None]:
-        """A value that was read by the schema: the record, and its key."""
+        """Return the record and its key, for a value that was read by the schema."""
         reason = reason_in(value)
         if reason is not None:
             raise ValueError(reason)
@@ -60,13 +60,13 @@ class AvroRecords:
         written = BytesIO()
         try:
             fastavro.schemaless_writer(written, self.schema, value)
-        except Exception as error:  # the library has no kind of its own for what does not fit
+        except Exception as error:  # the library raises many kinds of errors for a wrong value
             raise ValueError(f"the Avro schema does not take it: {error!s:.200}") from error
         return written.getvalue()
 
 
 class _Converters:
-    """Walks through a parsed schema; remembers what has a name."""
+    """Converters for the types of a parsed schema. Named types are remembered."""
 
     def __init__(self, defaults: Defaults) -> None:
         self._named: dict[str, Convert] = {}
@@ -102,7 +102,9 @@ class _Converters:
         raise AssertionError(f"the manifest was checked, and has {schema!r:.100}")
 
     def _record(self, fields: list[dict[str, Any]]) -> Convert:
-        """Where nothing stands there is the default; null too, if the type does not take it."""
+        """Return the converter of a record. A missing field gets its default, and so does null if
+        the type does not allow it.
+        """
         known = [(each["name"], self.of(each["type"]), self._default(each)) for each in fields]
 
         def convert(name: str, row: Mapping[str, Any]) -> object:
@@ -116,7 +118,7 @@ class _Converters:
         return convert
 
     def _default(self, field: Mapping[str, Any]) -> tuple[object, tuple[object, ...]] | None:
-        """And what it stands for."""
+        """Return the default, and the values that it replaces."""
         if "default" not in field:
             return None
         instead = (_NOTHING,) if is_nullable(field["type"]) else (_NOTHING, None)
@@ -160,7 +162,7 @@ def _as_it_is(_: str, value: object) -> object:
 
 
 def _float(name: str, value: int | Decimal | str) -> object:
-    """Of 32 bits: what is rounded beyond them would be infinite."""
+    """Convert to 32 bits. A value that would become infinite is refused."""
     try:
         (found,) = FLOAT.unpack(FLOAT.pack(float(value)))
     except OverflowError as error:
@@ -225,7 +227,7 @@ def _moment(name: str, value: int | str) -> datetime:
 
 
 def _text_of(name: str, value: object) -> bytes | None:
-    """As JSON would have it."""
+    """Return the text that JSON would have for the value."""
     match value:
         case None:
             return None

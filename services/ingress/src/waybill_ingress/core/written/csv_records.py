@@ -1,4 +1,4 @@
-"""Records of a CSV input: a line of the columns, in their order."""
+"""Writes records of a CSV input: a line of its columns, in their order."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ class CsvRecords:
         fields = [_field(column, row.get(column.name)) for column, _ in self._columns]
         for (_, convert), text in zip(self._columns, fields, strict=True):
             _, reason = ("", None) if text is None else convert(text)
-            if reason is not None:  # JSON takes some numbers that CSV does not
+            if reason is not None:  # JSON accepts some numbers that CSV does not
                 raise ValueError(reason)
         return self._form.join(fields).encode()
 

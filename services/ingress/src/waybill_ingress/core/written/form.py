@@ -1,26 +1,26 @@
-"""What a record of an input is in Kafka, where that is not the JSON that was sent."""
+"""The form of an input's records in Kafka, if that is not the JSON that was sent."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
 JsonRow = Mapping[str, object]
-"""As it was parsed: fractions as Decimal."""
+"""A parsed row: fractions are Decimal."""
 
 
 class RecordForm(Protocol):
-    """What it raises as ValueError is the reason why a record is refused."""
+    """Writes records. A ValueError that it raises is the reason why a record is refused."""
 
     def made_of(self, row: JsonRow) -> bytes:
-        """The record of a row that the columns take."""
+        """Return the record for a row that the columns accept."""
         ...
 
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:
-        """The key of a record that was sent as it stands; first it is held against the columns."""
+        """Return the key of a record that was sent in its final form. It is checked first."""
         ...
 
 
 def plain_text(name: str, value: object) -> str:
-    """Of what is kept as text, and was sent as something else."""
+    """Return the text of a value that is kept as text but was sent as another type."""
     match value:
         case str():
             return value
