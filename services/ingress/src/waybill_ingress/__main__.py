@@ -1,4 +1,4 @@
-"""Runs ingress: reads settings, connects Kafka, serves HTTP until a signal."""
+"""Runs ingress: reads settings, connects to Kafka, serves HTTP until a signal."""
 
 import logging
 import sys

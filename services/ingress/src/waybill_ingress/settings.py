@@ -1,4 +1,4 @@
-"""Settings of ingress, beside those that every service has."""
+"""Settings of ingress, in addition to those of every service."""
 
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,9 @@ from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.settings.webhooks import WebhookSettings
 
 JSON_TIMES: Final = 4
-"""As large as a body may its records be, which have the names of columns in each of them."""
+"""A body's records may have so many times its size: as JSON each of them has the names of
+columns.
+"""
 
 
 class Settings(ServiceSettings, WebhookSettings):
@@ -112,7 +114,7 @@ class Settings(ServiceSettings, WebhookSettings):
         return {
             "client.id": "waybill-ingress",
             "delivery.timeout.ms": self.ingress_delivery_timeout_s * 1000,
-            "message.max.bytes": self.ingress_record_bytes_max + 10_000,  # the batch's own bytes
+            "message.max.bytes": self.ingress_record_bytes_max + 10_000,  # for the batch itself
             "queue.buffering.max.messages": self.ingress_queue_records_max,
             "queue.buffering.max.kbytes": self.ingress_queue_kbytes_max,
         }

@@ -1,4 +1,4 @@
-"""Builds ingress: Kafka, the use cases, and the application over them."""
+"""Builds ingress: Kafka clients, the use cases, and the HTTP application over them."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -73,7 +73,7 @@ HOUR_MS: Final = 3_600_000
 def _repeats(
     settings: Settings, admin: KafkaAdmin, log: ProducerLog, mint: RandomMint
 ) -> tuple[KafkaRequestLog, KafkaTransactions, RepeatsHttp]:
-    """What is known of writes with a key, in whose transactions they are written, and both."""
+    """Build the log of requests with a key, their transactions, and what uses both."""
     prefix, kept_ms = settings.topic_prefix, settings.ingress_keys_kept_h * HOUR_MS
     kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
     requests = KafkaRequestLog(admin, prefix, log, kept, SystemClock())
@@ -93,7 +93,7 @@ def _connectors(
     mint: RandomMint,
     fetcher: FileFetcher,
 ) -> tuple[Connectors, TopicFollower[ConnectorProgress], KnownConnectors]:
-    """What fetches files, what hears how far they are, and what is known of that."""
+    """Build what fetches files, the follower of its progress, and what is known of it."""
     prefix, known = settings.topic_prefix, KnownConnectors()
     follower = stack.enter_context(
         TopicFollower(admin.cluster, settings.topic("connectors"), ConnectorProgress, known.accept)
@@ -135,7 +135,7 @@ def _watches(
     log: ProducerLog,
     mint: RandomMint,
 ) -> tuple[Watches, TopicFollower[TokenWatch]]:
-    """Who begins and ends watches, and what hears of all of them."""
+    """Build what opens and closes watches, and the follower of all watches."""
     book, topic = WatchBook(with_tokens=False), settings.topic("watches")
     follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
     gate = WebhookGate(settings.webhook_rules, HostNames())
@@ -145,9 +145,9 @@ def _watches(
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
-    """The application, whether it has failed for good, and what its held requests wait for.
+    """Build the application, the event that it has failed for good, and the answers it waits for.
 
-    `stack` ends what is started here.
+    `stack` closes what is started here.
     """
     failed, directory, clock = Event(), PipelineDirectory(), SystemClock()
     ring = load_key_ring(settings.token_keys_file)

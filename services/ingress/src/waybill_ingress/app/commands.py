@@ -1,7 +1,10 @@
-"""Takes what people want of pipelines. Promise: a command that was answered with an id is in Kafka
-and will be answered once; ingress itself changes no pipeline, and says no more than was replied.
-What is to be validated waits for no pipeline: its command goes to the runner of the pipeline that
-it would change, under a key of its own if there is none."""
+"""Accepts what people want of pipelines, and sends it to the stage runner as a command.
+
+Promise: a command that was answered with an id is in Kafka and will be answered once. Ingress
+changes no pipeline itself, and reports no more than the reply does. A validation waits for no
+pipeline. Its command goes to the runner of the pipeline that it would change, under a key of its
+own if there is none.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -42,7 +45,7 @@ Beginning = Literal["earliest", "latest"]
 
 
 def reason_of(reply: Reply) -> Slug:
-    """Why a command has failed; a runner of a later version may have reasons of its own."""
+    """Return why a command failed. A runner of a later version may send reasons unknown here."""
     return next((slug for slug in Slug if slug == reply.problem), Slug.INTERNAL)
 
 
@@ -57,7 +60,7 @@ class Commands:
         fetcher: Fetcher,
         places: Callable[[], Places],
     ) -> None:
-        """`places` reads the file of connections."""
+        """Keep the ports. `places` reads the file of connections."""
         self._registry = registry
         self._log = log
         self._mint = mint
@@ -75,9 +78,10 @@ class Commands:
         *,
         allow_shared: bool = False,
     ) -> OperationId:
-        """Send a manifest to its runner; UserError if it does not go with what is there.
+        """Send a manifest to its runner. Raises UserError if it conflicts with what exists.
 
-        `log`, here and below: another one to write to. `allow_shared`: where other pipelines write.
+        `log`, here and below: another log to write to. `allow_shared`: permit targets that other
+        pipelines write.
         """
         declared = parse_manifest(manifest, reserved=self._prefix)
         if declared.name != name:
@@ -106,7 +110,7 @@ class Commands:
         request_id: str,
         log: Log | None = None,
     ) -> OperationId:
-        """`start_from` is where to begin in topics that were created anew."""
+        """Restart a pipeline. `start_from`: where to start in topics that were created again."""
         await self._registry.pipeline(caller.tenant, name)
         options = {} if start_from is None else {"from": str(start_from)}
         return await self._send(caller, Action.RESTART, name, request_id, log, options=options)
@@ -120,9 +124,9 @@ class Commands:
         without_places: bool = False,
         allow_shared: bool = False,
     ) -> OperationId:
-        """Have a manifest checked, as `apply` would with that `allow_shared`.
+        """Request a check of a manifest, as `apply` would with that `allow_shared`.
 
-        `without_places`: who sent it does not know lines and columns of this text.
+        `without_places`: the sender does not know lines and columns of this text.
         """
         declared = parse_manifest(manifest, reserved=self._prefix)
         name = declared.name
@@ -131,7 +135,7 @@ class Commands:
                 caller.tenant, declared, manifest, allow_shared=allow_shared
             )
         except UserError as error:
-            raise UserError(error.problems) from error  # what a check has found is its answer
+            raise UserError(error.problems) from error  # the answer of a check is what it found
         operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
         options |= {WITHOUT_PLACES: "true"} if without_places else {}
         known = await self._registry.known(caller.tenant, name)
@@ -150,7 +154,7 @@ class Commands:
         *,
         dry_run: bool = False,
     ) -> OperationId:
-        """It stands aside as a validation does: no other command waits for it."""
+        """Request maintenance of a sink's table. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
         refuse_no_tasks(parse_manifest(known.manifest), sink)
         operation = OperationId(action=Action.MAINTAIN, pipeline=name, nonce=self._mint.nonce())
@@ -159,7 +163,7 @@ class Commands:
         return operation
 
     async def logs(self, caller: Caller, name: str, lines: int, request_id: str) -> OperationId:
-        """It stands aside as well."""
+        """Ask for the newest lines of the log. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
         operation = OperationId(action=Action.LOGS, pipeline=name, nonce=self._mint.nonce())
         options = {COMPARED_WITH: known.pipeline_uid, LINES: str(lines)}
@@ -174,7 +178,7 @@ class Commands:
         request_id: str,
         manifest: str | None = None,
     ) -> Command:
-        """One that no other command waits for, as its uid is that of no pipeline."""
+        """Make a command that no other one waits for, because its uid is that of no pipeline."""
         return Command(
             tenant=caller.tenant,
             pipeline_uid=operation.nonce,
@@ -192,8 +196,9 @@ class Commands:
     async def _compare(
         self, tenant: str, manifest: Manifest, text: str, *, allow_shared: bool
     ) -> dict[str, str]:
-        """Refuse what is well written and does not go with what is there; return the options that
-        warn of the rest."""
+        """Refuse a well-formed manifest that conflicts with what exists. Return options with
+        warnings about the rest.
+        """
         lives = await self._registry.lives(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
         others = [
@@ -220,7 +225,7 @@ class Commands:
         known: PipelineRecord | None,
         lives: list[PipelineRecord],
     ) -> SharedTargets:
-        """Nothing of a manifest that is the same."""
+        """Find targets that other pipelines write. An unchanged manifest is not compared."""
         if known is not None and known.manifest == text:
             return SharedTargets()
         return find_shared(manifest, known, lives, tenant=tenant, places=self._places())

@@ -1,4 +1,4 @@
-"""What fetching files needs of the world."""
+"""What fetching files needs from outside."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,19 +14,19 @@ from waybill_shared.contract.manifest.connectors import FileConnector
 
 
 class FetchFailed(ContractError):
-    """Why a file could not be read."""
+    """The reason why a file could not be read."""
 
 
 class ShutOut(Retryable):
-    """Another one has the turn: nothing may be told in this one."""
+    """Another process may write for this connector now: nothing more can be written here."""
 
 
 class FileChanged(FetchFailed):
-    """It has another content than what was read of it, so it is read from its beginning."""
+    """The file's content differs from what was read of it, so it is read again from its start."""
 
 
 class FileDownload(Protocol):
-    """A file that is being read. `taken` bytes of `size` were; it may be packed."""
+    """A file that is being read. `taken` bytes of `size` were read so far; it may be packed."""
 
     taken: int
     size: int | None
@@ -34,7 +34,7 @@ class FileDownload(Protocol):
     encoding: str
 
     def pieces(self) -> Iterator[bytes]:
-        """Blocks. Raises FetchFailed."""
+        """Return the pieces of the file. Blocks. Raises FetchFailed."""
         ...
 
     def close(self) -> None: ...
@@ -42,31 +42,37 @@ class FileDownload(Protocol):
 
 class Fetcher(Protocol):
     def fetch(self, connector: FileConnector, stop: Event) -> FileDownload:
-        """Blocks until it has begun. Raises FetchFailed, and UserError for a connection."""
+        """Open the file. Blocks until it is open. Raises FetchFailed, and UserError for a
+        connection.
+        """
         ...
 
     def fault(self, connector: FileConnector) -> Problem | None:
-        """Why it can never be fetched, as far as is known without asking its server; its `path`
-        is the key of the connector that is to be changed."""
+        """Return why the file can never be fetched, as far as is known without asking its server.
+
+        Its `path` is the key of the connector that must be changed.
+        """
         ...
 
 
 class ConnectorTurn(Protocol):
-    """Of whoever may write for a connector now. Each call raises Retryable, also when another one
-    has begun meanwhile."""
+    """The exclusive right to write for a connector.
+
+    Each call raises Retryable, also if another process has got the right meanwhile.
+    """
 
     async def told(self) -> ConnectorProgress | None:
-        """The newest that was told of it."""
+        """Return the newest progress that was written for the connector."""
         ...
 
     async def send(
         self, topic: str, records: Sequence[Record], dead_topic: str, dead: Sequence[DeadRow]
     ) -> Sequence[tuple[int, int]]:
-        """Begin, and write these: partition and offset of each record."""
+        """Start a transaction and write these. Return partition and offset of each record."""
         ...
 
     async def conclude(self, progress: ConnectorProgress) -> None:
-        """Make it count. After Retryable nobody knows whether it does."""
+        """Commit with this progress. After Retryable nobody knows whether it is committed."""
         ...
 
 
@@ -74,11 +80,13 @@ class ConnectorLog(Protocol):
     def turn(
         self, record: PipelineRecord, begun: ConnectorProgress
     ) -> AbstractAsyncContextManager[ConnectorTurn]:
-        """Shut out who has one of that connector, with all that it has not concluded."""
+        """Get the exclusive right for that connector. The earlier owner is fenced, and what it has
+        not committed is aborted.
+        """
         ...
 
 
 class Shares(Protocol):
     def has(self, key: str) -> bool:
-        """Whether this process is to fetch for the pipeline of that key."""
+        """Return True if this process is to fetch for the pipeline of that key."""
         ...

@@ -1,5 +1,7 @@
-"""Makes tokens for what connectors have written. Promise: one covers exactly what the connector had
-written when it was asked for."""
+"""Makes tokens for what connectors have written.
+
+Promise: a token covers exactly what the connector had written when the token was asked for.
+"""
 
 from waybill_ingress.app.ports import Mint, News, Sealed
 from waybill_ingress.app.registry import Registry
@@ -36,7 +38,7 @@ class ConnectorTokens:
         *,
         demand: Demand | None = None,
     ) -> tuple[Sealed, ConnectorDetail]:
-        """The token, and how far the connector is."""
+        """Return the token, and how far the connector is. Raises Refusal and Retryable."""
         record, declared = await self._registry.input(caller.tenant, pipeline, source, demand)
         wanted = find_connector(record, source, connector)
         if not await self._news.catch_up():

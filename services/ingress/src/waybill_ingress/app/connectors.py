@@ -1,9 +1,11 @@
-"""Fetches the files of connectors into their inputs. Promise: each row of a file is written once,
-whatever crashes and whoever takes over, and what was told of a connector is exactly what it wrote.
+"""Fetches the files of connectors into their inputs.
 
-One process fetches for a pipeline; who thinks so wrongly is shut out by Kafka. Rows are written in
-chunks, each in one transaction with how far the file has been read. Who takes over reads the file
-anew, and leaves out as many rows as were taken.
+Promise: each row of a file is written once, whatever crashes and whoever takes over. The progress
+of a connector is exactly what it wrote.
+
+One process fetches for a pipeline; Kafka fences any other one that believes so. Rows are written in
+chunks, each in one transaction with the progress. After a takeover the file is read again, and as
+many rows are skipped as were written.
 """
 
 import asyncio
@@ -42,8 +44,8 @@ from waybill_shared.contract.words import ConnectorState
 
 logger = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.5  # between two looks at what there is to do
-AT_ONCE: Final = 4  # files that one process reads
+LOOK_S: Final = 0.5  # between two looks for new work
+AT_ONCE: Final = 4  # files that one process reads at the same time
 
 
 class Living(Protocol):
@@ -53,7 +55,7 @@ class Living(Protocol):
 
 
 class Job(NamedTuple):
-    """What is fetched into which input. Another generation of the pipeline begins it anew."""
+    """A file to fetch into an input. A new generation of the pipeline starts a new job."""
 
     record: PipelineRecord
     input: str
@@ -67,7 +69,7 @@ class Job(NamedTuple):
 
 @lru_cache(maxsize=1_000)
 def _connectors_of(manifest: str) -> tuple[tuple[str, FileConnector], ...]:
-    """By input; none of a manifest that is refused today."""
+    """Return the connectors with their inputs; none if the manifest is refused today."""
     try:
         inputs = parse_manifest(manifest).inputs
     except UserError:
@@ -76,7 +78,7 @@ def _connectors_of(manifest: str) -> tuple[tuple[str, FileConnector], ...]:
 
 
 def declared(record: PipelineRecord) -> list[tuple[str, FileConnector]]:
-    """Of the inputs that a stage reads."""
+    """Return the connectors of the inputs that a stage reads."""
     found = _connectors_of(record.manifest)
     return [each for each in found if each[0] in record.root_inputs()] if found else []
 
@@ -141,7 +143,9 @@ class Connectors:
                 self._jobs[new] = asyncio.create_task(self._fetch(job))
 
     def _wanted(self) -> list[Job]:
-        """Of pipelines that run, and that are ours, what is not done."""
+        """Return a job for each file that is not done, of pipelines that run and belong to this
+        process.
+        """
         return [
             Job(record, source, connector)
             for record in self._directory.everywhere()
@@ -170,7 +174,9 @@ class Connectors:
             await asyncio.sleep(pause_s(failures))
 
     async def _attempt(self, job: Job, before: str | None) -> None:
-        """`before`: why the last one failed, if it could not be told then."""
+        """Fetch the file once. `before`: why the last attempt failed, if that was not recorded
+        then.
+        """
         source = find_input(job.record, job.input)
         begun = beginning(job.record, source.topic, job.connector)
         async with self._log.turn(job.record, begun) as turn:
@@ -200,7 +206,7 @@ class Connectors:
         stop, loop = Event(), asyncio.get_running_loop()
 
         def wait_for(step: Coroutine[None, None, None]) -> None:
-            """In the thread that reads: what is written is written on the loop."""
+            """Run a step on the event loop, and wait for it in the thread that reads."""
             asyncio.run_coroutine_threadsafe(step, loop).result()
 
         def read() -> None:
@@ -234,7 +240,7 @@ class Connectors:
 
 
 class _Writing:
-    """What is written of one reading of a file."""
+    """The written progress of one reading of a file."""
 
     def __init__(
         self,
@@ -254,7 +260,7 @@ class _Writing:
         self._dead_topic = parse_manifest(job.record.manifest).dead_letter_topic(source.topic)
         self.progress = progress
         self.sure = True
-        """Whether it is known that `progress` is the last that was told."""
+        """True if it is known that `progress` is the last that was written."""
 
     async def begin(self, download: FileDownload) -> None:
         before, form = self.progress, form_of(self._job.connector)
@@ -302,7 +308,7 @@ class _Writing:
         )
 
     async def tell(self, progress: ConnectorProgress) -> None:
-        """Without rows."""
+        """Write progress without rows."""
         await self._turn.send(self._source.topic, [], self._dead_topic, [])
         await self._conclude(progress)
 

@@ -1,7 +1,7 @@
-"""Knows of each partition an offset below which no record can be that is written from now on.
+"""Keeps an offset for each partition below which no new record can be.
 
-Its end is one, if it was asked for before the write. Afterwards nobody can tell from the topic
-where a record stands of which Kafka did not say it, not even whether the topic still has it.
+The end of a partition is such an offset, if it was read before the write. If Kafka did not
+report the offset of a record, the topic cannot say where it is, nor whether it still has it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from waybill_ingress.app.ports import Mint, Topics
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import TopicIdentity
 
-FLOOR_AGE_MS_MAX = 60_000  # an older one is true as well, but covers more of others' records
+FLOOR_AGE_MS_MAX = 60_000  # an older one is correct as well, but covers more records of others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Floors:
         self._known: dict[str, _Known] = {}
 
     async def of(self, topic: TopicIdentity) -> Mapping[int, int]:
-        """By partition; of one that is not named nothing better is known than 0."""
+        """Return the offsets by partition. For a partition that is missing only 0 is known."""
         known = self._known.get(topic.name)
         if known is None or known.topic_id != topic.topic_id:
             known = _Known(topic_id=topic.topic_id, floors={}, read_at=-FLOOR_AGE_MS_MAX)

@@ -1,4 +1,4 @@
-"""Counts what ingress takes. Takes no decisions."""
+"""Counts what ingress accepts. Makes no decisions."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from waybill_shared.process import metrics
 
 
 def count_records(pipeline: str, input: str, *, accepted: int, rejected: int) -> None:
-    """Of one request, and its token."""
+    """Count the records of one request, and its token."""
     count_token("records")
     labels = {"pipeline": pipeline, "input": input}
     metrics.count("waybill_records_accepted_total", accepted, **labels)

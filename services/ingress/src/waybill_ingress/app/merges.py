@@ -1,4 +1,4 @@
-"""Makes one token of many. Promise: it covers exactly what they cover, or there is none."""
+"""Makes one token from many. Promise: it covers exactly what they cover, or there is none."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Merges:
             raise Refusal(Slug.TOO_MANY_TOKENS, detail, hint=hint, tokens_max=TOKENS_MAX)
         return await asyncio.to_thread(
             self._merge, caller.tenant, texts
-        )  # opening many takes a while
+        )  # opening many of them needs a while
 
     def _merge(self, tenant: str, texts: Sequence[str]) -> Sealed:
         tokens = self._open(tenant, texts)

@@ -1,4 +1,4 @@
-"""What the use cases need of the world. `adapters` fulfil these; tests bring fakes."""
+"""What the use cases need from outside. `adapters` fulfil these; tests bring fakes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,22 +30,24 @@ class Directory(Protocol):
 
 
 class News(Protocol):
-    """How far the directory has come."""
+    """How much the directory has read."""
 
     def begun(self) -> bool:
-        """Whether it holds all that was told before this process began."""
+        """Return True if it has read all that was written before this process started."""
         ...
 
     async def catch_up(self) -> bool:
-        """Wait until it holds all that was told before this call; False: that takes too long."""
+        """Wait until it has read all that was written before this call. Return False if that is too
+        slow.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """(partition, offset) of what Kafka acknowledged, in no order, and what it did not.
+    """(partition, offset) of each record that Kafka acknowledged, in no order, and the others.
 
-    `refused` is what it would not take a second time either.
+    `refused` records would not be accepted a second time either.
     """
 
     delivered: Sequence[tuple[int, int]]
@@ -54,18 +56,18 @@ class Appended:
 
 
 class Body(Protocol):
-    """Of a request, received to its end."""
+    """The body of a request, received to its end."""
 
     @property
     def small(self) -> bool:
-        """Read in a moment."""
+        """True if it is read in a moment."""
         ...
 
     def pieces(self) -> Iterator[bytes]: ...
 
 
 class Spool(Protocol):
-    """Holds the records of one request."""
+    """A store for the records of one request."""
 
     count: int
 
@@ -76,45 +78,46 @@ class Spool(Protocol):
     def add(self, record: Record) -> None: ...
 
     def pieces(self) -> Iterator[list[Record]]:
-        """All of them, in their order."""
+        """Return all records, in their order."""
         ...
 
 
 class Log(Protocol):
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
-        """Write the records, each acknowledged by all replicas or named as failed."""
+        """Write the records. Each is acknowledged by all replicas, or named as failed."""
         ...
 
 
 class Topics(Protocol):
-    """Each call raises Retryable when Kafka does not answer in time."""
+    """Questions about topics. Each call raises Retryable if Kafka does not answer in time."""
 
     def last_seen(self, topic: str) -> TopicIdentity | None:
-        """What the newest description said; None if there was none."""
+        """Return the identity from the newest description; None if there was none."""
         ...
 
     async def describe(self, topic: str) -> TopicIdentity | None:
-        """What Kafka says to a question put after this call; None if there is no such topic."""
+        """Ask Kafka after this call. Return None if there is no such topic."""
         ...
 
     async def cluster_id(self) -> str:
-        """Of the Kafka that all these topics are in."""
+        """Return the id of the Kafka cluster with all these topics."""
         ...
 
     async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The first offset that each partition still holds, asked after this call."""
+        """Return the first offset that each partition still has, asked after this call."""
         ...
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """One past the last record of each partition, asked after this call."""
+        """Return one past the last record of each partition, asked after this call."""
         ...
 
 
 class Samples(Protocol):
     async def newest(self, topic: str, partitions: Iterable[int]) -> Sequence[bytes | None]:
-        """Values of the newest committed records, a hundred at most, oldest first in a partition.
+        """Return the values of the newest committed records, a hundred at most.
 
-        It takes some seconds at most; Retryable when Kafka does not answer in time.
+        Values of a partition are oldest first. It needs some seconds at most. Raises Retryable if
+        Kafka does not answer in time.
         """
         ...
 
@@ -126,7 +129,7 @@ class Sealed:
 
 
 class Mint(Protocol):
-    """The clock and the dice of this process."""
+    """The clock, the keys and the random numbers of this process."""
 
     def seal(
         self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False
@@ -135,23 +138,23 @@ class Mint(Protocol):
     def now_ms(self) -> int: ...
 
     def nonce(self) -> str:
-        """32 hexadecimal digits that were never given before."""
+        """Return 32 hexadecimal digits that were never returned before."""
         ...
 
 
 class Answers(Protocol):
-    """What became of commands, as far as it is known here."""
+    """Replies to commands, as far as they are known here."""
 
     async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
-        """The answer as soon as it is there; None: not in time, or this process lags behind."""
+        """Return the reply as soon as it is there. None: not in time, or this process lags."""
         ...
 
 
 class Vault(Protocol):
-    """Opens tokens, and seals what they hold together."""
+    """Opens tokens, and seals what several cover together."""
 
     def open(self, text: str, *, tenant: str) -> Token:
-        """That token of the tenant; TokenRefused or TokenExpired when it is none that counts."""
+        """Return the token of this tenant. Raises TokenRefused or TokenExpired."""
         ...
 
     def seal_merged(
@@ -159,7 +162,7 @@ class Vault(Protocol):
     ) -> Sealed: ...
 
     def draw_secret(self) -> bytes:
-        """For a webhook."""
+        """Return a new secret for a webhook."""
         ...
 
     def seal_secret(self, secret: bytes, *, watch: str) -> str: ...

@@ -1,5 +1,7 @@
-"""Proposes the columns of an input. Promise: it only reads, and only topics that an input may
-have."""
+"""Proposes the columns of an input.
+
+Promise: it only reads, and only topics that an input may have.
+"""
 
 import asyncio
 

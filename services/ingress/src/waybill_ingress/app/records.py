@@ -1,5 +1,8 @@
-"""Takes records for an input. Promise: a token covers exactly what Kafka has acknowledged, and
-what it does not cover is named with its reason."""
+"""Accepts records for an input.
+
+Promise: a token covers exactly what Kafka has acknowledged. What it does not cover is named with
+its reason.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -30,7 +33,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.vectors import Span
 
 THREADS: Final = 2
-"""That read large bodies, so that small requests are answered meanwhile."""
+"""Threads that read large bodies, so that small requests are answered meanwhile."""
 
 KEY_HINT = (
     "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
@@ -48,7 +51,7 @@ class Receipt:
 
 @dataclass(slots=True, kw_only=True)
 class _Sent:
-    """What became of the records of one request; `left` were not sent at all, too many to name."""
+    """What became of the records of one request. `left` were not sent: too many to name."""
 
     acknowledged: Acknowledged = field(default_factory=Acknowledged)
     failed: list[Rejection] = field(default_factory=list)
@@ -90,10 +93,11 @@ class Records:
         log: Log | None = None,
         begun: Callable[[], None] = lambda: None,
     ) -> Receipt:
-        """`atomic`: one record that is rejected rejects all; what Kafka has taken by then stays.
+        """Write the records of a body, and return the token for them.
 
-        `log`: another one to write to, in which nothing counts if this raises. `begun` is called
-        before the first record is written.
+        `atomic`: one rejected record rejects all; what Kafka has accepted by then stays. `log`:
+        another log to write to, in which nothing counts if this raises. `begun` is called before
+        the first record is written.
         """
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
         rule = row_rules(record.manifest)[input_name]
@@ -119,7 +123,9 @@ class Records:
     async def _read(
         self, body: Body, read: Reader, rule: RowRule, good: Spool, *, whole: bool
     ) -> list[Rejection]:
-        """To its end: so what is wrong with it as a whole is known before any of it is written."""
+        """Read the body to its end, so that a broken body is refused before any of it is
+        written.
+        """
         limits = self._limits.of_whole() if whole else self._limits
         rows = RowReader(rule, limits, good.add)
 
@@ -142,8 +148,11 @@ class Records:
         *,
         kept: bool,
     ) -> tuple[Span, ...]:
-        """What was delivered, in a topic that was the same before and after; `kept`: it stays,
-        also without a token."""
+        """Return the spans of what was delivered. The topic must be the same before and after the
+        write.
+
+        `kept`: what was written stays, also without a token. Raises Retryable and Refusal.
+        """
         without = "the records are written, but have no token" if kept else "nothing was written"
         missing = acknowledged.unplaced
         try:
@@ -165,9 +174,10 @@ class Records:
 
 
 async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
-    """Piece by piece, until Kafka does not answer for one; `named`: so many are rejected already.
+    """Send the records piece by piece, until Kafka does not answer for one.
 
-    What it will never take keeps nothing from the others, unless that is more than can be named.
+    A record that Kafka never accepts does not stop the others, unless there are more than can be
+    named. `named`: so many are rejected already.
     """
     sent = _Sent()
     pieces = good.pieces()
@@ -211,7 +221,7 @@ def _rejected(rejected: list[Rejection], good: int, input_name: str) -> Refusal:
 
 
 def _demand_all(sent: _Sent, topic: str, rejected: list[Rejection], *, kept: bool) -> None:
-    """`kept`: what was delivered stays."""
+    """Raise if records were refused or failed. `kept`: what was delivered stays."""
     done, refused = sent.acknowledged.count, len(sent.refused)
     failed = len(sent.failed) + sent.left
     total = done + refused + failed
@@ -230,5 +240,5 @@ def as_json(rejected: list[Rejection]) -> list[dict[str, object]]:
 
 
 def one(value: bytes, key: str) -> list[Record]:
-    """A single record for `Log.append`."""
+    """Return a single record for `Log.append`."""
     return [Record(0, key.encode(), value)]

@@ -1,7 +1,7 @@
-"""Resolves the names in a request, and checks topics against the ids that pipelines read.
+"""Finds what the names in a request mean, and compares topics with the ids that pipelines read.
 
-What was told done is known: before a name is called unknown, the end of the topic is awaited. A
-pipeline that was applied here a moment ago is "not ready" until that is answered.
+What was reported as done is known: before a name is refused as unknown, the topic is read to its
+end. A pipeline that was applied here a moment ago is "not ready" until the command is answered.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ APPLIED_AGE_MS_MAX = 60_000  # a stage runner answers an `apply` sooner, if it i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Applied:
-    """What was asked of a pipeline, and not answered yet."""
+    """An `apply` that was sent and is not answered yet."""
 
     operation: str
     at: int
@@ -43,7 +43,7 @@ class Registry:
         self._applied = {**recent, (tenant, operation.pipeline): applied}
 
     def note_answered(self, reply: Reply) -> None:
-        """What a pipeline is after that command can be heard of by now."""
+        """Forget the `apply`: the pipeline as it is after that command can be read by now."""
         key = (reply.tenant, reply.pipeline)
         if (applied := self._applied.get(key)) is not None and applied.operation == reply.id:
             del self._applied[key]
@@ -51,7 +51,9 @@ class Registry:
     async def pipeline(
         self, tenant: str, name: str, demand: Demand | None = None
     ) -> PipelineRecord:
-        """As it was at this call, at the earliest, before it is called unknown or behind."""
+        """Return the pipeline. Before it is refused as unknown or too old, all until this call is
+        read.
+        """
         if self._news.begun() and (record := self._find(tenant, name, demand)) is not None:
             return record
         heard = await self._news.catch_up()
@@ -63,7 +65,7 @@ class Registry:
         return record
 
     async def known(self, tenant: str, name: str) -> PipelineRecord | None:
-        """The pipeline of that name; None only if there is none."""
+        """Return the pipeline of that name; None only if there is none."""
         record = self._directory.by_name(tenant, name)
         if record is None:
             heard = await self._news.catch_up()
@@ -73,14 +75,17 @@ class Registry:
         return record
 
     async def lives(self, tenant: str, name: str) -> list[PipelineRecord]:
-        """Return all pipelines of all tenants, deleted ones too: those recorded before this call,
-        or while Kafka does not answer, those known here. `name` is who asks."""
+        """Return all pipelines of all tenants, deleted ones too. `name` is for the refusal.
+
+        These are the ones recorded before this call. While Kafka does not answer, they are the ones
+        known here.
+        """
         if not await self._news.catch_up() and not self._news.begun():
             raise self._unknown(tenant, name, heard=False)
         return self._directory.lives()
 
     async def life_for(self, tenant: str, name: str) -> Life:
-        """Of a name that is free, only when each of its lives is known."""
+        """Return the life of a name. For a free name all its earlier lives must be known first."""
         known = self._directory.by_name(tenant, name) is not None
         if not (known and self._news.begun()) and not await self._news.catch_up():
             raise self._unknown(tenant, name, heard=False)
@@ -108,9 +113,11 @@ class Registry:
     async def present(
         self, record: PipelineRecord, source: InputDefinition, *, fresh: bool
     ) -> TopicIdentity:
-        """The topic of that input of `record`, which must be the very one that the pipeline reads.
+        """Return the topic of that input. It must be the one that the pipeline reads. Raises
+        Refusal.
 
-        Ids never return: seen before and, `fresh`, after a write, it was the same all the time.
+        Ids are never used again. So if it is found before a write, and with `fresh` after it, the
+        topic was the same all the time.
         """
         identity = None if fresh else self._topics.last_seen(source.topic)
         if identity is None or identity.topic_id != source.topic_id:
@@ -128,7 +135,9 @@ class Registry:
         return identity
 
     async def _check_others(self, source: InputDefinition) -> None:
-        """Each question goes to any broker, and one that lags tells what was there before."""
+        """Raise Retryable if any broker still reports the old id: each question goes to any of
+        them.
+        """
         for _ in range(ASKED_AGAIN):
             identity = await self._topics.describe(source.topic)
             if identity is not None and identity.topic_id == source.topic_id:

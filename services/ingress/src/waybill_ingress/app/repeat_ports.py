@@ -1,4 +1,4 @@
-"""What writes that may be repeated need of the world: a log of claims, and transactions."""
+"""What repeatable writes need from outside: a log of claims, and transactions."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
 
 class NotDone(Retryable):
-    """Nobody knows whether a transaction was committed: the log will tell."""
+    """It is not known whether a transaction was committed. The log will show it."""
 
 
 class Aborted(NotDone):
-    """Nothing of a transaction counts, and no other will come of its producer."""
+    """Nothing of a transaction counts, and its producer makes no other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """An answer of HTTP."""
+    """An answer over HTTP."""
 
     status: int
     headers: Mapping[str, str]
@@ -29,16 +29,16 @@ class HttpAnswer:
 
 
 BEGUN: Final = HttpAnswer(status=0, headers={}, body=b"")
-"""In place of the answer, as long as an operation is only begun."""
+"""In place of the answer, while an operation is only started."""
 
 
 class Draws(Protocol):
-    """The clock and the dice of this process."""
+    """The clock and the random numbers of this process."""
 
     def now_ms(self) -> int: ...
 
     def nonce(self) -> str:
-        """What was never given before."""
+        """Return a text that was never returned before."""
         ...
 
 
@@ -46,56 +46,67 @@ class RequestLog(Protocol):
     """The log of claims and answers, and what is known of it. Each call may raise Retryable."""
 
     def held(self, who: str) -> HeldKey | None:
-        """What was known of the key a moment ago."""
+        """Return what was known of the key a moment ago."""
         ...
 
     async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
-        """Return what is known of the key as soon as the claim `before`, of another process, has an
-        answer or has ended. If that takes longer than a moment, return what is known then."""
+        """Wait a moment for the claim `before` of another process. Return what is known of the key
+        then.
+
+        It returns as soon as that claim has an answer or has ended.
+        """
         ...
 
     def forgets_before(self) -> int:
-        """Claims that are older are not known here."""
+        """Return the time before which claims are not known here."""
         ...
 
     async def claim(self, claim: RequestClaim) -> HeldKey | None:
-        """Put it into the log; who has the key then."""
+        """Write the claim to the log. Return the owner of the key after it."""
         ...
 
     async def settle(self, held: HeldKey) -> None:
-        """Shut out who has claimed it; then all that it has ever answered is known here."""
+        """Fence the owner of this claim. After that, all that it ever answered is known here."""
         ...
 
     async def answer(self, held: HeldKey) -> RequestAnswer:
-        """That of this claim, which has one."""
+        """Return the answer of this claim, which has one."""
         ...
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
-        """It stands there, by what this process has heard of its own transaction."""
+        """Note where the answer is, as reported by a transaction of this process."""
         ...
 
 
 class Transaction(Protocol):
-    """Of a producer that lives until one of its transactions is not committed."""
+    """A transaction of a producer. The producer lives until one of its transactions is not
+    committed.
+    """
 
     @property
     def id(self) -> str: ...
 
     @property
     def over(self) -> bool:
-        """One of its transactions was not committed."""
+        """True if one of its transactions was not committed."""
         ...
 
     async def carry_out(
         self, action: Callable[[Log], Awaitable[RequestAnswer]]
     ) -> tuple[RequestAnswer, Place]:
-        """What it writes to the log that it is given counts with its answer, or not at all. Raises
-        what `action` raises, and nothing counts; NotDone or Aborted, also for what another one of
-        the same transaction has done."""
+        """Run `action` with a log. What it writes there counts with its answer, or not at all.
+
+        Raises what `action` raises, and then nothing counts. Raises NotDone or Aborted, also
+        because of another action in the same transaction.
+        """
         ...
 
 
 class Transactions(Protocol):
     async def next(self, *, apart: bool) -> Transaction:
-        """One that is not over; `apart`: requests that may spoil it for others. Retryable."""
+        """Return a transaction that is not over. `apart`: for requests that may spoil it for
+        others.
+
+        Raises Retryable.
+        """
         ...

@@ -1,8 +1,29 @@
-"""Carries out a request once, however often it is sent. Promise: whoever repeats a request with its
-key gets the answer that stands in the log, and that exists if and only if what was written does.
+"""Carries out a request with an Idempotency-Key once, however often it is sent.
 
-A claim says in whose transaction the answer will stand. Who takes a claim over begins with that
-transactional id first: then the other can answer no more, and what it had answered is known.
+Promise: whoever repeats a request with its key gets the answer that is in the log. That answer
+exists if and only if what the request wrote exists. It works in this order.
+
+1. Find (`_found`): the log of claims says who owns the key. If its claim has an answer, that is the
+answer to this request. A key that a different request used is refused, unless that request left
+nothing. A claim without an answer that is being carried out, here or elsewhere, is refused as
+running: try again.
+
+2. Take over: if the owner has given up, or its claim is too old, its transactional id is claimed
+first (`settle`). Kafka then fences the old owner, so it can answer no more. All answers are read,
+and it is known whether it had answered.
+
+3. Claim (`_claimed`): write a claim with the transactional id of the transaction in which the
+answer will be. It names the claim that it follows. The first such claim in the log owns the key;
+all others look again.
+
+4. Carry out (`_carried_out`): the request writes into that transaction, and so does its answer.
+They are committed together.
+
+5. If the request fails before anything counts, the key is released. If the end of the transaction
+is not known, the claim is given up, and the next attempt finds out by steps 1 and 2.
+
+Kafka may refuse a record, which spoils the transaction for all requests in it. For ten minutes,
+requests to the same path then run apart, one after the other.
 """
 
 import asyncio
@@ -35,19 +56,19 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS: Final = 5
-APART_MS: Final = 600_000  # so long requests of a path that spoilt a transaction have their own
+APART_MS: Final = 600_000  # for so long, requests of a path that spoilt a transaction run apart
 REMEMBERED_MAX: Final = 10_000
 WAITING_APART_MAX: Final = 100
 
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """Of whoever has the key."""
+    """The claim of the owner of the key, and its transaction."""
 
     claim: RequestClaim
     transaction: Transaction
     keeps: bool = False
-    """Something has been done that counts, or may: the key is not given back without an answer."""
+    """True if something is done that counts, or may: the key is not released without an answer."""
 
 
 CarryOut = Callable[[Turn], Awaitable[HttpAnswer]]
@@ -57,7 +78,7 @@ class Repeats:
     def __init__(
         self, requests: RequestLog, transactions: Transactions, draws: Draws, *, patience_ms: int
     ) -> None:
-        """`patience_ms`: so long a claim of another process is left alone."""
+        """Keep the ports. `patience_ms`: for so long a claim of another process is respected."""
         self._requests = requests
         self._transactions = transactions
         self._draws = draws
@@ -65,17 +86,18 @@ class Repeats:
         self._mine: set[str] = set()
         """Claims that are being carried out here."""
         self._given_up: dict[str, bool] = {}
-        """Claims of this process that nobody carries out any more, and whether it is known that it
-        can have no answer. What is forgotten here is found out again."""
+        """Claims of this process that nobody carries out any more. True: it can have no answer. A
+        forgotten one is examined again.
+        """
         self._apart: dict[str, int] = {}
-        """Inputs whose requests have spoilt a transaction, and until when they are kept apart."""
+        """Paths that have spoilt a transaction, and until when their requests run apart."""
         self._one_apart = asyncio.Lock()
         self._waiting_apart = 0
 
     async def once(
         self, wanted: KeyedRequest, act: Callable[[Log], Awaitable[HttpAnswer]]
     ) -> HttpAnswer:
-        """All that it does is to write to that log."""
+        """Carry out a request that does nothing but write to the log it gets."""
 
         async def carry_out(turn: Turn) -> HttpAnswer:
             return await self._answer(turn, act)
@@ -85,8 +107,11 @@ class Repeats:
     async def once_by_id(
         self, wanted: KeyedRequest, act: Callable[[str, bool], Awaitable[HttpAnswer]]
     ) -> HttpAnswer:
-        """It is given the id of the request, and whether something may have been done for it: what
-        that is, it finds out by itself."""
+        """Carry out a request that has effects outside of its transaction.
+
+        `act` gets the id of the request, and True if an earlier attempt may have done something for
+        it. It finds out itself what that is.
+        """
 
         async def carry_out(turn: Turn) -> HttpAnswer:
             turn.keeps = True
@@ -94,7 +119,7 @@ class Repeats:
             try:
                 said = await act(turn.claim.root, taken_over)
             except (Refusal, UserError):
-                turn.keeps = taken_over  # what an earlier one has done is not known here
+                turn.keeps = taken_over  # what an earlier attempt has done is not known here
                 raise
             return await self._answer(turn, _at_hand(said))
 
@@ -106,7 +131,7 @@ class Repeats:
         begin: Callable[[Log], Awaitable[str]],
         answer: Callable[[str], Awaitable[HttpAnswer]],
     ) -> HttpAnswer:
-        """An operation is begun once; `answer` waits for its end, and refuses nothing."""
+        """Start an operation once. `answer` waits for its end, and refuses nothing."""
 
         async def carry_out(turn: Turn) -> HttpAnswer:
             operation = turn.claim.begun or await self._begin(turn, begin)
@@ -118,8 +143,10 @@ class Repeats:
     async def _turns(
         self, wanted: KeyedRequest, carry_out: CarryOut, begun: str = NOBODY
     ) -> HttpAnswer:
-        """Another turn follows one of which it is not known here what has become of it. `begun`: of
-        the first."""
+        """Run attempts until one has an answer. `begun` is noted in the first claim.
+
+        Another attempt follows one with an end that is not known here.
+        """
         for left in reversed(range(ATTEMPTS)):
             async with self._alone(wanted.where) as apart:
                 held = await self._found(wanted)
@@ -143,8 +170,10 @@ class Repeats:
 
     @asynccontextmanager
     async def _alone(self, where: str) -> AsyncIterator[bool]:
-        """Whether a request to there may spoil a transaction for others: then it waits until it
-        is the only one of those."""
+        """Yield True if requests to that path may spoil a transaction for others.
+
+        Such a request waits until it is the only one of its sort.
+        """
         if self._apart.get(where, 0) <= self._draws.now_ms():
             yield False
             return
@@ -158,7 +187,7 @@ class Repeats:
             self._waiting_apart -= 1
 
     async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
-        """Who has the key, with an answer or shut out."""
+        """Return the owner of the key: it has an answer, or is fenced. Raises Refusal."""
         held = self._requests.held(wanted.who)
         if held is not None and held.request == wanted.request and self._is_elsewhere(held):
             held = await self._requests.known_soon(wanted.who, held)
@@ -179,13 +208,16 @@ class Repeats:
         return held
 
     def _is_elsewhere(self, held: HeldKey) -> bool:
-        """Return whether another process carries it out, for all that is known here."""
+        """Return True if another process carries it out, as far as is known here."""
         open_there = held.place is None and held.id not in self._mine
         return open_there and self._is_carried_out(held)
 
     def _is_carried_out(self, held: HeldKey) -> bool:
-        """For all that is known here. A claim is never of a later time than that at which it was
-        read; so if it seems to be, the clock was put back, and its age says nothing."""
+        """Return True if the claim is being carried out, as far as is known here.
+
+        A claim is never made later than it is read. If it seems so, the clock was set back, and its
+        age says nothing.
+        """
         if held.id in self._given_up:
             return False
         age_ms = self._draws.now_ms() - held.at
@@ -194,7 +226,7 @@ class Repeats:
     async def _claimed(
         self, wanted: KeyedRequest, before: HeldKey | None, begun: str, *, apart: bool
     ) -> Turn | None:
-        """None if somebody else was first."""
+        """Claim the key. Return None if somebody else was first."""
         transaction = await self._transactions.next(apart=apart)
         own = self._draws.nonce()
         same = before is not None and before.request == wanted.request
@@ -272,7 +304,7 @@ class Repeats:
         )
 
     async def _give_back(self, turn: Turn) -> None:
-        """Nothing counts, and the next request with that key is the first."""
+        """Release the key: nothing counts, and the next request with it is the first."""
         if not turn.keeps:
             try:
                 await self._requests.claim(replace(turn.claim, released=True))
@@ -292,7 +324,7 @@ class Repeats:
 
 
 def _remember(known: dict[str, T], key: str, value: T) -> None:
-    """The oldest are forgotten."""
+    """Keep the value, and forget the oldest ones."""
     known.pop(key, None)
     known[key] = value
     if len(known) > REMEMBERED_MAX:

@@ -1,6 +1,8 @@
-"""Sends dead letters to their topics again. Promise: each once, whatever crashes and whoever asks
-at the same time, unless it is asked for again; and the token is for exactly those that were asked
-for."""
+"""Sends dead letters to their topics again.
+
+Promise: each is sent once, whatever crashes and whoever asks at the same time, unless it is asked
+for with `again`. The token is for exactly those that were asked for.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -30,36 +32,42 @@ from waybill_shared.contract.replays import Replay
 
 class Letters(Protocol):
     async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
-        """What stands there, as a reader of committed records has it.
+        """Return what is at these positions, as a reader of committed records gets it.
 
-        Raises Retryable, and Refusal when it has more than `bytes_max`.
+        Raises Retryable, and Refusal if they have more than `bytes_max`.
         """
         ...
 
 
 class ReplayTurn(Protocol):
-    """One transaction of whoever may replay dead letters of a pipeline now.
+    """The exclusive right to replay dead letters of a pipeline, for one transaction.
 
-    Each call raises Retryable, also when another one has begun meanwhile.
+    Each call raises Retryable, also if another process has got the right meanwhile.
     """
 
     async def told(self) -> Sequence[Replay]:
-        """All that was ever concluded for the pipeline, in its order."""
+        """Return all answers that were ever committed for the pipeline, in their order."""
         ...
 
     async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
-        """Begin, and write these: partition and offset of each. Refusal for what no topic takes."""
+        """Start a transaction and write these. Return partition and offset of each.
+
+        Raises Refusal for a record that its topic never accepts.
+        """
         ...
 
     async def conclude(self, answer: Replay) -> None:
-        """Make it count, with the answer. After Retryable nobody knows whether it does."""
+        """Commit with the answer. After Retryable nobody knows whether it is committed."""
         ...
 
 
 class ReplayLog(Protocol):
     def turn(self, tenant: str, pipeline_uid: str) -> AbstractAsyncContextManager[ReplayTurn]:
-        """Shut out who has one of that pipeline, with all that it has not concluded. What is not
-        concluded at the end does not count."""
+        """Get the exclusive right for that pipeline. The earlier owner is fenced, and what it has
+        not committed is aborted.
+
+        What is not committed at the end does not count.
+        """
         ...
 
 
@@ -80,7 +88,7 @@ class ReplayReceipt:
 
 
 def receipt_of(answer: Replay) -> ReplayReceipt:
-    """As it was given, or would have been."""
+    """Return the receipt as it was given, or would have been."""
     replayed = sum(record.at == answer.at for record in answer.records)
     already = len(answer.records) - replayed
     return ReplayReceipt(token=answer.token, replayed=replayed, already=already)
@@ -107,7 +115,10 @@ class Replays:
         taken_over: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
-        """`taken_over`: what was answered to this very request, if anything was, is answered."""
+        """Send the letters and return a token for them.
+
+        `taken_over`: an earlier attempt of this request may have an answer; then that is returned.
+        """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if taken_over and (mine := await self._told(record, request_id)) is not None:
             return receipt_of(mine)
@@ -122,7 +133,7 @@ class Replays:
         return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
 
     async def _told(self, record: PipelineRecord, request_id: str) -> Replay | None:
-        """Behind who has begun, who is shut out by this."""
+        """Return the answer to that request, if any. An earlier attempt is fenced by this."""
         async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
             return answer_to(request_id, await turn.told())
 
@@ -155,8 +166,11 @@ class Replays:
         return token
 
     async def _check_topics(self, asked: _Asked, planned: Plan) -> None:
-        """Seen before and after the write, it was the same topic all the time; and what was written
-        into another one does not count, for nothing is concluded yet."""
+        """Check that the topics are the ones that the pipeline reads. Raises Refusal.
+
+        It is done before and after the write, so each was the same topic all the time. What was
+        written to another one does not count, because nothing is committed yet.
+        """
         for source in inputs_of(asked.pipeline, planned.fresh):
             try:
                 await self._registry.present(asked.pipeline, source, fresh=True)

@@ -1,5 +1,8 @@
-"""Makes tokens for records that came into Kafka by other ways. Promise: no token names a position
-that is not written, or a topic other than the one that the pipeline reads."""
+"""Makes tokens for records that reached Kafka by other ways.
+
+Promise: no token names an offset that is not written, or a topic other than the one that the
+pipeline reads.
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -24,7 +27,7 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.vectors import Span
 
-END_RETRY_MS = 2_000  # a new leader may need that long to know the last acknowledged record
+END_RETRY_MS = 2_000  # a new leader may need so long to know the last acknowledged record
 END_RETRY_PAUSE_S = 0.1
 
 
@@ -37,7 +40,7 @@ class TokenIssuer:
     async def for_input(
         self, caller: Caller, pipeline: str, name: str, *, demand: Demand | None = None
     ) -> Sealed:
-        """A token for all that the input holds now."""
+        """Return a token for all that the input contains now."""
         record, source = await self._registry.input(caller.tenant, pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
         held = await self._read_held(source.topic, identity.partitions)
@@ -46,7 +49,7 @@ class TokenIssuer:
         return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
 
     async def for_nothing(self, caller: Caller, pipeline: str, name: str) -> Sealed:
-        """A token that is complete: for a request without a record."""
+        """Return a token that is complete at once, for a request without a record."""
         record, source = await self._registry.input(caller.tenant, pipeline, name)
         first = source.bases[0]
         none = Span(
@@ -66,7 +69,10 @@ class TokenIssuer:
         cluster_id: str | None = None,
         demand: Demand | None = None,
     ) -> Sealed:
-        """`cluster_id`: of the Kafka that the producer wrote to, if it is to be compared."""
+        """Return a token for these positions. Raises Refusal for one that does not exist.
+
+        `cluster_id`: of the Kafka that the producer wrote to, if it is to be compared.
+        """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if cluster_id is not None:
             check_cluster(cluster_id, await self._topics.cluster_id())
@@ -79,7 +85,7 @@ class TokenIssuer:
         return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
     async def _read_held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:
-        """What each partition holds now; what is written meanwhile may be in it."""
+        """Return what each partition contains now. What is written meanwhile may be in it."""
         wanted = tuple(partitions)
         starts = await self._topics.starts(topic, wanted)
         ends = await self._topics.ends(topic, wanted)

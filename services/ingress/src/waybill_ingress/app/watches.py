@@ -1,5 +1,7 @@
-"""Takes who wants to be told of tokens. Promise: a watch that was answered is in Kafka, and will be
-told once its token is final."""
+"""Accepts watches: requests for an event when a token is final.
+
+Promise: a watch that was answered is in Kafka, and its event is sent once its token is final.
+"""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,7 +32,7 @@ NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedWatch:
-    """`secret`: of the webhook, if it was given."""
+    """A watch that is asked for. `secret`: of the webhook, if it was given."""
 
     token: str
     labels: dict[str, str]
@@ -64,8 +66,10 @@ class Watches:
     async def begin(
         self, caller: Caller, wanted: WantedWatch, log: Log | None = None
     ) -> tuple[TokenWatch, bytes | None]:
-        """With the secret, if it was made here. `log`, here and below: another one to write to, in
-        which the answer is kept."""
+        """Open a watch. Return it, with the secret if one was made here.
+
+        `log`, here and below: another log to write to, with which the answer is kept.
+        """
         opened = self._vault.open(wanted.token, tenant=caller.tenant)
         if self._book.count_open(caller.tenant, caller.actor) >= WATCHES_MAX:
             detail = f"{WATCHES_MAX} watches of this API key are open"
@@ -90,7 +94,10 @@ class Watches:
         return watch, made
 
     async def _made_secret(self, wanted: WantedWatch, *, remembered: bool) -> bytes | None:
-        """None if it needs none. `remembered`: the answer is, so no secret may be in it."""
+        """Return a new secret for a webhook; None if it needs none.
+
+        `remembered`: the answer is kept, so no secret may be in it.
+        """
         if wanted.url is None:
             return None
         await self._gate.check(wanted.url)
@@ -105,7 +112,7 @@ class Watches:
             return TokenView(level=wanted.level)
         with suppress(Refusal, Retryable):
             return self._settled_now(wanted, caller, token)
-        await self._news.catch_up()  # others may know more of the pipelines by now
+        await self._news.catch_up()  # other processes may know more of the pipelines by now
         return self._settled_now(wanted, caller, token)
 
     def _settled_now(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
@@ -135,7 +142,7 @@ class Watches:
         return ended
 
     async def _found(self, caller: Caller, id: str) -> TokenWatch:
-        """As it is at this moment."""
+        """Return the watch as it is at this moment."""
         if not await self._news.catch_up():
             raise Retryable("this ingress does not know all watches yet: try again")
         watch = self._book.get(caller.tenant, id)

@@ -1,4 +1,4 @@
-"""Takes webhooks, or says why one is refused. Who sends to it checks its address again."""
+"""Checks webhooks, and says why one is refused. The sender checks the address again."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ LOOK_UP_S = 3.0
 
 class NameLookup(Protocol):
     async def find(self, host: str, port: int, timeout_s: float) -> tuple[str, ...]:
-        """The addresses of a host. Raises OSError."""
+        """Return the addresses of a host. Raises OSError."""
         ...
 
 
@@ -21,7 +21,10 @@ class WebhookGate:
         self._names = names
 
     async def check(self, url: str) -> None:
-        """A name that nobody knows now may be known when something is sent."""
+        """Raise Refusal for an address that is not allowed.
+
+        A name that is unknown now is accepted, because it may be known when something is sent.
+        """
         target = read_target(url)
         addresses = literal(target.host)
         if not addresses:
