@@ -1,5 +1,7 @@
-"""Bodies of requests and their records, in memory while they are small and in files above that: so
-a request takes a few megabytes of memory, whatever its size."""
+"""Keeps bodies of requests and their records: small ones in memory, larger ones in files.
+
+So a request needs a few megabytes of memory, whatever its size.
+"""
 
 import hashlib
 import marshal
@@ -25,7 +27,7 @@ SMALL_BYTES: Final = 200_000
 
 
 class ReceivedBody:
-    """Fulfils `Body`."""
+    """A received body. Fulfils `Body`."""
 
     def __init__(self, encoding: str, limits: UnpackLimits) -> None:
         self._encoding = encoding
@@ -45,7 +47,7 @@ class ReceivedBody:
             self._file.close()
 
     def take(self, piece: bytes) -> int:
-        """The size of all that was taken."""
+        """Add a piece. Return the size of all pieces so far."""
         self._size += len(piece)
         if self._file is None and self._size > IN_MEMORY_BYTES:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the body
@@ -63,14 +65,14 @@ class ReceivedBody:
 
     @cached_property
     def digest(self) -> str:
-        """Of what was sent, and of how it is packed."""
+        """A hash of what was sent, and of how it is packed."""
         digest = hashlib.sha256(self._encoding.encode())
         for piece in self._pieces():
             digest.update(piece)
         return digest.hexdigest()
 
     def pieces(self) -> Iterator[bytes]:
-        """From its beginning, unpacked."""
+        """Return the body from its start, unpacked."""
         if self.small and self._size <= self._limits.bytes_max:
             return iter((b"".join(self._memory),))
         return unpack(self._pieces(), self._encoding, self._limits)
@@ -83,7 +85,7 @@ class ReceivedBody:
 
 
 async def receive(request: Request, limits: BodyLimits) -> ReceivedBody:
-    """The body to its end; 413 as soon as it is known to be larger."""
+    """Receive the body to its end. Raises Refusal (413) as soon as it is known to be too large."""
     body = ReceivedBody(
         encoding_of(", ".join(request.headers.getlist("content-encoding"))), limits.unpacked
     )
@@ -107,7 +109,7 @@ async def receive(request: Request, limits: BodyLimits) -> ReceivedBody:
 
 
 class RecordSpool:
-    """Fulfils `Spool`."""
+    """A store for records. Fulfils `Spool`."""
 
     def __init__(self) -> None:
         self.count = 0

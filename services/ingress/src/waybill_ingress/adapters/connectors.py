@@ -1,4 +1,4 @@
-"""Rows of files and how far they were read, in turns. Fulfils `ConnectorLog`."""
+"""Writes rows of files and their progress in exclusive transactions. Fulfils `ConnectorLog`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -84,7 +84,9 @@ class KafkaConnectorTurn:
         return places[: len(rows)]
 
     def _why(self, dead: DeadRow) -> Headers:
-        """As of a record that died in a stage; where it comes from is a file."""
+        """Return the headers of a dead letter, as for a record that died in a stage. Its source is
+        a file.
+        """
         told = {
             named.TOPIC: self._begun.url.partition("?")[0],
             named.PARTITION: "0",

@@ -1,4 +1,4 @@
-"""The route that makes a manifest of SQL: HTTP in, the text of a manifest out."""
+"""The route that makes a manifest from SQL: HTTP in, the text of a manifest out."""
 
 import asyncio
 from typing import Final
@@ -14,7 +14,7 @@ from waybill_shared.http.app import read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 
-BODY_BYTES_MAX: Final = 2 * SIZE_BYTES_MAX  # as JSON writes it, a text is longer
+BODY_BYTES_MAX: Final = 2 * SIZE_BYTES_MAX  # a text in JSON is longer
 RESPONSES: Final[Responses] = {
     200: {"model": ConversionAnswer, "description": "a manifest that can be applied"},
     **refusals(*OF_BODIES, Slug.INVALID),
@@ -31,9 +31,10 @@ def convert_router() -> APIRouter:
         openapi_extra=body_as(ConvertRequest),
     )
     async def convert(request: Request) -> Response:
-        """Each `CREATE TABLE` becomes an input, and a stage that writes its rows into the
-        lakehouse. What Waybill cannot keep is refused with its line and column. Nothing is made
-        or changed."""
+        """Make a manifest from tables in SQL. Each `CREATE TABLE` becomes an input, and a stage
+        that writes its rows into the lakehouse. What Waybill cannot keep is refused with its line
+        and column. Nothing is created or changed.
+        """
         wanted = body_of(ConvertRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         manifest = await asyncio.to_thread(manifest_of, wanted.sql, wanted.name)
         return JSONResponse({"manifest": manifest})

@@ -1,4 +1,4 @@
-"""Refused commands as the documentation shows them: problems that carry the failed operation."""
+"""Examples of refused commands for the documentation: problems with the failed operation."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -42,8 +42,7 @@ FAILED: Final[Mapping[Slug, JsonObject]] = {
         ),
     ),
 }
-"""What the problem of a command has beside its own members, if it was refused after it was taken.
-"""
+"""Members that the problem of a command has, if it was refused after it was accepted."""
 
 NOT_CHECKED: Final[Mapping[Slug, JsonObject]] = {
     Slug.INVALID: _failed(
@@ -68,7 +67,7 @@ NOT_CHECKED: Final[Mapping[Slug, JsonObject]] = {
         Action.VALIDATE,
     ),
 }
-"""The same of a manifest that was not checked to the end."""
+"""The same for a manifest with a check that did not end."""
 
 NOT_MAINTAINED: Final[Mapping[Slug, JsonObject]] = {
     Slug.TOO_MANY_CHECKS: _failed(
@@ -85,4 +84,4 @@ NOT_MAINTAINED: Final[Mapping[Slug, JsonObject]] = {
         Action.MAINTAIN,
     ),
 }
-"""The same of a table that was not kept in order."""
+"""The same for maintenance of a table that failed."""

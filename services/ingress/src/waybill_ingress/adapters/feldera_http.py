@@ -1,5 +1,7 @@
-"""Routes of Feldera that write, for its clients as they are: `/v0` in, the use cases of `/v1`, its
-answers out. Decides nothing."""
+"""Routes of Feldera that write, for its clients as they are. Decides nothing.
+
+`/v0` comes in, the use cases of `/v1` do the work, and Feldera's answers go out.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -33,7 +35,7 @@ from waybill_shared.http.feldera import errors
 from waybill_shared.http.openapi import OF_BODIES
 from waybill_shared.http.plain_routes import PlainRoute
 
-WAIT_S: Final = 10.0  # the client asks for the state by itself, after that
+WAIT_S: Final = 10.0  # after that the client asks for the state itself
 OF_UPDATES: Final[list[dict[str, Any]]] = [
     {
         "name": name,
@@ -111,8 +113,9 @@ def feldera_router(
         openapi_extra={"parameters": [KEY, *OF_UPDATES], "requestBody": BODY},
     )
     async def ingress(request: Request, pipeline: str, table: str) -> Response:
-        """The body is read by `format` alone. Where some records are not taken the answer is 400
-        `ParseErrors`, and its `details.token` is for those that were."""
+        """Read the body by `format` alone. If some records are refused, the answer is 400
+        `ParseErrors`, and its `details.token` is for those that were accepted.
+        """
         options = read_options(request.query_params.multi_items())
         record = await registry.pipeline(caller(request).tenant, pipeline)
         name = name_meant(table, record.root_inputs())
@@ -175,7 +178,9 @@ def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -
     async def completion_token(
         request: Request, pipeline: str, table: str, connector: str
     ) -> Response:
-        """`POST /v1/tokens` with `connector` also says whether it is done."""
+        """Return a token. `POST /v1/tokens` with `connector` also says whether the connector is
+        done.
+        """
         record = await registry.pipeline(caller(request).tenant, pipeline)
         name = name_meant(table, record.root_inputs())
         sealed, _ = await connectors.issue(caller(request), pipeline, name, connector)
@@ -187,8 +192,11 @@ def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -
 async def _sure(
     write: Callable[[Callable[[], None]], Awaitable[Receipt]], *, whole: bool
 ) -> Receipt:
-    """The client would send again what is answered 503: so 503 is for what is not written.
-    `whole`: nothing counts of what fails."""
+    """Write the records. Answer 503 only if nothing is written, because the client then sends
+    again.
+
+    `whole`: nothing counts of what fails.
+    """
     begun: list[bool] = []
     try:
         return await write(lambda: begun.append(True))
@@ -241,7 +249,7 @@ def feldera_commands_router(
         openapi_extra=OF_WRITES,
     )
     async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
-        """It continues behind what its sinks have committed."""
+        """Start the pipeline. It continues after what its sinks have committed."""
         if initial != "running":
             raise invalid(
                 "initial", f"initial={initial:.80} is not taken", "a pipeline starts running"
@@ -272,7 +280,7 @@ def feldera_commands_router(
         responses=NAME_ERRORS,
     )
     async def clear(request: Request, pipeline: str) -> Response:
-        """What a pipeline has read and written is not forgotten."""
+        """Return without effect: what a pipeline has read and written is not forgotten."""
         await registry.pipeline(caller(request).tenant, pipeline)
         return JSONResponse({})
 
@@ -282,7 +290,7 @@ def feldera_commands_router(
         responses=NAME_ERRORS,
     )
     async def dismiss_error(request: Request, pipeline: str) -> Response:
-        """For clients that ask for it before they start a pipeline."""
+        """Return without effect, for clients that call it before they start a pipeline."""
         await registry.pipeline(caller(request).tenant, pipeline)
         return JSONResponse({})
 

@@ -1,5 +1,8 @@
-"""What the API's description says of the formats: those of a body, each with an example that works
-for the input of `examples/orders.yaml`, and those of an input, each with a manifest."""
+"""What the API's description says of formats.
+
+Formats of a body each have an example that works for the input of `examples/orders.yaml`. Formats
+of an input each have a manifest.
+"""
 
 from typing import Any, Final
 

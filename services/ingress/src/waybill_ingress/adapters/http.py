@@ -112,8 +112,9 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
         " has the others, each with its reason: send those again when they are mended",
     )
     async def post_records(request: Request, pipeline: str, input: str) -> Response:
-        """Each record is checked against the schema of the input. Those that fit are written as
-        they were sent, and the token covers exactly what Kafka has acknowledged."""
+        """Check each record against the schema of the input, and write those that fit as they were
+        sent. The token covers exactly what Kafka has acknowledged.
+        """
         read = form_of(request.headers.get("content-type", ""), request.query_params.multi_items())
         most = limits.of_whole() if HEADER.lower() in request.headers else limits
         with await receive(request, most) as body:
@@ -161,9 +162,10 @@ def tokens_router(
         openapi_extra={**OF_WRITES, **body_as(TokenRequest)},
     )
     async def post_token(request: Request) -> Response:
-        """Of what an input holds now (`input`), of what a connector of it has written by now
-        (`connector`), of records at given `positions`, or of all that other tokens cover
-        (`merge`)."""
+        """Issue a token for what an input contains now (`input`), or for what one of its
+        connectors has written so far (`connector`). Or issue one for records at given `positions`,
+        or for all that other tokens cover (`merge`).
+        """
         raw = await read_body(request, bytes_max=TOKENS_BYTES_MAX)
         wanted = body_of(TokenRequest, raw)
         demand = read_demand(request.headers.get("if-match"))
@@ -198,14 +200,14 @@ def tokens_router(
 
 
 def location_of(token: str) -> dict[str, str]:
-    """Where the outcome of the token is told."""
+    """Return the header that says where the outcome of the token is."""
     return {"Location": f"/v1/tokens/{token}"}
 
 
 async def _issue(
     tokens: TokenIssuer, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
 ) -> tuple[str, Sealed]:
-    """What the token was born from, and the token."""
+    """Return the sort of the token, for metrics, and the token."""
     if wanted.merge is not None:
         return "merge", await merges.merge(asking, wanted.merge)
     assert wanted.pipeline is not None, "the request was validated"

@@ -1,7 +1,7 @@
-"""Kafka as the use cases see it: `Log` is one idempotent producer, `Topics` the admin client.
+"""Kafka for the use cases: `Log` is one idempotent producer, `Topics` the admin client.
 
-A record that is not acknowledged is told to its own request, never retried here: the producer has
-done that already.
+A record that is not acknowledged is reported to its own request. It is not retried here, because
+the producer has done that already.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ QUEUE_FULL = "the queue of this service is full, send again later"
 
 
 class ProducerLog:
-    """One producer for all requests, and the thread that takes its delivery reports."""
+    """One producer for all requests, and the thread that reads its delivery reports."""
 
     def __init__(
         self, kafka: Kafka, options: dict[str, object], on_fatal: Callable[[], None]
     ) -> None:
         self._on_fatal = on_fatal
-        own = weakref.ref(self)  # else a producer that is thrown away would keep its threads
+        own = weakref.ref(self)  # else a producer that was dropped would keep its threads
 
         def on_error(error: KafkaError) -> None:
             if (log := own()) is not None:
@@ -61,7 +61,7 @@ class ProducerLog:
         self.producer.flush(FLUSH_TIMEOUT_S)
 
     def close(self) -> None:
-        """The client ends with all that it has; only behind that is nothing asked of it."""
+        """Close the client with all that it has; nothing may be asked of it after that."""
         self.__exit__()
         del self.producer
 
@@ -73,8 +73,11 @@ class ProducerLog:
         partition: int = BY_KEY,
         whole: bool = False,
     ) -> Appended:
-        """`whole`: all or nothing. What is known at the first failure, behind which no other may be
-        told; raises Aborted if none of these is at fault."""
+        """Write the records and return what became of them.
+
+        `whole`: all or nothing. It returns at the first failure, because other reports may never
+        come after that. Raises Aborted if none of these records is at fault.
+        """
         reports = _Reports(asyncio.get_running_loop(), whole=whole)
         unsent: list[Rejection] = []
         at_fault = False
@@ -99,7 +102,7 @@ class ProducerLog:
         )
 
     def check(self) -> str | None:
-        """For /readyz: None when a broker answers."""
+        """Return None if a broker answers, else the reason. For /readyz."""
         try:
             self.producer.list_topics(timeout=PING_TIMEOUT_S)
         except KafkaException as error:
@@ -110,24 +113,24 @@ class ProducerLog:
         while not self._stop.is_set():
             try:
                 self.producer.poll(POLL_S)
-            except KafkaException as error:  # this client raises what is fatal here
+            except KafkaException as error:  # this client raises fatal errors here
                 self.hear(error.args[0])
 
     def hear(self, error: KafkaError) -> None:
-        """What the client says of itself."""
+        """Handle an error that the client reports of itself."""
         if error.fatal():  # an idempotent producer never recovers from these
             logger.error("producer failed for good", extra={"reason": error.str()})
             self._on_fatal()
 
 
 class _Reports:
-    """The delivery reports of one request, handed to its loop in one piece."""
+    """The delivery reports of one request. Its event loop gets all of them at once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, whole: bool) -> None:
         self._loop = loop
         self._whole = whole
         self.decided = False
-        """One has failed by itself."""
+        """True if a record has failed for a reason of its own."""
         self._done: asyncio.Future[None] = loop.create_future()
         self.delivered: list[tuple[int, int]] = []
         self.failed: list[Rejection] = []
@@ -136,7 +139,7 @@ class _Reports:
         self._expected = -1
 
     def take(self, index: int, error: KafkaError | None, message: Message) -> None:
-        """Called in the polling thread only."""
+        """Note a report. Called only in the thread that polls."""
         if error is None:
             partition, offset = message.partition(), message.offset()
             assert partition is not None
@@ -166,7 +169,7 @@ class _Reports:
 
 
 class AdminTopics:
-    """Questions about topics; those that wait at the same time share one."""
+    """Questions about topics. Those that wait at the same time share one request."""
 
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
@@ -179,7 +182,9 @@ class AdminTopics:
         return self._seen.get(topic)
 
     async def describe(self, topic: str) -> TopicIdentity | None:
-        """A question under way began too early for this caller, so it joins the next one."""
+        """Return the identity of the topic. A request that is under way started too early for this
+        caller, so it joins the next one.
+        """
         self._wanted.add(topic)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()

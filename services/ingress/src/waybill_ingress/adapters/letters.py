@@ -1,4 +1,4 @@
-"""Single records of dead-letter topics, read without a group. Fulfils `Letters` over Kafka."""
+"""Reads single records of dead-letter topics without a consumer group. Fulfils `Letters`."""
 
 import asyncio
 import time
@@ -17,13 +17,13 @@ from waybill_shared.kafka.clients import END_WAIT_MS, make_consumer, position_of
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain
 
-AT_ONCE: Final = 2  # readings: each has a client of its own, and what it fetches
+AT_ONCE: Final = 2  # readings: each has a client of its own, and the records it fetches
 POLL_S: Final = 0.2
-SILENCE_S: Final = 10.0  # so long a broker may say nothing
-NEAR: Final = 200  # offsets that are read over, which takes less than to ask for a place behind
+SILENCE_S: Final = 10.0  # limit of a broker's silence
+NEAR: Final = 200  # offsets that are read over, which is faster than to seek
 Partition = tuple[str, int]
 Wanted = dict[Partition, list[LetterId]]
-"""By partition, in the order of offsets."""
+"""Wanted letters by partition, in the order of offsets."""
 
 
 class KafkaLetters:
@@ -59,7 +59,7 @@ class KafkaLetters:
         held: Wanted,
         found: dict[LetterId, FoundLetter | GoneLetter],
     ) -> None:
-        """Those that the topic may hold, and those that it holds no more."""
+        """Sort the letters: those that the topic may still have, and those that it has deleted."""
         partitions = {place.partition for place in places} & {*topic.partitions}
         starts = self._admin.starts(topic.name, partitions)
         ends = self._admin.stable_ends(topic.name, partitions)
@@ -74,7 +74,7 @@ class KafkaLetters:
                 held.setdefault((topic.name, at), []).append(place)
 
     def _since(self, topic: str, partition: int, start: int, end: int) -> int | None:
-        """When the oldest record was written."""
+        """Return when the oldest record was written."""
         ranges = {partition: (start, end)}
         reading = read_ranges(self._kafka, topic, ranges, silence_s=SILENCE_S)
         with closing(reading) as messages:
@@ -93,7 +93,7 @@ class KafkaLetters:
 
 
 class _Reading:
-    """One record after the other of each partition, of all partitions at the same time."""
+    """One reading of all partitions at the same time, each record by record."""
 
     def __init__(self, consumer: Consumer, held: Mapping[Partition, list[LetterId]]) -> None:
         self._consumer = consumer
@@ -112,7 +112,10 @@ class _Reading:
                 raise Retryable(f"dead letters: nothing came of {topics} for {SILENCE_S:.0f} s")
 
     def _take(self, message: Message) -> Iterator[tuple[LetterId, Message]]:
-        """What is behind a wanted offset says that no record stands there."""
+        """Yield the letter of this message, if it is wanted.
+
+        A message after a wanted offset shows that there is no record at that offset.
+        """
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise Retryable(f"topic {message.topic()}: {explain(error)}")

@@ -1,4 +1,4 @@
-"""The route that asks for the log of a pipeline: its runner has it, and is asked by a command."""
+"""The route for the log of a pipeline. The runner has the log, and is asked by a command."""
 
 from typing import Annotated, Final
 
@@ -35,8 +35,9 @@ def logs_router(commands: Commands, answers: Answers) -> APIRouter:
         ),
     )
     async def logs(request: Request, pipeline: str, lines: Lines = LINES) -> LogsAnswer:
-        """Of its runs on the runner that has the pipeline now, 128 kB at most. Lines are text, or
-        JSON where that is how services write their logs."""
+        """Return the newest lines of the runs on the runner that has the pipeline now, 128 kB at
+        most. Lines are text, or JSON if services write their logs so.
+        """
         asking = caller(request)
         operation = await commands.logs(asking, pipeline, lines, request_id(request))
         hold(request)

@@ -1,4 +1,4 @@
-"""The route that keeps the table of a sink in order: HTTP in, a command, and what was done."""
+"""The route for maintenance of a sink's table: HTTP in, a command, and what was done."""
 
 from typing import Annotated, Any, Final
 
@@ -65,8 +65,9 @@ def maintain_router(commands: Commands, answers: Answers, repeats: RepeatsHttp) 
         dry_run: DryRun = False,  # noqa: FBT002 - a flag of the address
         wait: Wait = WAIT_S,
     ) -> Response:
-        """Every task that the manifest names under `maintenance`, due or not. The pipeline may run
-        meanwhile, or be stopped. `result` of the operation has what was done, in numbers."""
+        """Do every task that the manifest names under `maintenance`, due or not. The pipeline may
+        run meanwhile, or be stopped. `result` of the operation has what was done, in numbers.
+        """
         asking, own = caller(request), request_id(request)
 
         async def begin(log: Log | None) -> OperationId:

@@ -1,4 +1,4 @@
-"""The clock, the dice and the keys of ingress: fulfils `Mint` and `Vault`."""
+"""The clock, the keys and the random numbers of ingress. Fulfils `Mint` and `Vault`."""
 
 import os
 import secrets
@@ -30,7 +30,7 @@ class RandomMint:
     def _seal(
         self, parts: Sequence[Part], tenant: str, *, identity_assumed: bool, oldest_at: int | None
     ) -> Sealed:
-        drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads go first
+        drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads run first
         token = Token(
             issued_at=self._clock.now_ms(),
             request_id=drawn[:REQUEST_ID_BYTES].hex(),

@@ -1,4 +1,4 @@
-"""What comes in and goes out over HTTP, as types: they check requests and document answers."""
+"""Requests and answers over HTTP, as types: they check requests and document answers."""
 
 from typing import Annotated, Any, Self
 
@@ -113,7 +113,7 @@ class PositionBody(StrictRequest):
 
 
 class TokenRequest(StrictRequest):
-    """What an input of a pipeline holds, positions in what a pipeline reads, or other tokens."""
+    """What an input of a pipeline contains, positions in what a pipeline reads, or other tokens."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -356,6 +356,8 @@ class FindingsAnswer(BaseModel):
 
 
 class FelderaTokenAnswer(BaseModel):
-    """Asked for at `GET /v0/pipelines/{p}/completion_status?token=`, or at `GET /v1/tokens/{t}`."""
+    """A token. Its outcome is at `GET /v0/pipelines/{p}/completion_status?token=`, or at
+    `GET /v1/tokens/{t}`.
+    """
 
     token: str

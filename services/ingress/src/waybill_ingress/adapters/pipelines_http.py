@@ -123,8 +123,9 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
         allow_shared: AllowShared = False,
         wait: Wait = WAIT_S,
     ) -> Response:
-        """The manifest is compiled before anything is written down: one that is refused has
-        changed nothing. The name in it must be that of the path."""
+        """Compile the manifest before anything is recorded: a manifest that is refused has changed
+        nothing. The name in it must be that of the path.
+        """
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
         try:
             manifest = raw.decode()
@@ -184,8 +185,9 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
     async def restart(
         request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
     ) -> Response:
-        """It continues behind what its sinks have committed. What was not read of a topic that is
-        no more ends lost."""
+        """Restart the pipeline. It continues after what its sinks have committed. Records that were
+        not read of a deleted topic end lost.
+        """
         asking, own = caller(request), request_id(request)
 
         async def begin(log: Log | None) -> OperationId:
@@ -204,7 +206,7 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp)
 
 
 def refusal_of(reply: Reply) -> Refusal:
-    """Of a command that has failed; it carries the operation."""
+    """Return the refusal for a command that has failed. It contains the operation."""
     told = OperationAnswer.model_validate(reply).model_dump(mode="json")
     said = "; ".join(error.message for error in reply.errors)
     return Refusal(reason_of(reply), said or f"{reply.action} failed", **told)

@@ -36,7 +36,9 @@ def propose_router(proposals: Proposals) -> APIRouter:
         openapi_extra=body_as(ProposeRequest),
     )
     async def propose(request: Request) -> Response:
-        """The newest committed records are read, 100 at most. Nothing is made or changed."""
+        """Read the newest committed records, 100 at most, and propose columns. Nothing is created
+        or changed.
+        """
         wanted = body_of(ProposeRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         hold(request)
         found = await proposals.propose(wanted.topic)

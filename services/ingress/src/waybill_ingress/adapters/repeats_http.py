@@ -17,7 +17,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
 
 Sent = bytes | ReceivedBody
-"""What a request had as its body."""
+"""The body of a request."""
 
 REPLAYED: Final = "Idempotent-Replayed"
 OF_KEYS: Final = (Slug.BAD_IDEMPOTENCY_KEY, Slug.KEY_REUSED, Slug.REQUEST_RUNNING)
@@ -35,7 +35,7 @@ KEY: Final[dict[str, Any]] = {
 
 
 class RepeatsHttp:
-    """Each of its methods acts as if there was no key, if there is none."""
+    """Repeatable writes for routes. Without a key each method simply acts."""
 
     def __init__(self, repeats: Repeats) -> None:
         self._repeats = repeats
@@ -43,7 +43,9 @@ class RepeatsHttp:
     async def once(
         self, request: Request, body: Sent, act: Callable[[Log | None], Awaitable[Response]]
     ) -> Response:
-        """All that `act` does is to write to the log that it is given, or to the usual one."""
+        """Carry out a request once. `act` only writes to the log that it gets, or to the
+        usual one.
+        """
         wanted = _wanted(request, body)
         if wanted is None:
             return await act(None)
@@ -56,8 +58,11 @@ class RepeatsHttp:
     async def once_by_id(
         self, request: Request, body: Sent, act: Callable[[str | None, bool], Awaitable[Response]]
     ) -> Response:
-        """`act` is given the id of the request, if that has a key, and whether something may have
-        been done for it: what that is, it finds out by itself."""
+        """Carry out a request that has effects outside of its transaction.
+
+        `act` gets the id of the request, if that has a key, and True if an earlier attempt may have
+        done something for it. It finds out itself what that is.
+        """
         wanted = _wanted(request, body)
         if wanted is None:
             return await act(None, False)

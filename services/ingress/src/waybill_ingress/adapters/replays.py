@@ -1,4 +1,4 @@
-"""Dead letters that go to their topics again, in turns. Fulfils `ReplayLog`."""
+"""Sends dead letters to their topics again in exclusive transactions. Fulfils `ReplayLog`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,7 +12,7 @@ from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.admin import KafkaAdmin
 
-AT_ONCE: Final = 2  # turns of this process: each has threads that wait for Kafka
+AT_ONCE: Final = 2  # in this process: each has threads that wait for Kafka
 SHUT_OUT: Final = "another request replays dead letters of this pipeline at this moment"
 UNSURE: Final = (
     "it is not known whether they were sent: ask for the same again, without `again`, to be told"
@@ -28,7 +28,9 @@ class KafkaReplays:
 
     @asynccontextmanager
     async def turn(self, tenant: str, pipeline_uid: str) -> AsyncIterator["KafkaReplayTurn"]:
-        """In this process nobody is shut out: one waits for the other."""
+        """Get the exclusive right for the pipeline. Requests of this process wait for each other;
+        none is fenced.
+        """
         key = pipeline_key(tenant, pipeline_uid)
         lock = self._locks.setdefault(key, asyncio.Lock())
         what = TurnOf(
@@ -45,7 +47,7 @@ class KafkaReplays:
 
 
 class KafkaReplayTurn:
-    """Fulfils `ReplayTurn`."""
+    """One such transaction. Fulfils `ReplayTurn`."""
 
     def __init__(self, turn: KafkaTurn[Replay]) -> None:
         self.told = turn.told

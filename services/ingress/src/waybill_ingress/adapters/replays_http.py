@@ -51,9 +51,11 @@ def replays_router(replays: Replays, repeats: RepeatsHttp) -> APIRouter:
         openapi_extra={**OF_WRITES, **body_as(ReplayRequest)},
     )
     async def replay(request: Request, pipeline: str) -> Response:
-        """Key, value and headers are those of the record that died, and `waybill-replay-of` is
-        added. All of them are sent or none; each once, however often it is asked for. Every stage,
-        sink and pipeline that reads the topic gets them: also a sink that has such a record."""
+        """Send these dead letters to their topics again. Key, value and headers are those of the
+        record that died, and `waybill-replay-of` is added. All of them are sent or none, and each
+        once, however often it is asked for. Every stage, sink and pipeline that reads the topic
+        gets them: also a sink that has such a record.
+        """
         demand = read_demand(request.headers.get("if-match"))
         body = await read_body(request, bytes_max=BODY_BYTES_MAX)
         wanted = body_of(ReplayRequest, body)

@@ -1,6 +1,7 @@
-"""Answers to commands, followed in a thread and handed to the loop. Fulfils `Answers`.
+"""Follows replies to commands in a thread, and gives them to the event loop. Fulfils `Answers`.
 
-Each process follows all of them, in no group: whichever has taken a command hears its answer.
+Each process follows all of them, without a consumer group. So the process that accepted a command
+receives its reply.
 """
 
 import asyncio
@@ -18,9 +19,9 @@ from waybill_shared.kafka.replies import Replies, follow_replies
 
 
 class FollowedAnswers:
-    """Those that are told from `since_ms` on: nobody waits here for older ones.
+    """The replies since `since_ms`: nobody waits here for older ones.
 
-    `accept` is called with each, on the loop, before whoever waits for it.
+    `accept` is called with each, on the event loop, before those that wait for it.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class FollowedAnswers:
 
     @asynccontextmanager
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
-        """For as long as `app` is served."""
+        """Follow the replies while `app` is served."""
         self._loop = asyncio.get_running_loop()
         with self._follower:
             yield
@@ -50,11 +51,11 @@ class FollowedAnswers:
         return await self._replies.wait(caller, str(operation), wait_s)
 
     def check(self) -> str | None:
-        """None when what was answered a moment ago is known here."""
+        """Return None if what was answered a moment ago is known here."""
         return self._follower.check()
 
     def close(self) -> None:
-        """End held requests."""
+        """End the requests that wait."""
         self._replies.close()
 
     def _hear(self, reply: Reply) -> None:

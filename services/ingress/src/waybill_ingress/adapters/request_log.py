@@ -1,7 +1,7 @@
 """The log of claims and answers in Kafka, followed in threads. Fulfils `RequestLog`.
 
-Claims stand outside of transactions, so that none of them waits for the end of one; answers stand
-in those of what was written.
+Claims are written outside of transactions, so that none of them waits for the end of one. Answers
+are in the transactions of what was written.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from waybill_shared.kafka.majority import highest_ends
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.process.clock import Clock
 
-READ_TIMEOUT_S: Final = 30.0  # longer than a transaction may be open, and the broker looks every 10
+READ_TIMEOUT_S: Final = 30.0  # longer than a transaction may be open; the broker checks every 10
 PARTITIONS: Final = {spec.name: spec.partitions for spec in topic_specs()}
 THREADS: Final = 4
 ANSWER_LAG_S: Final = 0.5  # an answer of another process is known here after a tenth of that
 LOOK_S: Final = 0.01
 RECENT_MAX: Final = 1_000
 RECENT_BYTES_MAX: Final = 10_000
-"""Answers are repeated soon or never: so many small ones are not read again."""
+"""Answers are repeated soon or never: so many small ones are kept, and not read again."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class KafkaRequestLog:
         self._clock = clock
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, RequestAnswer] = OrderedDict()
-        # Of its own: commits, which these may wait for, need threads too.
+        # A pool of its own: commits, which these may wait for, need threads too.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="requests")
         self._waiting: dict[tuple[str, bool], asyncio.Future[None]] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
@@ -75,7 +75,7 @@ class KafkaRequestLog:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def check(self) -> str | None:
-        """For /readyz."""
+        """Return None if both topics are read, else the reason. For /readyz."""
         return self._claims.check() or self._answers.check()
 
     def held(self, who: str) -> HeldKey | None:
@@ -85,7 +85,7 @@ class KafkaRequestLog:
             return self._requests.held(who, self._clock.now_ms())
 
     async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
-        """Look again and again: what is read is read by threads."""
+        """Look again and again, because threads read the topics."""
         known, ends_at_s = self.held(who), time.monotonic() + ANSWER_LAG_S
         while known is not None and known.id == before.id and known.place is None:
             if time.monotonic() >= ends_at_s:
@@ -126,7 +126,10 @@ class KafkaRequestLog:
         await asyncio.shield(settling)
 
     async def answer(self, held: HeldKey) -> RequestAnswer:
-        """A broker may tell a place that is none: only what is of the claim is an answer to it."""
+        """Return the answer of the claim. Raises Retryable.
+
+        A broker may report a wrong position: only a record with this claim is its answer.
+        """
         with self._lock:
             recent = self._recent.get(held.id)
         if recent is not None:
@@ -182,7 +185,7 @@ class KafkaRequestLog:
 
 
 class _Answers(TopicFollower[RequestAnswer]):
-    """Also tells where each stands."""
+    """A follower of answers that also reports their positions."""
 
     def __init__(
         self, kafka: Kafka, topic: str, note: Callable[[RequestAnswer, Place], None]

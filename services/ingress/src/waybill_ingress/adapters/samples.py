@@ -1,6 +1,6 @@
-"""The newest records of a topic, read without a group of its own: `Samples` over Kafka.
+"""Reads the newest records of a topic without a consumer group. Fulfils `Samples`.
 
-What Kafka does not tell in time is Retryable, which the reading itself raises.
+The reading itself raises Retryable if Kafka does not answer in time.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_ranges
 from waybill_shared.kafka.cluster import Kafka
 
-READ_S: Final = 5.0  # then what has come by then is enough
-AT_ONCE: Final = 2  # readings: each has a client of its own, and what it fetches
+READ_S: Final = 5.0  # after that, the records read so far are enough
+AT_ONCE: Final = 2  # readings: each has a client of its own, and the records it fetches
 
 
 class KafkaSamples:
@@ -32,7 +32,7 @@ class KafkaSamples:
 
     def _read(self, topic: str, partitions: list[int]) -> list[bytes | None]:
         starts = self._admin.starts(topic, partitions)
-        # Not beyond an open transaction: its end would be waited for.
+        # Not beyond an open transaction: reading would wait for its end.
         wanted = windows(starts, self._admin.stable_ends(topic, partitions))
         kept: dict[int, deque[bytes | None]] = {
             at: deque(maxlen=window.records) for at, window in wanted.items()

@@ -1,7 +1,8 @@
-"""What counts with its answer or not at all, in Kafka's transactions. Fulfils `Transactions`.
+"""Transactions in Kafka: what is written counts with its answer, or not at all.
 
-Those that wait at the same time share one. A producer whose transaction was not committed is thrown
-away, and its id is never used again: so an id that was shut out stays so.
+Fulfils `Transactions`. Requests that wait at the same time share one transaction. A producer is
+dropped after a transaction that was not committed, and its id is never used again. So an id that
+was fenced stays fenced.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
 
-# So long those who read an input wait for an ingress that was killed in between.
+# For so long readers of an input wait for an ingress that was killed in between.
 TRANSACTION_TIMEOUT_S: Final = 15.0
 DELIVERY_TIMEOUT_S: Final = 12.0
 CLAIM_TIMEOUT_S: Final = 10.0
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 
 class KafkaTransactions:
-    """`options` are those of a producer of records."""
+    """The open producers with transactions. `options` are those of a producer of records."""
 
     def __init__(self, admin: KafkaAdmin, prefix: str, options: dict[str, object]) -> None:
         self._admin = admin
@@ -61,7 +62,7 @@ class KafkaTransactions:
         self._open: list[KafkaTransaction] = []
         self._opening: dict[bool, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        # Of its own: who waits for a commit must not keep it from its thread.
+        # A pool of its own: waiting for a commit must not take its thread.
         self._threads = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="transactions")
 
     async def next(self, *, apart: bool = False) -> "KafkaTransaction":
@@ -108,7 +109,7 @@ class KafkaTransactions:
 
 @dataclass(eq=False, slots=True)
 class _Member:
-    """One of those that share a transaction. `touched`: it has written something."""
+    """One request in a shared transaction. `touched`: it has written something."""
 
     action: Action
     done: "asyncio.Future[tuple[RequestAnswer, Place]]"
@@ -122,13 +123,15 @@ class _Member:
             self.done.set_result((self.answer, place))
 
     def fail(self, error: BaseException) -> None:
-        """If it is not told already."""
+        """Report the error, unless a result was reported already."""
         if not self.done.done():
             self.done.set_exception(error)
 
 
 class KafkaTransaction:
-    """`apart`: of requests that may spoil it for others."""
+    """One producer, and its transactions one after the other. `apart`: for requests that may spoil
+    it for others.
+    """
 
     def __init__(
         self,
@@ -158,7 +161,7 @@ class KafkaTransaction:
         return self._over.is_set()
 
     def load(self) -> int:
-        """Who comes now waits for so many transactions."""
+        """Return how many transactions a new request waits for."""
         return 0 if self._working is None else 1 + bool(self._waiting)
 
     def claim(self) -> None:
@@ -220,13 +223,13 @@ class KafkaTransaction:
     async def _act(self, member: _Member) -> None:
         try:
             member.answer = await member.action(_MemberLog(self, member))
-        except BaseException as error:  # noqa: BLE001 - whatever it was, it is told to who waits
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the waiting request gets it
             member.error = error
             if member.touched:
                 self._over.set()  # what others have sent with it may never be acknowledged
 
     async def _tell(self, members: Sequence[_Member]) -> list[Place]:
-        """The answers, each under a key of its own: no compaction hides one."""
+        """Write the answers, each under a key of its own, so that compaction deletes none."""
         told = []
         for member in members:
             assert member.answer is not None
@@ -268,7 +271,7 @@ class KafkaTransaction:
         reach("request.after_commit")
 
     def _abort(self) -> bool:
-        """Whether it is known that nothing counts."""
+        """Abort the transaction. Return True if it is known that nothing counts."""
         if not self._begun:
             return True
         try:
@@ -279,7 +282,7 @@ class KafkaTransaction:
         return True
 
     def _shut_out(self) -> None:
-        """Told by a thread of the client."""
+        """Mark it as over. Called by a thread of the client."""
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._over.set)
 
@@ -296,4 +299,4 @@ class _MemberLog:
 
 def _fail(members: Sequence[_Member], error: NotDone) -> None:
     for member in members:
-        member.fail(type(error)(str(error)))  # each its own: whoever raises one adds to it
+        member.fail(type(error)(str(error)))  # each gets its own: raising an error changes it

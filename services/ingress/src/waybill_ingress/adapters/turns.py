@@ -1,7 +1,24 @@
-"""Turns: what counts with a message that tells of it or not at all, in Kafka's transactions.
+"""Exclusive transactions: what is written counts with a message that reports it, or not at all.
 
-Who begins with a transactional id shuts out who had it, and Kafka ends what that left open. So a
-turn that has begun finds in the log all that ever counted, and nothing is added to it by another.
+One owner at a time may write for a pipeline (replays) or for a connector (files). It works in this
+order.
+
+1. Claim (`claim`): a producer starts with the transactional id of that pipeline or connector. Kafka
+fences the producer that had the id before, and aborts what it left open.
+
+2. Read (`told`): the log topic is read to its end. It has all messages that ever counted under this
+key. Nobody else can add one any more, so they are the complete state.
+
+3. Send (`send`): a transaction starts, and records are written in it. Their positions are returned
+when Kafka has acknowledged all. A second call first aborts what was not concluded.
+
+4. Conclude (`conclude`): one message that reports the records is written to the log, and all of it
+is committed. If the end of the commit is not known, it raises Retryable. The next owner reads from
+the log what became of it.
+
+5. Close (`close`): what is open is aborted.
+
+Steps 3 and 4 may be repeated. If another owner has started meanwhile, they raise ShutOut.
 """
 
 import asyncio
@@ -34,12 +51,12 @@ from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
 
-# So long those who read the input wait for an ingress that was killed in between.
+# For so long readers of the input wait for an ingress that was killed in between.
 TRANSACTION_TIMEOUT_S: Final = 10.0
 CLAIM_TIMEOUT_S: Final = 10.0
-WRITE_TIMEOUT_S: Final = 4.0  # twice, and there is time left to conclude
+WRITE_TIMEOUT_S: Final = 4.0  # twice, and there is time left to commit
 COMMIT_TIMEOUT_S: Final = 10.0
-RECORD_BYTES_MAX: Final = 100_000_000  # here; what a topic takes, its broker says
+RECORD_BYTES_MAX: Final = 100_000_000  # here; the broker decides what a topic accepts
 NEVER_TAKEN: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
 T = TypeVar("T")
 M = TypeVar("M", Replay, ConnectorProgress)
@@ -56,8 +73,9 @@ class TurnMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOf(Generic[M]):
-    """`key`: of the messages of `kind` in `topic` that are told in it. `place`: where it may be
-    made to crash. `shut_out`, `unsure`: what is said of another one, and of an unknown end."""
+    """What a transaction is for. `key`: of its messages of `kind` in `topic`. `place`: the name of
+    its failpoints. `shut_out`, `unsure`: texts for a fenced owner, and for an unknown end.
+    """
 
     id: str
     topic: str
@@ -67,7 +85,7 @@ class TurnOf(Generic[M]):
     shut_out: str
     unsure: str
     strict: bool = False
-    """Whether a message that cannot be read ends the turn; else it is passed over."""
+    """True if a message that cannot be read raises Retryable; else it is skipped."""
 
 
 @asynccontextmanager
@@ -81,7 +99,7 @@ async def turn_of(admin: KafkaAdmin, what: TurnOf[M]) -> AsyncIterator["KafkaTur
 
 
 class KafkaTurn(Generic[M]):
-    """Its calls come from several threads, one after the other."""
+    """The owner's transactions. Calls come from several threads, one after the other."""
 
     def __init__(self, admin: KafkaAdmin, what: TurnOf[M]) -> None:
         self._admin = admin
@@ -108,14 +126,14 @@ class KafkaTurn(Generic[M]):
         return await asyncio.to_thread(self._read)
 
     async def send(self, records: Sequence[TurnMessage]) -> Sequence[tuple[int, int]]:
-        """Begin, and write these: partition and offset of each."""
+        """Start a transaction and write these. Return partition and offset of each."""
         return await asyncio.to_thread(self._guard, lambda: self._send(records))
 
     async def conclude(self, told: M) -> None:
         await asyncio.to_thread(self._guard, lambda: self._conclude(told))
 
     def close(self) -> None:
-        """What is open is ended by Kafka, if it cannot be ended here."""
+        """Abort what is open; Kafka does it if it is not possible here."""
         if self._open:
             with suppress(Retryable):
                 self._guard(lambda: self._producer.abort_transaction(COMMIT_TIMEOUT_S))
@@ -196,7 +214,7 @@ class KafkaTurn(Generic[M]):
             try:
                 return action()
             except SystemError as error:
-                # The client raises that it was shut out while it hands over delivery reports.
+                # While it handles delivery reports, the client raises SystemError if it was fenced.
                 if not isinstance(error.__cause__, KafkaException):
                     raise
                 raise self._fault(error.__cause__.args[0]) from error

@@ -1,4 +1,4 @@
-"""The route that checks a manifest: HTTP in, a command, and what the check has found."""
+"""The route that checks a manifest: HTTP in, a command, and what the check found."""
 
 import json
 from typing import Final
@@ -21,7 +21,7 @@ from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 
 WAIT_S: Final = 10.0  # a warm check takes 0.3 s; some may wait before it
-BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # as JSON writes it, a manifest may be that much longer
+BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # a manifest in JSON may be that much longer
 RESPONSES: Final[Responses] = {
     200: {"model": FindingsAnswer, "description": "it was checked"},
     202: {
@@ -51,8 +51,9 @@ def validate_router(commands: Commands, answers: Answers) -> APIRouter:
         openapi_extra=body_as(ValidateRequest),
     )
     async def validate(request: Request) -> Response:
-        """What is wrong with it is the answer, not a refusal: `errors` is empty if `apply` would
-        take it. Only a text that is no manifest at all is refused."""
+        """Check a manifest. What is wrong with it is the answer, not a refusal: `errors` is empty
+        if `apply` would accept it. Only a text that is no manifest at all is refused.
+        """
         wanted = body_of(ValidateRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         operation = await _sent(commands, request, wanted)
         hold(request)
@@ -71,7 +72,9 @@ def validate_router(commands: Commands, answers: Answers) -> APIRouter:
 
 
 async def _sent(commands: Commands, request: Request, wanted: ValidateRequest) -> OperationId:
-    """Of an object nobody knows lines and columns."""
+    """Send the validation. The lines and columns of an object are not reported: nobody
+    knows them.
+    """
     asking, own, manifest = caller(request), request_id(request), wanted.manifest
     if isinstance(manifest, str):
         return await commands.validate(asking, manifest, own, allow_shared=wanted.allow_shared)

@@ -1,4 +1,4 @@
-"""What is sent to begin a watch, as types."""
+"""What is sent to open a watch, as types."""
 
 import json
 from typing import Final, Self

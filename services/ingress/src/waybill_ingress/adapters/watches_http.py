@@ -1,4 +1,4 @@
-"""The routes that begin and end watches: HTTP in, a message in `waybill.watches` out."""
+"""The routes that open and close watches: HTTP in, a message in `waybill.watches` out."""
 
 from typing import Any, Final
 
@@ -52,7 +52,9 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
         openapi_extra={**OF_WATCHES, **body_as(WatchRequest)},
     )
     async def post_watch(request: Request) -> Response:
-        """It is told once, also if the token is final already, and when it expires."""
+        """Open a watch. Its event is sent once, also if the token is final already, and when it
+        expires.
+        """
         raw = await read_body(request, bytes_max=BODY_BYTES_MAX)
         wanted = body_of(WatchRequest, raw)
 
@@ -74,7 +76,7 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
         openapi_extra=OF_WATCHES,
     )
     async def delete_watch(request: Request, watch: str) -> Response:
-        """What was told already stays told."""
+        """Close a watch. An event that was sent already stays valid."""
 
         async def end(log: Log | None) -> Response:
             ended = await watches.end(caller(request), watch, log)
@@ -91,7 +93,9 @@ def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
         openapi_extra=OF_WATCHES,
     )
     async def redeliver_watch(request: Request, watch: str) -> Response:
-        """Also while it is tried; then for another 24 hours. Its `webhook-id` is the same."""
+        """Send the event again, also while it is being tried, and then for another 24 hours. Its
+        `webhook-id` is the same.
+        """
 
         async def again(log: Log | None) -> Response:
             found = await watches.redeliver(caller(request), watch, log)

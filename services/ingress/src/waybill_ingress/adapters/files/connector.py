@@ -1,4 +1,4 @@
-"""Tries a connection to an object store: whether it answers, and knows the key."""
+"""Tests a connection to an object store: that it answers, and knows the key."""
 
 from threading import Event
 from typing import Final
@@ -15,7 +15,7 @@ from waybill_shared.object_stores import S3Connection
 
 TIME_S: Final = 30.0
 NOT_THIS: Final = "403 AccessDenied"
-"""The key is known, and may not list buckets, which nothing here needs."""
+"""The key is known, but may not list buckets, which nothing here needs."""
 
 
 class S3Connector:

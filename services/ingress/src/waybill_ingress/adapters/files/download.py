@@ -1,6 +1,6 @@
-"""Files, read from their beginning to their end, wherever they lie. Fulfils `Fetcher`.
+"""Reads files from start to end, wherever they are. Fulfils `Fetcher`.
 
-A connection that breaks is made again where it was, as long as the file is the same.
+A broken connection is opened again at the same offset, as long as the file is the same.
 """
 
 import ssl
@@ -26,13 +26,13 @@ from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.object_stores import S3Connection
 
 READ_BYTES: Final = 65_536
-TRIES_MAX: Final = 5  # without a byte more
+TRIES_MAX: Final = 5  # without a new byte
 FIRST_PAUSE_S: Final = 0.5
 FILE_HINT: Final = "set it for ingress, to a folder with the file in it: docs/connectors.md"
 
 
 class FileFetcher:
-    """`connections`: the file that says how object stores are reached."""
+    """Opens files. `connections`: the file that says how object stores are reached."""
 
     def __init__(self, limits: FetchLimits, connections: Path | None) -> None:
         self._limits = limits
@@ -122,7 +122,7 @@ class FileReading:
         return opened
 
     def _rest(self, opened: Opened) -> Iterator[bytes]:
-        left = self.taken - opened.at  # what was read before, where it comes again
+        left = self.taken - opened.at  # bytes that were read before and are sent again
         self.size = opened.size if self.size is None else self.size
         while piece := self._read(opened):
             fresh, left = piece[left:], max(0, left - len(piece))
@@ -140,7 +140,7 @@ class FileReading:
             with self._patience.waiting():
                 piece = opened.read(READ_BYTES)
         except Passing:
-            self._patience.check()  # whether it was ended, which breaks it, too
+            self._patience.check()  # it may have been ended, which breaks the connection too
             raise
         if not piece:
             self._patience.check()

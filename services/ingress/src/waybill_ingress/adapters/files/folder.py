@@ -1,4 +1,4 @@
-"""A file of this machine, below the one folder that may be read."""
+"""Reads a file of this machine, below the one folder that may be read."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,14 @@ from waybill_ingress.app.connector_ports import FetchFailed
 
 
 class FolderFile:
-    """`root`: None if no folder may be read."""
+    """A file in a folder. `root`: None if no folder may be read."""
 
     def __init__(self, url: str, root: Path | None) -> None:
         self._url = url
         self._root = root
 
     def fault(self) -> str:
-        """Return why it can never be read here; empty if it can, once it is there."""
+        """Return why it can never be read here; empty if it can be, once it exists."""
         if self._root is None:
             return "no file is read here: WAYBILL_CONNECTORS_FILES names no folder"
         if not self._path.is_relative_to(os.path.realpath(self._root)):

@@ -1,4 +1,4 @@
-"""Objects of S3 and of stores that answer as it does, through a connection."""
+"""Objects of S3, and of stores with the same API, through a connection."""
 
 import re
 import ssl
@@ -22,7 +22,7 @@ from waybill_shared.contract.addresses import AllowedAddresses
 from waybill_shared.object_stores import S3Connection
 
 SIGNED: Final = ("Host", "Range")
-"""Of the headers that have a meaning for the answer; proxies change others."""
+"""Headers that change the answer. Others are not signed, because proxies change them."""
 REASON: Final = re.compile(r"<(Code|Message)>([^<]{1,300})")
 
 
@@ -35,7 +35,7 @@ class ObjectSignature:
 
     def headers(self, url: str, given: Mapping[str, str]) -> Mapping[str, str]:
         signed = {name: given[name] for name in SIGNED if name in given}
-        frozen = self._credentials.get_frozen_credentials()  # of one moment
+        frozen = self._credentials.get_frozen_credentials()  # all parts of one moment
         request = AWSRequest(method="GET", url=url, headers=signed)
         try:
             S3SigV4Auth(frozen, "s3", self._region).add_auth(request)
@@ -49,7 +49,7 @@ class ObjectSignature:
 
 
 def object_place(url: str, name: str, known: Connections, patience: FetchPatience) -> WebFile:
-    """Of `s3://BUCKET/KEY`. UserError if the connection cannot be used."""
+    """Return the file of `s3://BUCKET/KEY`. Raises UserError if the connection cannot be used."""
     parts = urlsplit(url)
     to = known.find(name, S3Connection)
     address = to.address(parts.netloc, unquote(parts.path).removeprefix("/"))
@@ -79,7 +79,7 @@ def signature_of(name: str, to: S3Connection) -> ObjectSignature:
 
 @cache
 def _machine() -> Session:
-    """One, because it keeps credentials, and takes new ones before they end."""
+    """Return the one session: it keeps credentials, and renews them before they expire."""
     return Session()
 
 

@@ -1,4 +1,4 @@
-"""A file that was opened, and what opens one."""
+"""An opened file, and the port that opens one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from waybill_ingress.app.connector_ports import FetchFailed
 
 
 class Passing(FetchFailed):
-    """It may be otherwise in a moment."""
+    """A failure that may be over in a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The file from `at` on, or from its beginning. `version` is None if nobody can say it."""
+    """The file from `at` on, or from its start. `version` is None if it is not known."""
 
     read: Callable[[int], bytes]
     close: Callable[[], None]
@@ -25,15 +25,15 @@ class Opened:
 
 
 class FilePlace(Protocol):
-    """Where one file lies."""
+    """The location of one file."""
 
     def open(self, at: int) -> Opened:
-        """Blocks. Raises FetchFailed."""
+        """Open the file. Blocks. Raises FetchFailed."""
         ...
 
 
 def encoding_of(url: str, header: str | None) -> str:
-    """How it is packed: as its server says, or its name."""
+    """Return how the file is packed: as its server says, or as its name ends."""
     said = (header or "").strip().lower()
     if said not in ("", "identity"):
         return said

@@ -1,4 +1,4 @@
-"""How long one reading of a file may take, and how slow its server may be."""
+"""Limits how long one reading of a file may take, and how slow its server may be."""
 
 import math
 import socket
@@ -10,13 +10,15 @@ from typing import Final
 
 from waybill_ingress.app.connector_ports import FetchFailed
 
-LOOK_S: Final = 1.0  # between two looks at how fast it comes
-SLOW_S: Final = 60.0  # of waiting for its server, in which a file may be slower
-SLOWEST: Final = 1_000  # bytes a second
+LOOK_S: Final = 1.0  # between two checks of the speed
+SLOW_S: Final = 60.0  # of waiting for its server; before that a file may be slower
+SLOWEST: Final = 1_000  # bytes per second
 
 
 class FetchPatience:
-    """`stop` ends the reading at once, and is set at its end. `taken`: bytes so far."""
+    """The limits of one reading. `stop` ends it at once, and is set at its end. `taken`: bytes so
+    far.
+    """
 
     def __init__(self, stop: Event, time_s: float, taken: Callable[[], int]) -> None:
         self._stop = stop
@@ -28,13 +30,13 @@ class FetchPatience:
         Thread(target=self._end_in_time, name="deadline of a file", daemon=True).start()
 
     def watch(self, connected: socket.socket) -> socket.socket:
-        """It is shut when the reading ends."""
+        """Note the socket, which is closed when the reading ends."""
         self._socket = connected
         return connected
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """For the server, and not for who takes what it sends."""
+        """Count this time as waiting for the server, and not for the reader of its data."""
         self._waits_since = time.monotonic()
         try:
             yield
@@ -56,7 +58,9 @@ class FetchPatience:
         self._stop.set()
 
     def _end_in_time(self) -> None:
-        """A server may send a byte now and then, or headers for ever: only this ends such calls."""
+        """End the reading in time. A server may send a byte now and then, or headers without end:
+        only this ends such calls.
+        """
         deadline = time.monotonic() + self._time_s
         while self._late is None and not self._stop.wait(LOOK_S):
             now = time.monotonic()

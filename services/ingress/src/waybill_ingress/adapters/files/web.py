@@ -1,5 +1,8 @@
-"""A file of a web server. An address is looked up once and checked, and that very one is connected
-to; with a signature it is that of a connection, which people have named."""
+"""Reads a file from a web server.
+
+An address is looked up once and checked, and exactly that address is used. With a signature it is
+the address of a connection, which people have named.
+"""
 
 import socket
 import ssl
@@ -29,14 +32,14 @@ PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Signature(Protocol):
-    """Of requests to one server that asks for one."""
+    """Signs requests to a server that asks for it."""
 
     def headers(self, url: str, given: Mapping[str, str]) -> Mapping[str, str]:
-        """All that are sent."""
+        """Return all headers to send."""
         ...
 
     def reason(self, body: bytes) -> str:
-        """What such a server says of its refusal."""
+        """Return the reason that such a server names for its refusal."""
         ...
 
 
@@ -111,14 +114,14 @@ class WebFile:
         return headers if self._signature is None else {**self._signature.headers(url, headers)}
 
     def _connected(self, host: str, port: int) -> socket.socket:
-        """To the first address that answers, of those which may be fetched from."""
+        """Connect to the first address that answers, if all of them may be fetched from."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Passing(f"{host:.200} is not found") from error
         addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
         if self._signature is None and not self._web.allowed.all_allowed(host, addresses):
-            # Not the address: whoever names hosts here is not to look around in the network.
+            # Without the address: whoever names hosts here must not explore the network.
             raise FetchFailed(
                 f"{host:.200} is not at a public address: the people who run Waybill may allow it"
                 " in WAYBILL_CONNECTORS_ALLOW"
@@ -175,7 +178,9 @@ class WebFile:
 
 class _Answer(HTTPResponse):
     def _read_next_chunk_size(self) -> int:
-        """Else a negative one would be read without an end, and one that is cut off be the last."""
+        """Refuse a negative size, which would be read without end, and a cut one, which would be
+        the last.
+        """
         line = self.fp.readline(LINE_BYTES_MAX)
         size = int(line.partition(b";")[0], 16)
         if size < 0 or not line.endswith(b"\n"):
@@ -202,7 +207,7 @@ def _end(connection: HTTPConnection, answer: HTTPResponse) -> None:
 
 
 def _behind(url: str, target: str) -> str:
-    """Where a redirect leads."""
+    """Return where a redirect leads."""
     try:
         found = urljoin(url, quote(target, safe=IN_URLS))
         scheme, before = urlsplit(found).scheme, urlsplit(url).scheme
@@ -214,8 +219,10 @@ def _behind(url: str, target: str) -> str:
 
 
 def _version(answer: HTTPResponse) -> str | None:
-    """Of the file, if its server can tell one from the next: a time of change is that of the last
-    one only when its second is over."""
+    """Return the version of the file, or None if its server cannot distinguish two versions.
+
+    A time of change is certain only when its second is over.
+    """
     tag = answer.getheader("ETag")
     if tag is not None and not tag.startswith("W/"):
         return tag
@@ -229,7 +236,7 @@ def _version(answer: HTTPResponse) -> str | None:
 
 
 def _shown(url: str) -> str:
-    """Without its query, in which there may be a signature."""
+    """Return the URL without its query, which may have a signature."""
     return url.partition("?")[0][:200]
 
 
