@@ -195,7 +195,7 @@ async def _sure(
     """Write the records. Answer 503 only if nothing is written, because the client then sends
     again.
 
-    `whole`: nothing counts of what fails.
+    `whole`: if it fails, nothing counts.
     """
     begun: list[bool] = []
     try:

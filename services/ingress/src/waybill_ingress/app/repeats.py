@@ -201,7 +201,7 @@ class Repeats:
                 await self._requests.settle(held)
             settled = self._requests.held(wanted.who)
             if settled is not None and settled.id != held.id:
-                return await self._found(wanted)  # somebody else has taken it over
+                return await self._found(wanted)  # somebody else owns it now
             held = settled
         if held is not None and not same and (held.place is not None or held.begun):
             raise _reused()

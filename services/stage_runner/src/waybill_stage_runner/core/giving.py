@@ -105,7 +105,7 @@ def emptied(driver: Driver, state: DriverState, now: int) -> Driver:
 def _ending(driver: Driver, now: int) -> Driver:
     """Return the driver in the state ENDING.
 
-    It keeps its run, because a run is over only when its driver is gone. It loses its check:
+    It keeps its run, because a run is over only when its driver has ended. It loses its check:
     nothing is reported of that any more.
     """
     uid = driver.pipeline_uid if driver.check_id is None else None
@@ -156,8 +156,9 @@ def _is_served(placement: Placement, pipeline_uid: str) -> bool:
 
 
 def _starting(placement: Placement) -> int:
-    """Count drivers that have not become ready. One that was killed for being late counts until it
-    is gone.
+    """Count drivers that have not become ready.
+
+    One that was killed for being late counts until it has ended.
     """
     return sum(d.spark and not d.was_ready for d in placement.drivers.values())
 

@@ -100,7 +100,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDriver:
-    """Start a driver. With `closing` it only closes these sinks, reports what they hold,
+    """Start a driver. With `closing` it only closes these sinks, reports what they contain,
     and ends.
     """
 

@@ -147,7 +147,7 @@ def _run_begun(placement: Placement, event: RunBegun, now: int) -> Placement:
 def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
     driver = placement.in_state(event.driver_id, DriverState.RUNNING)
     if driver is None or driver.pipeline_uid is None:
-        return placement, ()  # it was killed; its run is over when the process is gone
+        return placement, ()  # it was killed; its run is over when the process has ended
     over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
     wanted = bool(servable(placement)) or placement.limits.spares > 0
     driver = emptied(driver, DriverState.READY, now)

@@ -11,7 +11,7 @@ removes a sink waits in `next`.
 new generation or is not to run, it is stopped first; the next step follows when `DriverEnded`
 reports its end.
 
-3. The next step is to close what goes, if anything does: the sinks that `next` removes, or all
+3. The next step is to close what is removed, if anything is: the sinks that `next` removes, or all
 sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
 unreported. From then on nobody writes there. This is tried again like a run. Only after that the
 change is written, or the deletion becomes final (`EndFacts`). If closing fails, a change is refused
