@@ -41,8 +41,9 @@ COMMAND_TIMEOUT_S: Final = 30.0  # limit of the time for which a command waits f
 
 
 class Loop:
-    """The main loop. One round: read reports of drivers, act, send heartbeats, then handle one
-    command, which never delays the others.
+    """The main loop. One round: read reports of drivers, act, send heartbeats.
+
+    Then one command is handled. A command that waits never delays the drivers and heartbeats.
     """
 
     def __init__(
