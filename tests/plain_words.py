@@ -16,8 +16,8 @@ from ruamel.yaml import YAML
 ROOT: Final = Path(__file__).parents[1]
 SOURCES: Final = ("shared/src", "spark/src", "services", "client/src", "infra/local/src")
 LIMITS: Final = {
-    "docstrings of functions that begin without a verb, of 100": 66.58,
-    "words with a private sense, of 100": 1.4,
+    "docstrings of functions that begin without a verb, of 100": 48.09,
+    "words with a private sense, of 100": 1.22,
     "functions named by a participle, of 100": 10.22,
 }
 SLACK: Final = 0.5
