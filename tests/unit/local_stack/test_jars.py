@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_local import jars, shown
+from waybill_local import jars, room, shown
 from waybill_local.errors import StackError
 from waybill_local.jars import (
     ROOTS,
@@ -155,6 +155,28 @@ def test_interrupted_retrieval_is_told_in_a_line(
     monkeypatch.setattr(shown, "retrieve_all", interrupt)
     assert jars.main([]) == 130
     assert capsys.readouterr().err.startswith("\ninterrupted: run it again")
+
+
+def test_cache_that_cannot_be_written_to_is_named(
+    fake_ivy: FakeIvy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = fake_ivy()
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(StackError, match="cannot be kept") as raised:
+        retrieve(make_set("one", "two"), java=java, progress=ignore)
+    assert "XDG_CACHE_HOME" in raised.value.fix
+
+
+def test_full_disk_is_told_as_one(fake_ivy: FakeIvy, monkeypatch: pytest.MonkeyPatch) -> None:
+    says = "java.io.IOException: No space left on device"
+    with pytest.raises(StackError) as raised:
+        retrieve(make_set("one", "two"), java=fake_ivy(code=1, says=says), progress=ignore)
+    assert "make room" in raised.value.fix
+    monkeypatch.setattr(room, "free_bytes", lambda folder: 100_000_000)
+    with pytest.raises(StackError, match="too full for the jars"):
+        shown.retrieve_all([make_set("one", "two")], fake_ivy())
+    assert left_over() == []
 
 
 def test_all_missing_sets_are_counted_in_one_line(

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,21 +61,41 @@ def demo() -> None:
     Example:
       waybill demo
 
-    Exit codes: 0 everything arrived · 1 error
+    Exit codes: 0 everything arrived · 1 error · 130 Ctrl-C
     """
     story = Story()
-    with local_stack(), _stack(story) as (state, own):
+    with local_stack(), _ends_in_a_sentence(), _stack(story) as (state, own):
         from waybill.client import Client
 
-        with Client(state.url) as client:
+        with Client(state.url) as client, _stopped_at_the_end(client, own=own):
             with story.step("apply", f"examples/{MANIFEST}: Kafka, Spark, Kafka, Spark, Iceberg"):
                 _apply(client)
             _over_http(client, state, story)
             _straight_to_kafka(client, state, story)
-            if own:
-                client.stop(PIPELINE)  # else the next `up` would start it again, unasked
     show_what_next(own=own)
     story.tell_times()
+
+
+@contextmanager
+def _ends_in_a_sentence() -> Iterator[None]:
+    """Say what is left, and what to do, where somebody interrupts the demo."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        render.complain("interrupted: what the demo started is stopped; `waybill demo` begins anew")
+        raise
+
+
+@contextmanager
+def _stopped_at_the_end(client: "Client", *, own: bool) -> Iterator[None]:
+    """Stop the pipeline, however the demo ends: else the next `up` would start it again, unasked.
+    Where another stack is used, it runs on."""
+    try:
+        yield
+    finally:
+        if own:
+            with suppress(WaybillError):  # it was not applied yet
+                client.stop(PIPELINE)
 
 
 def show_what_next(*, own: bool) -> None:
@@ -120,7 +140,7 @@ class Story:
 def _stack(story: Story) -> Iterator[tuple["StackState", bool]]:
     """Use the stack of this folder, or start one and stop it at the end; the second value is True
     if it was started here."""
-    from waybill_local.stack import down, read_state, up
+    from waybill_local.stack import AlreadyRunning, down, read_state, up
 
     folder = Path.cwd()
     running = read_state(folder)
@@ -130,7 +150,13 @@ def _stack(story: Story) -> Iterator[tuple["StackState", bool]]:
         return
     render.data([f"one record's way, on a stack of its own in {folder / '.waybill'}"])
     with Reports("starting") as reports, story.step("stack", "Kafka, Valkey, services, gateway"):
-        state = up(folder, reports.show, tied=True, environment={**os.environ, **NO_SPARE})
+        try:
+            state = up(folder, reports.show, tied=True, environment={**os.environ, **NO_SPARE})
+        except AlreadyRunning as found:
+            raise WaybillError(
+                "another stack of this folder is just starting: try again in a minute, or in"
+                " another folder"
+            ) from found
         reports.settle()
     try:
         yield state, True

@@ -32,6 +32,7 @@ NAME_MIRROR = (
 )
 TRUST = "set SSL_CERT_FILE to the file with your company's certificates"
 SIGNS: tuple[tuple[str, str | None], ...] = (
+    ("No space left", "make room in the folder of the cache, then try again"),
     ("failed to load settings", CORRECT_SETTINGS),
     ("PKIX", TRUST),
     ("not found. url=", None),

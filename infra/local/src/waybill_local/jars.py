@@ -136,9 +136,16 @@ def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]
     """The folder with the jars of `wanted`, downloaded if it is not here yet."""
     if wanted.present:
         return wanted.folder
-    with _only_one(wanted):
-        if not wanted.present:
-            _download(wanted, java, progress)
+    try:
+        with _only_one(wanted):
+            if not wanted.present:
+                _download(wanted, java, progress)
+    except OSError as error:
+        raise StackError(
+            f"the jars cannot be kept in {root()}",
+            why=error.strerror or str(error),
+            fix="make room there, or set XDG_CACHE_HOME to a folder that you may write to",
+        ) from error
     return wanted.folder
 
 
@@ -155,12 +162,14 @@ def link_pyspark(wanted: JarSet) -> None:
     links = links_of(wanted.folder)
     if links.is_dir():
         return
-    with _only_one(wanted), tempfile.TemporaryDirectory(dir=root(), prefix=".links-") as name:
-        if links.is_dir():
-            return
-        made = Path(name) / links.name
-        made.mkdir()
-        with contextlib.suppress(OSError):
+    with (
+        contextlib.suppress(OSError),
+        _only_one(wanted),
+        tempfile.TemporaryDirectory(dir=root(), prefix=".links-") as name,
+    ):
+        if not links.is_dir():
+            made = Path(name) / links.name
+            made.mkdir()
             for jar in used_jars():
                 (made / jar.name).hardlink_to(jar)
             made.rename(links)

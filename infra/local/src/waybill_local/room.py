@@ -6,7 +6,7 @@ from waybill_local.errors import StackError
 from waybill_local.folders import free_bytes
 
 STATE_BYTES_MIN = 500_000_000  # a segment of each internal topic, archives, a first table
-JARS_BYTES = 300_000_000  # twice what they take: one copy each in Ivy's cache and in ours
+JARS_BYTES = 300_000_000  # jars, for a moment twice, and the archive of Spark's classes
 FULL_BYTES = 50_000_000  # below this whatever fails has most likely failed for lack of room
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from waybill_local import archives, jars
+from waybill_local import archives, jars, room
 from waybill_local.counting import CountingLine
 from waybill_local.errors import StackError
 from waybill_local.java import Java
@@ -19,6 +19,7 @@ def retrieve_all(sets: Sequence[jars.JarSet], java: Java) -> None:
     if not missing:
         return
     names, total = " and ".join(each.name for each in missing), sum(len(s.jars) for s in missing)
+    room.require(jars.root(), room.JARS_BYTES, "the jars")
     line = CountingLine("jars", f"of {names}")
     done = 0
 
