@@ -212,7 +212,9 @@ def test_files_that_uv_moves_away_meanwhile_do_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / pyspark.BUILD_CACHE).mkdir()
-    gone = [(str(tmp_path / pyspark.BUILD_CACHE), [], ["gone.jar"])]
+    gone: list[tuple[str, list[str], list[str]]] = [
+        (str(tmp_path / pyspark.BUILD_CACHE), [], ["gone.jar"])
+    ]
     monkeypatch.setattr(os, "walk", lambda _: gone)
     assert pyspark.downloaded_mb(tmp_path) == 0
 

@@ -37,7 +37,10 @@ TOPIC = "orders.in"
 TABLE = "raw.orders"
 MANIFEST = "orders.yaml"
 READY_TIMEOUT_S = 120.0
-NO_SPARE = {"WAYBILL_STAGE_RUNNER_SPARE_DRIVERS": "0"}  # one pipeline needs one driver
+SETTINGS = {
+    "WAYBILL_STAGE_RUNNER_SPARE_DRIVERS": "0",  # one pipeline needs one driver
+    "WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S": "120",  # the first one on a busy machine takes long
+}
 ARRIVAL_TIMEOUT_S = 60.0
 DELIVERY_TIMEOUT_S = 10.0
 CUSTOMERS = ("Ada", "Grace", "Katherine")
@@ -151,7 +154,7 @@ def _stack(story: Story) -> Iterator[tuple["StackState", bool]]:
     render.data([f"one record's way, on a stack of its own in {folder / '.waybill'}"])
     with Reports("starting") as reports, story.step("stack", "Kafka, Valkey, services, gateway"):
         try:
-            state = up(folder, reports.show, tied=True, environment={**os.environ, **NO_SPARE})
+            state = up(folder, reports.show, tied=True, environment={**os.environ, **SETTINGS})
         except AlreadyRunning as found:
             raise WaybillError(
                 "another stack of this folder is just starting: try again in a minute, or in"
