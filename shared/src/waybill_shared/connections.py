@@ -78,7 +78,10 @@ class Secret(BaseModel):
 
 
 class ConnectionSettings(BaseModel):
-    """What every kind has. Models of one kind are beside its sinks."""
+    """Base of the settings of a connection: what every kind has.
+
+    The models of each kind are in the packages of its sinks.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -92,7 +95,10 @@ class Connector(Protocol):
     """One kind of connections."""
 
     def reach(self, name: str, connections: "Connections") -> str:
-        """What answers there, in a line; UserError or Retryable says why nothing does."""
+        """Connect and return a line about what answers there.
+
+        Raise UserError or Retryable with the reason if nothing does.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ class Connections:
             yield from self._refusal(message, hint, *path).problems
 
     def _refusal(self, message: str, hint: str, *path: str | int) -> UserError:
-        """With the place in the file; a manifest has no such place."""
+        """Return the error with the place in the connections file. A manifest has no such place."""
         assert self.document is not None
         placed = self.document.place(Problem(message=message, hint=hint), path)
         at = f"{self.file}:{placed.line}:{placed.column}: "
@@ -198,7 +204,10 @@ def _place(raw: Mapping[str, Any], name: str) -> str | None:
 
 
 def _as_text(secret: str, connection: str, where: str) -> str:
-    """What cannot be sent would stand in the error that says so."""
+    """Return the secret as text.
+
+    Refuse one that no client can send, because the error of the client would show it.
+    """
     try:
         secret.encode("utf-8")
     except UnicodeEncodeError:

@@ -18,7 +18,10 @@ ADMIN = "--command-config admin.properties"
 
 
 def acl_commands(bootstrap: str, prefix: str, user: str, topics: PipelineTopics) -> Iterator[str]:
-    """`user` names whoever a service logs in as, with `{service}` in it."""
+    """Yield the commands that grant each service its rights, in Kafka and in Redis.
+
+    `user` names the user of a service, with `{service}` in it.
+    """
     _refuse_patterns_of_ours(prefix, topics)
     yield "# Kafka: with admin.properties of somebody who may alter ACLs of the cluster."
     for service in KAFKA_GRANTS:
@@ -40,7 +43,10 @@ def redis_rules(service: str, prefix: str) -> str:
 
 
 def _refuse_patterns_of_ours(prefix: str, topics: Iterable[str]) -> None:
-    """Whoever may write records must not thereby write commits."""
+    """Raise UserError for a topic or pattern that includes the commits topic.
+
+    A user that may write records must not thereby write commits.
+    """
     for topic in topics:
         own = f"{prefix}.commits"
         if topic == own or (topic.endswith("*") and own.startswith(topic[:-1])):

@@ -52,7 +52,10 @@ class ApiKeys(BaseModel):
     keys: tuple[ApiKey, ...] = ()
 
     def find(self, text: str) -> ApiKey | None:
-        """The key that `text` is, expired or not; takes as long for a wrong secret as for ours."""
+        """Return the key with this text, expired or not; None if there is none.
+
+        A wrong secret takes as long as a right one.
+        """
         form = FORM.fullmatch(text)
         digest = _hash(text)
         known = (key for key in self.keys if form is not None and key.id == form[1])
@@ -60,7 +63,7 @@ class ApiKeys(BaseModel):
 
 
 def read_keys(path: Path) -> ApiKeys:
-    """UserError when there is no such file, or one that nothing of ours has written."""
+    """Read the file of keys. Raise UserError if it does not exist or has another form."""
     try:
         return ApiKeys.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -74,7 +77,10 @@ def read_keys(path: Path) -> ApiKeys:
 
 
 def ensure_file(path: Path) -> bool:
-    """Whether it was made now, without a key: nobody gets in before one is added."""
+    """Make the file without a key if it is missing, and return True if it was made now.
+
+    Nobody has access before a key is added.
+    """
     with _only_one(path):
         missing = not path.exists()
         if missing:
@@ -91,7 +97,10 @@ def add_key(
     name: str = "",
     life: timedelta | None = None,
 ) -> tuple[str, ApiKey]:
-    """A new key as text, which nobody can read again, and what was kept of it in the file."""
+    """Add a new key to the file.
+
+    Return its text, which nobody can read again, and what the file keeps of it.
+    """
     key_id = secrets.token_hex(ID_BYTES)
     text = f"wb_{env}_{key_id}_{secrets.token_hex(SECRET_BYTES)}"
     made = ApiKey(
@@ -110,7 +119,7 @@ def add_key(
 
 
 def revoke_key(path: Path, key_id: str) -> bool:
-    """Whether the file had a key of this id; it has none now."""
+    """Remove the key with this id from the file. Return True if the file had it."""
     with _only_one(path):
         before = read_keys(path)
         left = tuple(key for key in before.keys if key.id != key_id)
@@ -125,7 +134,7 @@ def _hash(text: str) -> str:
 
 @contextmanager
 def _only_one(path: Path) -> Iterator[None]:
-    """One writer at a time: the others wait."""
+    """Lock the file for one writer at a time: the others wait."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f".{path.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -43,12 +43,14 @@ class KeysInForce:
         self._lock = threading.Lock()
 
     def check(self) -> str | None:
-        """What is wrong with the file, for readiness."""
+        """Return what is wrong with the file, or None; a readiness check."""
         self._look()
         return self._wrong
 
     def require(self, authorization: str, scope: Scope) -> Caller:
-        """Whose key the header holds, if that has `scope`; else Refusal."""
+        """Return the owner of the key in the header if the key has `scope`; raise Refusal
+        otherwise.
+        """
         kind, _, text = authorization.partition(" ")
         if kind.lower() != "bearer" or not text:
             raise Refusal(Slug.KEY_MISSING, "this needs an API key", hint=HOW)
@@ -65,7 +67,7 @@ class KeysInForce:
         return Caller(tenant=DEFAULT_TENANT, scopes=key.scopes, key_id=key.id)
 
     def _look(self) -> ApiKeys:
-        """The keys, after a look at the file if the last one is old."""
+        """Return the keys. Look at the file first if the last look is too long ago."""
         with self._lock:
             if time.monotonic() - self._looked_at >= self._look_interval_s:
                 self._looked_at = time.monotonic()
@@ -86,12 +88,15 @@ class KeysInForce:
 
 
 def keys_in_force(path: Path | None) -> KeysInForce | None:
-    """The keys of the setting `api_keys_file`; None: everyone who reaches the port is trusted."""
+    """Return the keys of the file that the setting `api_keys_file` names.
+
+    None means that everyone who reaches the port is trusted.
+    """
     return None if path is None else KeysInForce(path, SystemClock())
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
-    """What changes when the file does; None when it is gone."""
+    """Return a value that changes when the file changes; None if the file does not exist."""
     try:
         found = path.stat()
     except OSError:

@@ -48,7 +48,10 @@ REFUSALS: Final[Mapping[int, str]] = {
 
 
 def require_access(admin: KafkaAdmin, service: str, prefix: str) -> None:
-    """UserError names all that is missing of the rights and topics of `service`."""
+    """Raise UserError if `service` lacks rights or topics; it names all that is missing.
+
+    If Kafka does not answer, log a warning and go on.
+    """
     if not connected(admin.cluster):
         return
     try:
@@ -62,7 +65,7 @@ def require_access(admin: KafkaAdmin, service: str, prefix: str) -> None:
 
 
 def connected(cluster: KafkaCluster) -> bool:
-    """Whether Kafka answers. UserError when it refuses us, or when we do not trust it."""
+    """Return True if Kafka answers. Raise UserError if it refuses us, or if we do not trust it."""
     heard: list[KafkaError] = []
     options: dict[str, Any] = {"log_level": SILENT, "error_cb": heard.append}
     client = AdminClient({**cluster.client_options(), **options})
@@ -91,7 +94,10 @@ def connected(cluster: KafkaCluster) -> bool:
 def lacking(
     admin: KafkaAdmin, resource: Resource, wanted: Mapping[str, Collection[KafkaOperation]]
 ) -> Iterator[Problem]:
-    """What this user may not do of `wanted`, by name; nothing of what does not exist yet."""
+    """Yield a problem for each name on which this user lacks some of the `wanted` operations.
+
+    What does not exist yet is skipped.
+    """
     allowed = admin.operations(resource, wanted)
     for name, operations in wanted.items():
         may = allowed.get(name)
@@ -102,7 +108,7 @@ def lacking(
 
 
 def uncreatable(admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Problem]:
-    """Those of `topics` that do not exist, and that this user may not make."""
+    """Yield a problem for each of `topics` that does not exist and that this user may not create."""
     wanted = set(topics)
     for name in admin.forbidden(wanted - admin.identify(wanted).keys()):
         message = f"there is no topic {name}, and {admin.cluster.user} lacks Create on it in Kafka"
@@ -110,7 +116,10 @@ def uncreatable(admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Problem]:
 
 
 def _missing_rights(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:
-    """Of the topics and groups of ours; of transactional ids Kafka tells only who uses them."""
+    """Yield what is missing of the rights on our topics and groups.
+
+    Rights on transactional ids are not checked: Kafka reports only who uses them.
+    """
     wanted: dict[Resource, dict[str, set[KafkaOperation]]] = {"topic": {}, "group": {}}
     for grant in kafka_grants(service, prefix):
         for name in _names(grant, prefix):
@@ -130,6 +139,6 @@ def _names(grant: KafkaGrant, prefix: str) -> list[str]:
 
 
 def _topics(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:
-    """Of all topics of ours, where the service may see how they are configured."""
+    """Check all topics of ours, if the service may see how they are configured."""
     if any("DescribeConfigs" in grant.operations for grant in kafka_grants(service, prefix)):
         yield from topic_problems(admin, prefix)

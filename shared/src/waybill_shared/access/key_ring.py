@@ -13,7 +13,10 @@ from waybill_shared.contract.sealing import KEY_BYTES, KeyRing
 
 
 def ensure_key_ring(target: Path) -> bool:
-    """Whether it was made now, readable by its owner only. Tokens die with it."""
+    """Make the key ring if it is missing, readable by its owner only.
+
+    Return True if it was made now. Tokens can be opened only as long as their key ring exists.
+    """
     if target.exists():
         return False
     target.parent.mkdir(parents=True, exist_ok=True)

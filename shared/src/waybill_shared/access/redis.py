@@ -25,7 +25,10 @@ MAY: Final = "return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0"
 
 
 def require_redis(server: RedisServer, service: str, prefix: str, *, timeout_s: float) -> None:
-    """UserError names all that is missing of the rights of `service`."""
+    """Raise UserError if `service` lacks rights; it names all that is missing.
+
+    If Redis does not answer, log a warning and go on.
+    """
     with server.client(timeout_s=timeout_s) as client:
         try:
             client.ping()
@@ -44,7 +47,10 @@ def require_redis(server: RedisServer, service: str, prefix: str, *, timeout_s: 
 
 
 def _missing(client: redis.Redis, service: str, prefix: str) -> list[str]:
-    """Nothing where the server is too old to tell."""
+    """Return the commands that this user may not use.
+
+    The list is empty if the server is too old to answer this question.
+    """
     grant = REDIS_GRANTS[service]
     key, channel = (text.replace(PREFIX, prefix, 1) for text in (grant.keys, grant.channel))
     may = client.register_script(MAY)

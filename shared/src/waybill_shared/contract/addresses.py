@@ -26,7 +26,7 @@ NOT_PUBLIC: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedAddresses:
-    """Hosts by name, and networks, beside what is public."""
+    """Allowed addresses that are not public: hosts by name, and networks."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -35,7 +35,7 @@ class AllowedAddresses:
         return name.lower().rstrip(".") in self.hosts
 
     def names(self, text: str) -> bool:
-        """Whether that address was named, as one of a network."""
+        """Return True if the address lies in one of the allowed networks."""
         meant = _meant_by(text)
         return any(meant in network for network in self.networks)
 
@@ -48,7 +48,10 @@ class AllowedAddresses:
 
 
 def allowed(text: str) -> AllowedAddresses:
-    """Of words with commas; ValueError for what is neither a network nor the name of a host."""
+    """Parse a list of networks and names of hosts with commas between them.
+
+    Raise ValueError for a word that is neither.
+    """
     hosts, networks = set(), []
     for word in filter(None, map(str.strip, text.split(","))):
         try:
@@ -67,7 +70,7 @@ def is_public(text: str) -> bool:
 
 
 def _meant_by(text: str) -> Address:
-    """The address behind one that only wraps it."""
+    """Return the address that is meant: an address may wrap another one, such as IPv4 in IPv6."""
     address = ip_address(text.partition("%")[0])
     if not isinstance(address, IPv6Address):
         return address

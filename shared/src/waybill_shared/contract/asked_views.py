@@ -39,7 +39,10 @@ class _At(NamedTuple):
 def settled(
     wanted: WantedView, caller: Caller, owned: Owned, known: PipelinesThere, path: str
 ) -> TokenView:
-    """With the pipelines that it leads through as they are now. Raises Refusal."""
+    """Return the view with the pipelines that it leads through, as they are now.
+
+    Raise Refusal if the view cannot be asked for.
+    """
     if wanted.through:
         require_reader(caller)
     here = [
@@ -67,7 +70,9 @@ def settled(
 
 
 def require_reader(caller: Caller) -> None:
-    """A token says nothing of other pipelines by itself."""
+    """Raise Refusal if the caller lacks scope read: a token alone gives no access to other
+    pipelines.
+    """
     if Scope.READ in caller.scopes:
         return
     detail = "asking through other pipelines needs an API key with scope read"
@@ -105,8 +110,10 @@ def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, l
 
 
 def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:
-    """Where some stage has begun, but not every sink has part in it. Of topics that are gone
-    nobody says from where on one that came later has."""
+    """Yield the spans that some sinks do not process, because a sink was added after its stage had
+    started. For a deleted topic no offset is known, so all of it counts if sinks were added
+    later.
+    """
     lives = {sink.since for stage in stages for sink in stage.sinks}
     for source in (source for stage in stages for source in stage.inputs if source.root):
         bases = to_vector(source.bases)

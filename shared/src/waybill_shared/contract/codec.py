@@ -1,7 +1,9 @@
-"""Messages to bytes and back: Avro single-object encoding with the schemas of `schemas/avro`.
+"""Messages to bytes and back:
 
-Ten header bytes (marker and the schema's fingerprint) stand before the body, so that a reader
-refuses what was written by another schema instead of guessing.
+Avro single-object encoding with the schemas of `schemas/avro`.
+
+Each body follows a header of ten bytes: a marker and the fingerprint of the schema. So a reader
+refuses what was written with another schema instead of guessing.
 """
 
 import io
@@ -68,7 +70,7 @@ def schema_path(topic: str) -> str:
 
 
 def load_schema(topic: str) -> dict[str, Any]:
-    """The raw schema of a topic, by the topic's name without prefix."""
+    """Return the raw schema of a topic. `topic` is its name without prefix."""
     resource = SCHEMAS / schema_path(topic)
     return cast(dict[str, Any], json.loads(resource.read_text()))
 
@@ -92,7 +94,10 @@ def encode(message: Message) -> bytes:
 
 
 def decode(message_type: type[M], raw: bytes) -> M:
-    """The message in `raw`; InvalidMessage if it is not one of this type and schema version."""
+    """Decode the message in `raw`.
+
+    Raise InvalidMessage if it is not one of this type and schema version.
+    """
     if message_type in AS_JSON:
         return _from_text(message_type, raw)
     schema, header = _parse(TOPIC_OF[message_type])
@@ -120,7 +125,7 @@ def _from_text(message_type: type[M], raw: bytes) -> M:
 
 
 def to_json(message: Message) -> str:
-    """The message as JSON, for places that hold text (an Iceberg property)."""
+    """Return the message as JSON, for places that keep text (an Iceberg property)."""
     return _adapters[type(message)].dump_json(message).decode()
 
 

@@ -1,5 +1,8 @@
-"""How far a connector has fetched its file: the messages of `waybill.connectors`. The newest of a
-key counts, and each stands in the transaction of the rows that it tells of."""
+"""How far a connector has fetched its file: the messages of `waybill.connectors`.
+
+The newest message of a key counts. Each is written in the same transaction as the rows that it
+reports.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,9 +18,14 @@ NUMBERED: Final = re.compile(r"unnamed-\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorProgress:
-    """`rows` of the file were read, of which `records` were written and `dead` were none; `spans`
-    have all that were written. `version`: of the file, as its server tells it; `form`: how it is
-    read. `error`: why the last attempt failed; `note`: what else a person should know."""
+    """Progress of a connector.
+
+    `rows` of the file were read, `records` of them were written, and `dead` could not be read as
+    records; `spans` are the offsets of all that were written.
+
+    `version`: of the file, as its server reports it; `form`: how it is read. `error`: why the last
+    attempt failed; `note`: what else a person should know.
+    """
 
     tenant: str
     pipeline_uid: str

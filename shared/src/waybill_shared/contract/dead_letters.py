@@ -35,7 +35,7 @@ NAMES: Final = (
     TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STEP, CLASS, ERROR, MESSAGE,
     PIPELINE, UID, TOPIC_ID, STAGE, SINK, REASON, RULE, BATCH, AT,
 )  # fmt: skip
-"""In the order in which they stand behind the record's own."""
+"""In the order in which they follow the headers of the record."""
 MAY_LACK: Final = frozenset({SINK, RULE})
 
 REPLAY_OF: Final = "waybill-replay-of"
@@ -51,15 +51,19 @@ class LetterHeaders:
 
 
 def with_told(own: Headers, told: Mapping[str, str | None]) -> Headers:
-    """`told` has each of NAMES; what is None is left out."""
+    """Return the headers of the record followed by ours.
+
+    `told` has a value for each of NAMES; a value of None is left out.
+    """
     texts = ((name, told[name]) for name in NAMES)
     return (*own, *((name, text.encode()) for name, text in texts if text is not None))
 
 
 def parted(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
-    """What `with_told` put together; None for a record that has not gone through it.
+    """Split headers that `with_told` made; return None if the last headers are not ours.
 
-    A record that died before has such headers among its own: only the last of them are ours.
+    A record that was a dead letter before has such headers among its own: only the last of them
+    count.
     """
     told: dict[str, str] = {}
     left = len(headers)
@@ -75,8 +79,10 @@ def parted(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterId:
-    """Where a dead letter lies; `source` is the offset at which the record stood in its own topic:
-    a dead-letter topic that was deleted and created again has another record there."""
+    """Id of a dead letter: its location, and in `source` the offset that the record had in its own
+    topic. A dead-letter topic that was deleted and created again has another record at this
+    location.
+    """
 
     topic: str
     partition: int
@@ -84,7 +90,7 @@ class LetterId:
     source: int
 
     def __str__(self) -> str:
-        """Its id."""
+        """Return the id as text."""
         return f"{self.topic}:{self.partition}:{self.offset}:{self.source}"
 
 
@@ -94,7 +100,7 @@ _ID: Final = re.compile(
 
 
 def place_of(id: str) -> LetterId | None:
-    """None for what is no id."""
+    """Parse the text of an id; return None if it is none."""
     found = _ID.fullmatch(id)
     if found is None:
         return None

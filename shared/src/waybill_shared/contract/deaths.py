@@ -1,11 +1,13 @@
-"""What a stage tells of records that it could not process."""
+"""What a stage reports of records that it could not process."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A record that went to a dead-letter topic: where it came from, why, and where it lies."""
+    """A record that was written to a dead-letter topic: its source, the reason, and its location
+    there.
+    """
 
     topic: str
     topic_id: str
@@ -22,7 +24,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetters:
-    """What a stage could not process, told before any commit that goes past it."""
+    """Dead letters of one stage. It reports them before any commit that passes these records."""
 
     stage: str
     since: int  # the life of the stage
@@ -32,7 +34,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadPositions:
-    """Offsets of one partition whose records went to a dead-letter topic."""
+    """Offsets of one partition at which the records went to a dead-letter topic."""
 
     topic_id: str
     partition: int

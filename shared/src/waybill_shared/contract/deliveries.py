@@ -16,10 +16,15 @@ ENDED_MAX: Final = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDelivery:
-    """`event`: as it is sent; empty when it is over, and if it is long: then it is found in
-    `waybill.status`. `turn`: which redelivery it is, 0 at
-    first. `since`, `next_at`, `at`: since when it is tried, when it is tried next, and when it was
-    tried last or came to its end; all by the clock of who tried last."""
+    """Delivery of one event to a webhook.
+
+    `event`: as it is sent; empty after the end, and if it is long: then it is found in
+    `waybill.status`.
+
+    `turn`: the number of the redelivery, 0 for the first delivery. `since`: when the attempts
+    started; `next_at`: when the next one is due; `at`: the time of the last attempt or of the end.
+    All three by the clock of the process that made the last attempt.
+    """
 
     watch: str
     event_id: str
@@ -45,7 +50,7 @@ class WebhookDelivery:
     def ended(
         self, state: DeliveryState, now_ms: int, error: str | None = None
     ) -> "WebhookDelivery":
-        """Nothing in it is secret any more."""
+        """Return this delivery as ended, without anything secret in it."""
         webhook = Webhook(url=shown_url(self.webhook.url), secret="")
         return replace(self, state=state, event="", webhook=webhook, at=now_ms, error=error)
 
@@ -58,7 +63,9 @@ class DeliveryBook:
         self._ended: dict[str, WebhookDelivery] = {}
 
     def accept(self, delivery: WebhookDelivery) -> None:
-        """What is heard again, or late, takes nothing back."""
+        """Accept a delivery, unless a newer state of it is known: messages may arrive again, or
+        late.
+        """
         before = self.get(delivery.watch)
         if before is not None and delivery.age < before.age:
             return
@@ -82,7 +89,7 @@ class DeliveryBook:
 
 
 def new_delivery(watch: TokenWatch, webhook: Webhook, event: str, now_ms: int) -> WebhookDelivery:
-    """Of what `watch` was told."""
+    """Return the first delivery of the event that was written for `watch`."""
     assert watch.event_id is not None
     return WebhookDelivery(
         watch=watch.id,

@@ -87,7 +87,8 @@ class RunSpec(_Message):
     replication: int
     """Of dead-letter topics that the run makes."""
     closing: tuple[StageDefinition, ...] = ()
-    """Run no stage: claim these sinks, report what they hold, and end when all is told."""
+    """Run no stage: claim these sinks, report what they keep, and end after all of it is reported.
+    """
 
 
 class RunOrder(_Message):
@@ -112,7 +113,10 @@ class CheckOrder(_Message):
 
 
 class MaintainOrder(_Message):
-    """Keep the table of a sink in order, whoever writes to it meanwhile. Told as a check is."""
+    """An order to maintain the table of a sink, while others may write to it.
+
+    Its result is reported like that of a check.
+    """
 
     kind: Literal["maintain"] = "maintain"
     check_id: str
@@ -163,6 +167,8 @@ class DriverEvent(_Message):
     columns_before: Mapping[str, Mapping[str, str]] = {}
     """The same of the manifest that is applied now."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
-    """By stage and sink, what the first rows of a checked manifest would change beside rows."""
+    """By stage and sink: what else the first rows of a checked manifest would change in the target,
+    such as its columns.
+    """
     upkeep: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""

@@ -1,4 +1,4 @@
-"""What a driver says of its run beside commits: values of which messages consist."""
+"""What a driver reports of its run apart from commits: the values that its messages consist of."""
 
 from dataclasses import dataclass, field
 

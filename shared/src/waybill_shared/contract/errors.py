@@ -51,7 +51,9 @@ class UserError(ContractError):
         return UserError, (self.problems, self.slug)
 
     def without_places(self) -> "UserError":
-        """For who did not write the text that the places are in."""
+        """Return this error without lines and columns, for a caller who did not write the text that
+        they refer to.
+        """
         return UserError([replace(p, line=None, column=None) for p in self.problems], self.slug)
 
 
@@ -67,7 +69,10 @@ class Refusal(ContractError):
 
 
 class TokenRefused(Refusal):
-    """Forged, truncated, of another tenant or of an unknown key: deliberately not told apart."""
+    """A token that is forged, truncated, of another tenant or of an unknown key.
+
+    The answer is the same for all, by intention.
+    """
 
     def __init__(self) -> None:
         super().__init__(Slug.TOKEN_NOT_FOUND, "no such token", hint=UNKNOWN_HINT)

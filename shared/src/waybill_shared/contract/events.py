@@ -21,14 +21,14 @@ from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
 SqlGuard = Literal["strict", "trusted"]
-"""Whether queries are judged by the lists of what is allowed; commands are refused by both."""
+"""Strict: queries are judged by the lists of what is allowed. Commands are refused in both."""
 
 NEVER: Final = 2**31 - 1
 """A generation that no pipeline comes to."""
 SLOT: Final = -1
 """In place of the number of a chunk: the slot itself."""
 MARKER: Final = 1
-"""So many offsets behind the rows of a batch are taken by the end of its transaction, at least."""
+"""The least number of offsets that the end of a transaction uses after the rows of a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where a batch's rows stand in one partition of a sink's topic; `end` is cumulative.
-
-    So are `gaps`, the one before its first batch and the newest between batches: a marker stands
-    there, and maybe rows of others, or aborted ones.
+    """Where the rows of a batch are in one partition of a sink's topic; `end` is cumulative. So are
+    `gaps`, the one before its first batch and the newest between batches: offsets of a marker,
+    and maybe of rows of others or aborted ones.
     """
 
     topic: str
@@ -73,7 +72,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """Records that will not be processed; a topic that is gone is set aside up to ENDLESS."""
+    """Records that will not be processed. A deleted topic is set aside up to ENDLESS."""
 
     reason: str  # a LossReason
     ranges: tuple[Range, ...]
@@ -156,7 +155,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierManifest:
-    """`generation`: the last one that it was applied as. `until`: when another came."""
+    """An earlier manifest. `generation`: the last one that it was applied as. `until`: when another
+    one replaced it.
+    """
 
     generation: int
     manifest: str
@@ -181,7 +182,7 @@ class PipelineRecord:
     earlier: tuple[EarlierManifest, ...] = ()  # the newest of those before, oldest first
 
     def root_inputs(self) -> dict[str, InputDefinition]:
-        """Inputs that no stage of this pipeline writes, by name."""
+        """Return the inputs that no stage of this pipeline writes, by name."""
         return {i.name: i for stage in self.stages for i in stage.inputs if i.root}
 
 
@@ -305,8 +306,9 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """`position` is in the commits topic of that id; `slot` is packed, see the schema: the slot, or
-    one `chunk` of the dead letters that stand beside it; empty, if there is no such chunk any more.
+    """Snapshot of a slot. `position` is in the commits topic of that id. `slot` is packed, see the
+    schema: the slot, or one `chunk` of its dead letters, which are stored separately; empty if
+    the chunk was deleted.
     """
 
     tenant: str
@@ -340,7 +342,7 @@ Message = (
 
 
 def pipeline_key(tenant: str, pipeline_uid: str) -> str:
-    """The Kafka key that all facts about one pipeline share."""
+    """Return the Kafka key that all facts about one pipeline share."""
     return f"{tenant}/{pipeline_uid}"
 
 
@@ -350,7 +352,9 @@ def snapshot_key(snapshot: Snapshot) -> str:
 
 
 def command_key(command: Command) -> str:
-    """Of a command and its reply. What is compared with a pipeline goes to the owner of that."""
+    """Return the Kafka key of a command and its reply. A command that compares a manifest with a
+    pipeline has the key of that pipeline.
+    """
     uid = command.options.get(COMPARED_WITH, command.pipeline_uid)
     return pipeline_key(command.tenant, uid)
 
@@ -369,10 +373,9 @@ def from_vector(vector: Vector) -> tuple[PartitionOffset, ...]:
 def join_offsets(
     left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
 ) -> tuple[PartitionOffset, ...]:
-    """The farther of the two, partition by partition, in the order of `from_vector`.
-
-    `left` comes in that order. Mostly one of them is the farther one everywhere, and that is told
-    without making anything: a tracker asks this of each commit.
+    """Return the farther offset of the two for each partition, in the order of `from_vector`.
+    `left` must have that order. Mostly one of them is farther everywhere: then it is returned as
+    it is, without a new tuple, because a tracker calls this for each commit.
     """
     if len(left) == len(right):
         left_leads = right_leads = True

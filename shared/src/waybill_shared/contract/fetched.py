@@ -1,4 +1,4 @@
-"""How far the connectors of pipelines are, as a process knows it and as it is told to people."""
+"""How far the connectors of pipelines are, as a process knows it and as it is reported to people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from waybill_shared.contract.words import ConnectorState, meanings
 
 
 class KnownConnectors:
-    """The newest that was told of each. Fed by a thread from `waybill.connectors`."""
+    """The newest progress of each connector. A thread feeds it from `waybill.connectors`."""
 
     def __init__(self) -> None:
         self._known: dict[str, ConnectorProgress] = {}
@@ -34,7 +34,7 @@ class KnownConnectors:
 
 
 def beginning(record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
-    """Of one of which nothing was ever told."""
+    """Return the progress of a connector that has not reported any yet."""
     return ConnectorProgress(
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
@@ -68,7 +68,10 @@ class ConnectorDetail:
 
 
 def connector_detail(progress: ConnectorProgress, *, running: bool) -> ConnectorDetail:
-    """`running`: whether its pipeline is to run; of one that is not, nothing is fetched."""
+    """Return the progress as people see it.
+
+    `running` is True if its pipeline is to run; otherwise nothing is fetched.
+    """
     waits = not running and progress.state != ConnectorState.DONE
     return ConnectorDetail(
         name=progress.connector,

@@ -193,7 +193,7 @@ REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineTopics:
-    """By names; `orders.*` stands for all that begins so."""
+    """Topics of pipelines by names; `orders.*` means all names that start so."""
 
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
@@ -209,7 +209,7 @@ NO_TOPICS: Final = PipelineTopics()
 def kafka_grants(
     service: str, prefix: str, topics: PipelineTopics = NO_TOPICS
 ) -> Iterator[KafkaGrant]:
-    """Those of `service` with all names filled in."""
+    """Yield the grants of `service` with all names filled in."""
     pipelines = {INPUTS: topics.inputs, OUTPUTS: topics.outputs, DEAD: topics.dead_letters}
     for grant in KAFKA_GRANTS[service]:
         if grant.name in pipelines:

@@ -24,7 +24,11 @@ class PipelineGraph:
 
 
 def graph_of(stages: tuple[StageDefinition, ...]) -> PipelineGraph:
-    """Inputs and sinks share their names; a stage may be called as one of them, so ids say what."""
+    """Return what stages read and write as a graph.
+
+    Inputs and sinks share their names, and a stage may have the name of one of them, so ids include
+    the kind.
+    """
     writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
     nodes: dict[str, str] = {}
     edges: list[GraphEdge] = []

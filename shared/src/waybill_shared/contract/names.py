@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 
 def name_meant(table: str, known: Iterable[str]) -> str:
-    """The exact one, else the only one that differs in case alone; a name in quotes is exact."""
+    """Return the name that `table` means: the exact one, else the only one that differs in case
+    alone. A name in quotes is exact.
+    """
     if len(table) > 1 and table.startswith('"') and table.endswith('"'):
         return table[1:-1]
     names = list(known)

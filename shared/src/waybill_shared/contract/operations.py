@@ -12,10 +12,12 @@ from waybill_shared.contract.words import Action
 WITHOUT_PLACES: Final = "without_places"
 """An option of a validation: whoever sent the manifest does not know lines and columns of it."""
 COMPARED_WITH: Final = "compared_with"
-"""An option of a validation: the uid of the pipeline that the manifest would change. Of a
-maintenance, or a question for a log: of the one whose it is."""
+"""An option of a validation: the uid of the pipeline that the manifest would change.
+
+Of a maintenance or a request for logs: the uid of their pipeline.
+"""
 SINK: Final = "sink"
-"""An option of a maintenance: whose table."""
+"""An option of a maintenance: the sink that owns the table."""
 LINES: Final = "lines"
 """An option of a question for a log: how many lines of its end."""
 DRY_RUN: Final = "dry_run"
@@ -48,7 +50,7 @@ class OperationId:
 
 
 def read_operation(text: str) -> OperationId | None:
-    """The operation that `text` names; None if no operation is ever called so."""
+    """Parse `text` as the id of an operation; return None if no operation has such an id."""
     found = PATTERN.fullmatch(text)
     return (
         OperationId(action=Action(found[1]), pipeline=found[2], nonce=found[3]) if found else None

@@ -34,7 +34,9 @@ class PipelineDirectory:
         self._by_id: dict[str, PipelineRecord] = {}
 
     def accept(self, record: PipelineRecord) -> None:
-        """The newest life of a name is the one with the highest number, whatever clocks say."""
+        """Accept a record. The newest life of a name is the one with the highest number, whatever
+        clocks say.
+        """
         with self._lock:
             self._by_uid[record.pipeline_uid] = record
             self._by_id[pipeline_id(record.tenant, record.pipeline_uid)] = record
@@ -44,18 +46,18 @@ class PipelineDirectory:
                 self._by_name[name] = record
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
-        """The living pipeline of that name."""
+        """Return the pipeline of that name that is not deleted."""
         with self._lock:
             record = self._by_name.get((tenant, name))
         return None if record is None or record.desired == "deleted" else record
 
     def by_uid(self, uid: str) -> PipelineRecord | None:
-        """That life of a pipeline, also when it is over."""
+        """Return that life of a pipeline, also after its end."""
         with self._lock:
             return self._by_uid.get(uid)
 
     def owner_of(self, short_id: str) -> PipelineRecord | None:
-        """The pipeline of which a part of a token is."""
+        """Return the pipeline to which a part of a token belongs."""
         with self._lock:
             return self._by_id.get(short_id)
 
@@ -69,13 +71,13 @@ class PipelineDirectory:
             return list(self._by_uid.values())
 
     def everywhere(self) -> list[PipelineRecord]:
-        """The living pipelines of all tenants."""
+        """Return the pipelines of all tenants that are not deleted."""
         return [record for record in self.lives() if record.desired != "deleted"]
 
     def life_for(self, tenant: str, name: str) -> Life:
-        """That of the living pipeline of that name, else the one that comes next.
-
-        Its uid follows from its number, so that two creations at once mean one pipeline.
+        """Return the life of the pipeline of that name, or the next one if it is deleted or never
+        existed. The uid is derived from the number, so that two creations at once mean one
+        pipeline.
         """
         with self._lock:
             newest = self._by_name.get((tenant, name))

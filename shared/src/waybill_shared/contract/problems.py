@@ -190,7 +190,7 @@ class Slug(StrEnum):
 
 
 def headers_of(slug: Slug) -> Mapping[str, str]:
-    """That an answer with this problem has beside its form."""
+    """Return the headers of an answer with this problem, in addition to those of its form."""
     return HEADERS_OF.get(slug.status, _RETRY_AFTER if slug.acts is Acts.MOMENTS else {})
 
 

@@ -1,6 +1,6 @@
-"""What was sent again of dead letters: the messages of `waybill.replays`, and what they add up to.
+"""Which dead letters were sent again: the messages of `waybill.replays`, and their sum.
 
-What died is named by its place in the topic that it came from: that never is another record's.
+A dead record is named by its offset in its original topic: no other record ever has it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Source = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedRecord:
-    """A record that died at `offset`, and where it stands in the same topic again."""
+    """A dead record of `offset`, and its new location in the same topic."""
 
     topic: str
     topic_id: str

@@ -1,7 +1,9 @@
 """Requests that may be sent again: who carries one out, and what was answered.
 
-They are the messages of `waybill.requests` and `waybill.answers`. A claim is no answer: it says
-only in whose transaction the answer will stand, if there ever is one.
+They are the messages of `waybill.requests` and `waybill.answers`.
+
+A claim is no answer: it says only in which transaction the answer will be written, if there ever is
+one.
 """
 
 import re
@@ -16,10 +18,11 @@ ID = re.compile("[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestClaim:
-    """`who` is the hash of an Idempotency-Key and of whose it is, `request` that of what was asked.
+    """A claim to carry a request out.
 
-    `after` is the claim that this one takes over, `root` the first of those, `begun` the operation
-    that one of them has begun, or BY_ID. Claims before `forgets_before` do not count for this one.
+    `who` is the hash of an Idempotency-Key and its owner, `request` that of what was asked. `after`
+    is the claim that this one replaces, `root` the first of those. `begun` is the operation that
+    one of them has started, or BY_ID. Claims before `forgets_before` do not count for this one.
     """
 
     id: str
@@ -40,7 +43,10 @@ class RequestClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnswer:
-    """To the request of a claim. As long as its operation is only begun, `status` is 0."""
+    """The answer to the request of a claim.
+
+    As long as its operation is only started, `status` is 0.
+    """
 
     claim: str
     who: str

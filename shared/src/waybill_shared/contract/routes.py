@@ -21,8 +21,11 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`path` is a template such as `/v1/tokens/{t}`; a variable stands for one path segment.
-    `scope`: None for a page, which is nobody's secret: what it shows it asks for with a key."""
+    """A route. `path` is a template such as `/v1/tokens/{t}`, in which a variable replaces one path
+    segment.
+
+    `scope` is None for a page, which is public: the data that it shows needs a key.
+    """
 
     method: str
     path: str
@@ -115,7 +118,9 @@ FORWARDED: Final = (*ROUTES, *PAGES)
 TOKEN_ROUTES: Final = frozenset(
     {("GET", "/v1/tokens/{}"), ("GET", "/v0/pipelines/{}/completion_status")}
 )
-"""Whose token may stand in for a key, where that is wanted: only who was given it can ask."""
+"""Routes at which the token may replace a key, where the settings allow it: only who received the
+token can ask.
+"""
 
 VARIABLE = re.compile(r"{[^}]*}")
 
@@ -139,8 +144,11 @@ HOME: Final = "/"
 
 
 def route_for(method: str, path: str) -> Route | None:
-    """The route of a request; `path` as sent, still percent-encoded and without a query. What a
-    browser asks before a request of another site (OPTIONS), any service of the path answers."""
+    """Return the route of a request.
+
+    `path` is as sent, still percent-encoded and without a query. OPTIONS, which a browser sends
+    before a request of another site, is answered by any service of the path.
+    """
     method = "GET" if method == "HEAD" else method
     for route, pattern in _patterns():
         if method in (route.method, "OPTIONS") and pattern.fullmatch(path):
@@ -149,13 +157,15 @@ def route_for(method: str, path: str) -> Route | None:
 
 
 def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that some service answers at `path`; none for an unknown path."""
+    """Return the methods that some service answers at `path`; none for an unknown path."""
     return tuple(route.method for route, pattern in _patterns() if pattern.fullmatch(path))
 
 
 def scope_for(method: str, template: str) -> Scope | None:
-    """What a key needs for a route of a service, which may call the variables of its path as it
-    likes. None: nothing. LookupError: no table has it, so nobody may use it."""
+    """Return the scope that a key needs for a route of a service, which may name the variables of
+    its path differently. None means that no key is needed. Raise LookupError if no table has the
+    route, so that nobody may use it.
+    """
     if template == HOME:
         return None
     if template in OPERATIONS:

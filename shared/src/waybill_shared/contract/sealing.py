@@ -17,7 +17,7 @@ KEY_BYTES: Final = 32
 KEYS_MAX: Final = 255  # as many as a ring may hold
 
 Bound = tuple[str, str]
-"""What it is, and whose."""
+"""The kind of what is sealed, and its owner."""
 
 
 class NotOpened(ContractError):
@@ -33,14 +33,14 @@ class KeyRing:
 
 
 def seal_bytes(plain: bytes, ring: KeyRing, *, nonce: bytes, bound: Bound) -> bytes:
-    """`nonce` must be 12 fresh random bytes."""
+    """Seal `plain` with the active key. `nonce` must be 12 fresh random bytes."""
     head = bytes([ring.active])
     sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, plain, _named(head, bound))
     return head + nonce + sealed
 
 
 def open_bytes(raw: bytes, ring: KeyRing, *, bound: Bound) -> bytes:
-    """What was sealed; NotOpened."""
+    """Open a seal and return its content. Raise NotOpened if that fails."""
     head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
     try:
         return _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _named(head, bound))

@@ -17,7 +17,7 @@ class Defaults:
         self._note(schema)
 
     def of(self, field: Mapping[str, Any]) -> object:
-        """That of a field that has one, as the library writes it."""
+        """Return the default of a field that has one, as the library writes it."""
         return self._value(field["type"], field["default"])
 
     def _note(self, schema: Schema) -> None:
@@ -36,7 +36,10 @@ class Defaults:
                     self._note(schema["type"])
 
     def _value(self, schema: Schema, given: object) -> object:
-        """Of a union it is that of the first type."""
+        """Convert the default `given` to a value of `schema`.
+
+        The default of a union is one of its first type.
+        """
         match schema:
             case list():
                 return self._value(schema[0], given)

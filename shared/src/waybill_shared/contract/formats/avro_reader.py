@@ -1,6 +1,8 @@
-"""Reads values of Avro as they stand alone, each by the letter of the specification. What a writer
-that is wrong may have put there is refused, and not taken for something near to it: Spark might
-take it for something else."""
+"""Reads values of Avro that are not in a container file, strictly by the specification.
+
+What a wrong writer may have written is refused, and not accepted as something similar: Spark might
+read it as something else.
+"""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -36,7 +38,7 @@ class _Source:
         return self._raw[self._at - size : self._at]
 
     def number(self, bytes_max: int = LONG_BYTES_MAX) -> int:
-        """Zigzag, seven bits a byte."""
+        """Read a number in zigzag encoding, with seven bits in each byte."""
         bits = 32 if bytes_max == INT_BYTES_MAX else 64
         value = 0
         for shift in range(bytes_max):
@@ -62,7 +64,7 @@ class ValueReader:
         self._read = _Readers().of(parse_schema(schema))
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """The record that `raw` is, and nothing more; ValueError if it is none."""
+        """Read `raw` as one record, and nothing more. Raise ValueError if it is none."""
         source = _Source(raw)
         value = self._read(source)
         if source.left:

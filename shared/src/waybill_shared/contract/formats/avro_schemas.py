@@ -1,4 +1,4 @@
-"""Avro schemas of inputs: which are taken, and the columns that they stand for."""
+"""Avro schemas of inputs: which are accepted, and the columns that they define."""
 
 import json
 import re
@@ -38,7 +38,7 @@ TAKEN: Final = "date, decimal, timestamp-millis, timestamp-micros and uuid (a st
 
 
 def parse_schema(schema: AvroSchema) -> Schema:
-    """As the library wants it; UserError if it is none."""
+    """Return the schema as the library wants it. Raise UserError if it is none."""
     _refuse_marks(schema)
     try:
         return fastavro.parse_schema(known_keys(schema))
@@ -48,7 +48,10 @@ def parse_schema(schema: AvroSchema) -> Schema:
 
 
 def columns_of(schema: AvroSchema) -> str:
-    """The fields as columns, each with its type; UserError if Avro or a stage does not take it."""
+    """Return the fields as columns, each with its type.
+
+    Raise UserError if Avro or a stage does not accept the schema.
+    """
     parsed = parse_schema(schema)
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
         raise _wrong("the schema of an input is that of a record", 'write {"type": "record", …}')
@@ -139,7 +142,11 @@ class _Kinds:
         return self.of_field({"name": name, "type": schema})
 
     def _remember(self, name: str, kind: str) -> str:
-        """A name that is used again and again could make a text of any length."""
+        """Remember the type of a name.
+
+        Raise UserError if it is too long: a name that is used again and again could make a text of
+        any length.
+        """
         if len(kind) > TEXT_MAX:
             raise self._refused(f"its columns have more than {TEXT_MAX} characters", "take fewer")
         self._named[name] = kind
@@ -162,7 +169,9 @@ def _not_null(field: Mapping[str, Any]) -> str:
 
 
 def known_keys(part: object) -> Any:  # noqa: ANN401 - JSON, as it came
-    """The schema without what the specification does not know: others may make something of it."""
+    """Return the schema without the keys that the specification does not know, because others may
+    interpret them.
+    """
     match part:
         case Mapping():
             return {
@@ -177,7 +186,7 @@ def known_keys(part: object) -> Any:  # noqa: ANN401 - JSON, as it came
 
 
 def _check_names(part: object) -> None:
-    """As Java's library has it, which is stricter than Python's."""
+    """Check the names by the rules of Java's library, which is stricter than Python's."""
     match part:
         case Mapping():
             name, kind = part.get("name"), part.get("type")

@@ -15,13 +15,13 @@ DECIMAL_BYTES_MAX: Final = 64  # columns take 38 digits, which are 16 bytes
 
 @dataclass(frozen=True, slots=True)
 class NoValue:
-    """Of a logical type, where its bytes stand for none."""
+    """Placeholder for a value of a logical type that its bytes do not define."""
 
     reason: str
 
 
 def reason_in(value: object) -> str | None:
-    """Why there is no value somewhere in it."""
+    """Return the reason of the first `NoValue` inside of `value`; None if there is none."""
     match value:
         case NoValue(reason):
             return reason
@@ -36,7 +36,7 @@ def reason_in(value: object) -> str | None:
 def _decimal(
     value: bytes, written: Mapping[str, int] | None, _: object = None
 ) -> Decimal | NoValue:
-    """Of few bytes only: to make many of them a number takes hours."""
+    """Read a decimal that has few bytes: to make a number from many bytes takes hours."""
     if len(value) > DECIMAL_BYTES_MAX:
         return NoValue(f"a decimal has {len(value)} bytes, {DECIMAL_BYTES_MAX} is the most")
     digits = int.from_bytes(value, "big", signed=True)

@@ -1,5 +1,8 @@
-"""A record of CSV as it stands in Kafka: one line, without a header. Stages read it by Spark's
-`from_csv`; this reads and writes the same form, for ingress, and to say what is wrong with one."""
+"""A record of CSV as it is written in Kafka: one line, without a header.
+
+Stages read it with Spark's `from_csv`. This module reads and writes the same form, for ingress, and
+to explain what is wrong with a record.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,13 +16,13 @@ from waybill_shared.contract.manifest.fields import Strict
 NAMES: Final = {"tab": "\t", "space": " ", "none": ""}
 """Of what cannot be seen where it is written, or cannot be there."""
 NO_TEXT: Final = "\uffff"
-"""Ends a line where Spark is to take no other end; it stands for no character."""
+"""Ends a line where Spark must accept no other end. It is no valid character."""
 NULL_CHARACTERS_MAX: Final = 1_000
 FIELDS_MAX: Final = 20_000  # more than columns can be
 
 
 def character(text: str) -> str:
-    """ValueError if it is not one, of which CSV can be made."""
+    """Return the character that `text` is or names. Raise ValueError if CSV cannot use it."""
     found = NAMES.get(text, text)
     if len(found) > 1 or found in ("\r", "\n"):
         raise ValueError(f"{text!r:.80} is not one character; take one, or {', '.join(NAMES)}")
@@ -76,11 +79,14 @@ class CsvForm(Strict):
         return self
 
     def split(self, line: str) -> list[str | None]:
-        """The fields of a record; ValueError with the place if it is none."""
+        """Return the fields of a record. Raise ValueError with the place if it is none."""
         return list(self._split(line))
 
     def join(self, fields: Iterable[str | None]) -> str:
-        """The record that `split` reads so; ValueError with the place if there is none."""
+        """Return the record that `split` reads as these fields.
+
+        Raise ValueError with the place if there is none.
+        """
         return self.delimiter.join(
             self.null_text if field is None else self._written(number, field)
             for number, field in enumerate(fields, 1)
@@ -134,7 +140,7 @@ class CsvForm(Strict):
 
 
 def inside_quotes(form: CsvForm) -> str:
-    """A pattern, also for Java, of what may stand between two quotes."""
+    """Return a pattern, also for Java, of the text that is allowed between two quotes."""
     quote, escape = re.escape(form.quote), re.escape(form.escape)
     if not escape:
         return rf"(?:[^{quote}]++|{quote}{quote})*+"
@@ -143,7 +149,10 @@ def inside_quotes(form: CsvForm) -> str:
 
 @cache
 def _field(form: CsvForm) -> re.Pattern[str]:
-    """In quotes or not, up to a delimiter or the end. No part can match in two ways."""
+    """Return a pattern of a field, in quotes or not, up to a delimiter or the end.
+
+    No part can match in two ways.
+    """
     delimiter, quote = re.escape(form.delimiter), re.escape(form.quote)
     end = rf"(?={delimiter}|\Z)"
     if not form.quote:

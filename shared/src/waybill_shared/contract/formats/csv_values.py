@@ -1,6 +1,8 @@
-"""What a field of CSV is: by the type of its column, and strictly. Ingress makes JSON of it, and
-fields of JSON; what stages make of it in a CSV input is held against the same table,
-`tests/accepted_csv_values.yaml`."""
+"""What a field of CSV is: by the type of its column, and strictly.
+
+Ingress makes JSON of it, and fields of JSON. What stages make of it in a CSV input is tested with
+the same table, `tests/accepted_csv_values.yaml`.
+"""
 
 import re
 from collections.abc import Callable
@@ -19,7 +21,7 @@ BOOLEANS: Final = {"true": True, "false": False}
 ToJson = Callable[[str], tuple[str, str | None]]
 """The JSON text of a field; or why it has none."""
 Read = Callable[[str], tuple[object, str] | None]
-"""The value that a text stands for, and its JSON text; None if it stands for none."""
+"""The value that a text represents, and its JSON text; None if it represents none."""
 
 
 def converter(column: Column) -> ToJson:

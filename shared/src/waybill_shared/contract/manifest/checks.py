@@ -44,7 +44,9 @@ SHARED = "inputs and sinks share one space of names; so do the inputs and steps 
 
 
 def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
-    """Topics whose names begin with `reserved` and a dot are Waybill's own."""
+    """Return what is wrong with the manifest. Topics with names that start with `reserved` and a
+    dot are Waybill's own.
+    """
     names = _name_problems(manifest)
     found = [
         *_schema_problems(manifest),
@@ -60,7 +62,7 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
 
 
 def own_topic_problem(topic: str, reserved: str | None) -> Problem | None:
-    """Of a topic that no pipeline may have."""
+    """Return what is wrong with a topic that no pipeline may have; None if nothing is."""
     for start, whose in (("__", "Kafka"), (f"{reserved}.", "Waybill")):
         if topic.startswith(start):
             message = f"topic {topic!r} is one of {whose}'s own"
@@ -98,7 +100,7 @@ def _schema_problems(manifest: Manifest) -> Iterator[Located]:
 
 
 def _no_mark(name: str, source: Input, columns: Iterable[Column]) -> Problem | None:
-    """What is wrong with a column that is to say whether a row is to be deleted."""
+    """Return what is wrong with a column that marks rows as deleted; None if nothing is."""
     types = {column.name: column.type for column in columns}
     if name not in types:
         hint = hint_of_names(name, list(types), "columns")
@@ -112,7 +114,9 @@ def _no_mark(name: str, source: Input, columns: Iterable[Column]) -> Problem | N
 
 
 def _misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:
-    """Keys that the format needs and does not have, or that do not go with it."""
+    """Yield a problem for each key that the format needs and lacks, and for each that it does not
+    accept.
+    """
     given = source.model_dump(by_alias=True, exclude_unset=True)
     needed = NEEDED.get(source.format)
     if needed is not None and given.get(needed) is None:
@@ -134,7 +138,9 @@ def _no_fields(source: Input, columns: Iterable[Column]) -> Iterator[Problem]:
 
 
 def _name_problems(manifest: Manifest) -> list[Located]:
-    """Inputs and sinks share one space of names, because a stage may read both."""
+    """Find names that are used twice. Inputs and sinks share one namespace, because a stage may
+    read both.
+    """
     found: list[Located] = []
     seen: set[str] = set()
     stages: set[str] = set()
@@ -159,7 +165,7 @@ def _name_problems(manifest: Manifest) -> list[Located]:
 
 
 def _rule_problems(manifest: Manifest) -> list[Located]:
-    """Records are counted under the name of what they break."""
+    """Find wrong names of rules: records are counted under the name of the rule that they break."""
     found: list[Located] = []
     for i, source in enumerate(manifest.inputs):
         seen: set[str] = set()
@@ -202,7 +208,11 @@ def _connector_problems(manifest: Manifest) -> Iterator[Located]:
 
 
 def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
-    """A topic is one input or one sink's: else how far it has been written would have no answer."""
+    """Find topics that are used twice.
+
+    A topic belongs to one input or one sink, otherwise nobody could say how far it has been
+    written.
+    """
     found: list[Located] = []
     owner: dict[str, str] = {}
     for topic, user, path in _topics(manifest):
@@ -217,7 +227,10 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
 
 
 def _target_problems(manifest: Manifest) -> Iterator[Located]:
-    """Sinks of one stage take their batches at the same time, and would wait for each other."""
+    """Find targets that are used twice.
+
+    Sinks of one stage write their batches at the same time, and would wait for each other.
+    """
     owner: dict[tuple[str, str], str] = {}
     for s, stage in enumerate(manifest.stages):
         for k, sink in enumerate(stage.sinks):
@@ -230,7 +243,7 @@ def _target_problems(manifest: Manifest) -> Iterator[Located]:
 
 
 def _topics(manifest: Manifest) -> Iterator[tuple[str, str, Path]]:
-    """Of inputs and sinks, with whose each is."""
+    """Yield the topics of inputs and sinks, each with its owner and its path."""
     for i, source in enumerate(manifest.inputs):
         yield source.kafka.topic, f"input {source.name!r}", ("inputs", i, "kafka", "topic")
     for s, stage in enumerate(manifest.stages):
@@ -243,7 +256,9 @@ def _topics(manifest: Manifest) -> Iterator[tuple[str, str, Path]]:
 def _dead_letter_problems(
     manifest: Manifest, reserved: str | None, owner: Mapping[str, str]
 ) -> Iterator[Located]:
-    """What cannot be processed would come back, or lie among rows."""
+    """Find dead-letter topics that a stage reads or a sink writes: dead letters would be read
+    again, or lie among rows.
+    """
     topic = manifest.dead_letter.topic
     if topic is not None:
         here = ("deadLetter", "topic")
@@ -296,7 +311,7 @@ def _source_problems(manifest: Manifest) -> list[Located]:
 
 
 def _what_is(name: str, manifest: Manifest) -> str:
-    """Why no stage can read that."""
+    """Return why no stage can read the name."""
     sink = manifest.sink(name)
     if sink is not None:
         return f"that is a sink of kind {sink.kind}, and stages read only from Kafka"
@@ -304,7 +319,7 @@ def _what_is(name: str, manifest: Manifest) -> str:
 
 
 def _cycle_problems(manifest: Manifest) -> list[Located]:
-    """A stage may not read what comes after it."""
+    """Find stages that read, directly or not, what they write."""
     writer = {sink.name: stage.name for stage in manifest.stages for sink in stage.sinks}
     before = {s.name: {writer[n] for n in s.inputs if n in writer} for s in manifest.stages}
     for _ in manifest.stages:

@@ -37,15 +37,14 @@ class Column:
 
 
 def parse_columns(ddl: str, *, binary: bool = False) -> tuple[Column, ...]:
-    """The columns of `name TYPE, name TYPE, …`; UserError with the column in the text if not.
-
-    `binary`: of formats that have bytes; in JSON these are base64.
+    """Parse the columns of `name TYPE, name TYPE, …`. Raise UserError with the place in the text if
+    it has another form. `binary` is True for formats that have bytes; in JSON these are base64.
     """
     return ColumnParser(ddl, {**SIMPLE, "BINARY": take_binary} if binary else SIMPLE).columns()
 
 
 def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
-    """Why `row` (floats parsed as Decimal) is not a record of these columns; None if it is."""
+    """Return why `row` (floats parsed as Decimal) is not a record of these columns; None if it is."""
     if not isinstance(row, dict):
         return f"a record is a JSON object, this is {kind_of(row)}"
     for column in columns:
@@ -57,7 +56,9 @@ def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
 
 
 def unknown_field(columns: tuple[Column, ...], row: Mapping[str, JsonValue]) -> str | None:
-    """Which field of `row` is no column, and what it may be meant as; None if all are."""
+    """Return a text about the first field of `row` that is no column, with the likely name; None if
+    all are columns.
+    """
     names = [column.name for column in columns]
     unknown = next((name for name in row if name not in names), None)
     if unknown is None:
@@ -173,7 +174,7 @@ class ColumnParser:
             self.expect(",")
 
     def add(self, fields: Fields, before: int, column: Column) -> None:
-        """`before`: where its name stands."""
+        """Add a column. `before` is the position of its name in the text."""
         if fields.setdefault(column.name.lower(), column) is not column:
             raise self.error(f"column {column.name!r} stands twice", at=before)
 
@@ -194,7 +195,7 @@ class ColumnParser:
         return typed
 
     def type_name(self, word: str, before: int) -> str:
-        """Ours for `word`, which stands behind `before`."""
+        """Return our name of the type for `word`, which follows the position `before`."""
         return word
 
     def not_null(self, *, inside: bool = False) -> bool:
@@ -270,7 +271,7 @@ class ColumnParser:
         return found[0] if found else None
 
     def found(self) -> str:
-        """What stands there, for a person."""
+        """Return the rest of the text at this position, for a person."""
         rest = self._rest()
         return f"{rest[:20]!r}" if rest else "the end of the text"
 
@@ -303,7 +304,10 @@ class ColumnParser:
     def error(
         self, message: str, *, at: int | None = None, hint: str = "", exact: bool = False
     ) -> UserError:
-        """With the place in the text; `exact`: what could be skipped there is meant."""
+        """Return an error with the place in the text.
+
+        With `exact` the place is `at` itself, even if blanks or comments follow.
+        """
         start = self.at if at is None else at
         start = start if exact else self.skip(start)
         before = self.ddl[:start] if start < len(self.ddl) else self.ddl.rstrip()
@@ -316,5 +320,5 @@ def array_of(element: Typed) -> Typed:
 
 
 def quoted(name: str) -> str:
-    """As Spark reads it in a list of columns."""
+    """Return the name as Spark reads it in a list of columns."""
     return name if PLAIN_NAME.fullmatch(name) else f"`{name}`"

@@ -24,7 +24,7 @@ CONNECTORS_MAX: Final = 16  # of one input
 TRANSPORTS: Final = ("url_input", "file_input")
 """Of Feldera."""
 FORMATS: Final = ("json", "csv")
-"""Of them, those that are taken in a table as SQL."""
+"""Of them, those that a table as SQL accepts."""
 WITHOUT_EFFECT: Final = frozenset(
     {"labels", "max_batch_size", "max_queued_records", "max_queued_bytes"}
 )
@@ -93,7 +93,7 @@ class FileConnector(Strict):
 
 
 def with_names(connectors: object) -> object:
-    """Those that have none are called by their number."""
+    """Give each connector without a name one that has its number."""
     if not isinstance(connectors, list):
         return connectors
     return [
@@ -105,8 +105,10 @@ def with_names(connectors: object) -> object:
 
 
 def connectors_of(text: str) -> list[dict[str, JsonValue]]:
-    """As a manifest has what stands in `WITH ('connectors' = '…')`; ValueError if it is none, and
-    JSONDecodeError with the place if it is no JSON."""
+    """Parse the value of `WITH ('connectors' = '…')` into the form that a manifest has.
+
+    Raise ValueError if it is wrong, and JSONDecodeError with the place if it is no JSON.
+    """
     found = json.loads(text, object_pairs_hook=_once)
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise ValueError("connectors are a JSON array of objects")

@@ -7,20 +7,22 @@ from typing import Any, Protocol
 from waybill_shared.contract.events import Problem
 
 Path = tuple[str | int, ...]
-"""To a part of the tree: keys, and numbers of what stands in lists."""
+"""A path to a part of the tree: keys, and the numbers of items in lists."""
 Mark = tuple[int, int]
 """Line and column, from 1."""
 
 
 class Places(Protocol):
-    """Where the parts of the tree stand in the text. Each way to write a manifest has its own."""
+    """The lines and columns of the parts of the tree. Each way to write a manifest has its own."""
 
     def find(self, path: Path) -> Mark:
-        """Where the deepest part of `path` begins that is there."""
+        """Return the start of the deepest part of `path` that exists."""
         ...
 
     def find_inside(self, path: Path, line: int, column: int) -> Mark | None:
-        """A place in the text at `path`; None if that text is not written line by line."""
+        """Return a place inside of the text at `path`; None if that text is not written line by
+        line.
+        """
         ...
 
 
@@ -30,9 +32,9 @@ class Document:
     places: Places
 
     def place(self, problem: Problem, path: Path) -> Problem:
-        """`problem` with the line and column of the deepest part of `path` that is there.
+        """Return `problem` with the line and column of the deepest part of `path` that exists.
 
-        One that has a line and a column means the text at `path`, and these count in it.
+        If it already has a line and a column, they count inside of the text at `path`.
         """
         mark, message = self.places.find(path), problem.message
         if problem.line is not None and problem.column is not None:

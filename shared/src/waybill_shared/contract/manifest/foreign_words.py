@@ -34,7 +34,7 @@ class Spot(StrEnum):
 BARE: Final = frozenset({
     Spot.TABLE, Spot.AFTER, Spot.QUERY, Spot.TABLES, Spot.FILE, Spot.TEMPLATE, Spot.FUNCTION,
 })  # fmt: skip
-"""Spots whose words are shown without quotes."""
+"""Spots at which words are shown without quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,9 @@ class Foreign:
     way: str
     """What to write instead."""
     whole: bool = False
-    """Whether the whole text is another system's, and all else that is wrong follows from that."""
+    """True if the complete text is another system's, so that all other errors are consequences."""
     ignored: bool = False
-    """Whether it is accepted without effect, and a warning says so."""
+    """True if it is accepted without effect, and a warning reports it."""
 
     def tell(self, spot: Spot, word: str) -> tuple[str, str]:
         """Return a message and a hint."""

@@ -32,7 +32,7 @@ from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.suggestions import hint_of_names, nearest
 
 Item = Any
-"""One error as pydantic tells it."""
+"""One error as pydantic reports it."""
 Told = tuple[str, str]
 """A message and a hint."""
 EXAMPLES: Final = {
@@ -89,7 +89,9 @@ def find_form_problems(document: Document, error: ValidationError) -> list[Probl
 
 
 def _is_consequence(path: Path, item: Item, paths: Iterable[Path], misspelt: set[Path]) -> bool:
-    """Of a mistake that is told besides: a list without its wrong items, a key that is misspelt."""
+    """Return True if the error follows from another one that is reported: a list without its wrong
+    items, or a misspelt key.
+    """
     if item["type"] == "too_short":
         return any(other[: len(path)] == path for other in paths if len(other) > len(path))
     return item["type"] == "missing" and path in misspelt
@@ -102,7 +104,9 @@ def _is_in_a_way(path: Path, item: Item, foreign: Iterable[tuple[Path, str]]) ->
 
 
 def _as_written(document: Document, path: Path) -> Path:
-    """In the text the settings of a sink stand under the name of their kind."""
+    """Return the path as the text has it, where the settings of a sink are under the name of their
+    kind.
+    """
     if path[2:3] != ("sinks",) or path[4:5] != ("settings",):
         return path
     stages, s, sinks, k, settings, *rest = path
@@ -138,7 +142,7 @@ def _foreign(path: Path, item: Item) -> Told | None:
 
 
 def _meant(path: Path, item: Item) -> str | None:
-    """The key that a misspelt one is most like."""
+    """Return the key that a misspelt one resembles most; None if it is not misspelt."""
     if item["type"] != "extra_forbidden" or _foreign(path, item) is not None:
         return None
     return nearest(str(path[-1]), _keys_of(_model_at(path[:-1])))
@@ -227,7 +231,7 @@ def _property(path: Path, item: Item) -> Told:
 
 
 def _name(path: Path) -> str:
-    """Of a key, or of an item in the list of a key."""
+    """Return the name of a key, or of an item in the list of a key."""
     return repr(path[-1]) if isinstance(path[-1], str) else f"an item of {path[-2]!r}"
 
 
@@ -260,7 +264,7 @@ def _example(path: Path) -> str:
 
 
 def _kind(item: Item) -> str:
-    """What was written, as far as it is short."""
+    """Describe the value that was written; a long one is shortened."""
     match item["input"]:
         case None:
             return "nothing"

@@ -145,8 +145,9 @@ class Input(Strict):
     @model_validator(mode="wrap")
     @classmethod
     def _read_table(cls, raw: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """A table says its columns, its key and its connectors. One that cannot be read is kept as
-        it is: the checks say what is wrong with it, and where."""
+        """Read the columns, the key and the connectors of an input from its table as SQL. A table
+        that cannot be read is kept as it is: the checks report what is wrong with it, and where.
+        """
         text = raw.get("schema") if isinstance(raw, dict) else None
         if not isinstance(raw, dict) or not isinstance(text, str) or not is_table(text):
             return handler(raw)
@@ -174,7 +175,7 @@ class Input(Strict):
                 return self.declared or ""
 
     def parsed_columns(self) -> tuple[Column, ...]:
-        """UserError if the text of `schema` is none."""
+        """Parse `schema` into columns. Raise UserError if its text is wrong."""
         if self.declared is not None and is_table(self.declared):
             parse_table(self.declared)
         return parse_columns(self.columns, binary=self.format in ("avro", "raw"))
@@ -282,7 +283,9 @@ class Stage(Strict):
         return max(KINDS[sink.kind].interval_ms for sink in self.sinks)
 
     def source_of(self, sink: Sink) -> str:
-        """The view that `sink` writes: what it names, else the last step, else the only input."""
+        """Return the view that `sink` writes: the one that it names, else the last step, else the
+        only input.
+        """
         if sink.source is not None:
             return sink.source
         return self.steps[-1].name if self.steps else self.inputs[0]
@@ -310,7 +313,7 @@ class Manifest(Strict):
         return {name: value for name, value in said.items() if value is not None}
 
     def dead_letter_topic(self, topic: str) -> str:
-        """Where what is read from `topic` goes if it cannot be processed."""
+        """Return the topic for records of `topic` that cannot be processed."""
         return self.dead_letter.topic or f"{topic}{DEAD_LETTER_SUFFIX}"
 
     def dead_letter_topics(self) -> frozenset[str]:
@@ -325,7 +328,9 @@ class Manifest(Strict):
         return next((s for stage in self.stages for s in stage.sinks if s.name == name), None)
 
     def stages_in_order(self) -> tuple[Stage, ...]:
-        """Every stage after those whose sinks it reads. The checks have refused cycles."""
+        """Return the stages in an order in which each follows those that write what it reads. The
+        checks have refused cycles.
+        """
         left, done = list(self.stages), list[Stage]()
         while left:
             written = {sink.name for stage in left for sink in stage.sinks}
@@ -336,7 +341,7 @@ class Manifest(Strict):
         return tuple(done)
 
     def topics(self) -> dict[str, str]:
-        """By name: of the inputs, and of the sinks that stages may read."""
+        """Return the topics of the inputs, and of the sinks that stages may read, by name."""
         fed = {s.name: s.settings.feeds for stage in self.stages for s in stage.sinks}
         return {
             **{i.name: i.kafka.topic for i in self.inputs},

@@ -16,9 +16,11 @@ from waybill_shared.contract.manifest.yaml_source import read_yaml
 
 @lru_cache(maxsize=1_000)  # a command asks several times what it says, and what others say
 def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
-    """The manifest in `text`; UserError with every problem and its place otherwise.
+    """Parse and check the manifest in `text`.
 
-    Topics whose names begin with `reserved` and a dot are Waybill's own.
+    Raise UserError with every problem and its place if there are any.
+
+    Topics with names that start with `reserved` and a dot are Waybill's own.
     """
     document = read_yaml(text)
     try:
@@ -34,9 +36,9 @@ def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
 
 
 def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
-    """Problems that know their dotted path in the manifest, with its line and column.
+    """Add the line and column to problems that have a dotted path in the manifest.
 
-    In a path, what stands in a list may be named; afterwards all of it is counted.
+    An item of a list may have its name in the path; in the result it has its number.
     """
     document = read_yaml(text)
     return tuple(

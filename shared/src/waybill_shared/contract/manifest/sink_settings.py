@@ -41,7 +41,7 @@ class SinkSettings(Strict):
 
     @property
     def awaited(self) -> bool:
-        """Whether tokens wait for it though its stage has other sinks."""
+        """True if tokens wait for it even when its stage has other sinks."""
         return True
 
     @property
@@ -76,7 +76,7 @@ class SinkSettings(Strict):
 
     @property
     def gathers(self) -> bool:
-        """Whether the rows of a batch come together in one process, however many they are."""
+        """True if all rows of a batch are collected in one process, however many they are."""
         return True
 
     @property

@@ -1,7 +1,7 @@
-"""The kinds of sinks: what a manifest says of each, and what each promises.
+"""The kinds of sinks: the settings that a manifest has for each, and what each promises.
 
-A new kind is a model here, a row in `KINDS`, and a folder beside Spark that its row names. All else
-reads the table.
+A new kind is a model here, a row in `KINDS`, and a folder in `waybill_spark` that its row names.
+All other code reads the table.
 """
 
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ class SinkKind:
     guarantee: Guarantee
     modes: tuple[str, ...]
     loader: str
-    """The module beside Spark that opens a sink of this kind, as `LOADER` there."""
+    """The module of `waybill_spark` that opens a sink of this kind, as `LOADER` there."""
     place: Literal["topic", "table"] | None = None
     """What it writes to, if other pipelines may do so too; a table is in a connection."""
     interval_ms: int = 0

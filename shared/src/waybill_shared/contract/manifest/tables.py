@@ -69,12 +69,12 @@ class SqlTable:
 
 
 def is_table(text: str) -> bool:
-    """Whether `text` is meant as SQL, and not as a list of columns."""
+    """Return True if `text` is meant as SQL, and not as a list of columns."""
     return BEGINNING.match(text) is not None
 
 
 def parse_table(sql: str) -> SqlTable:
-    """UserError with the place in the text if it is not one table."""
+    """Parse one table. Raise UserError with the place in the text if it is not exactly one."""
     parser = _TableParser(sql, SIMPLE)
     table = parser.table()
     if parser.peek() is not None:
@@ -83,7 +83,10 @@ def parse_table(sql: str) -> SqlTable:
 
 
 def parse_tables(sql: str) -> tuple[SqlTable, ...]:
-    """Of a file, one at least, each with a name that an input may have; UserError likewise."""
+    """Parse the tables of a file: one at least, each with a name that an input may have.
+
+    Raise UserError with the place otherwise.
+    """
     parser = _TableParser(sql, SIMPLE)
     tables: dict[str, SqlTable] = {}
     while not tables or parser.peek() is not None:
@@ -146,7 +149,7 @@ class _TableParser(SqlParser):
             raise self.error(f"expected the end of the table, found {self.found()}")
 
     def _element(self, fields: Fields, keys: Keys) -> None:
-        """A column, or the PRIMARY KEY behind the columns."""
+        """Read a column, or the PRIMARY KEY after the columns."""
         if self.is_next("PRIMARY"):
             self._key_of_table(fields, keys)
         else:
@@ -206,7 +209,7 @@ class _TableParser(SqlParser):
         keys[found.name] = None
 
     def type(self, depth: int = 0) -> Typed:
-        """Behind a type, ARRAY makes a list of it."""
+        """Read a type. The word ARRAY after it makes a list of it."""
         typed = super().type(depth)
         if self.is_next("ARRAY"):
             self.word("ARRAY")
@@ -243,7 +246,7 @@ class _TableParser(SqlParser):
 
 
 def _list_of(columns: Iterable[Column], keys: Keys) -> str:
-    """A key is never null."""
+    """Return the columns as a text. A column of the key is never null."""
     return ", ".join(
         f"{quoted(each.name)} {each.type}"
         + (" NOT NULL" if each.required or each.name in keys else "")

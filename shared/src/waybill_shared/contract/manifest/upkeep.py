@@ -41,7 +41,10 @@ class TableTask(Strict):
 
 
 class ExpireSnapshots(TableTask):
-    """Of what was taken out of a table its files go with `removeOrphans`."""
+    """Task that expires snapshots.
+
+    The files that no snapshot needs any more are deleted by `removeOrphans`.
+    """
 
     older_than: str = TOKEN_LIFE  # tokens name them
     keep: int = Field(default=1, ge=1, le=10_000)
@@ -94,7 +97,7 @@ class Maintenance(Strict):
 
 
 def refuse_no_tasks(manifest: "Manifest", sink: str) -> None:
-    """UserError if there is nothing that could be done for it."""
+    """Raise UserError if the sink has no maintenance task."""
     names = [each.name for stage in manifest.stages for each in stage.sinks]
     found = manifest.sink(sink)
     if found is None:

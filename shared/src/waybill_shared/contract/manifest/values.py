@@ -1,8 +1,8 @@
-"""Which JSON values a plain column type takes.
+"""Which JSON values a plain column type accepts.
 
-The stage decodes with Spark's `from_json`; this mirrors what it takes there (options in
-`FROM_JSON_OPTIONS`), so that ingress refuses what would stop a stage. `tests/accepted_values.yaml`
-is the table that both are held against.
+The stage decodes with Spark's `from_json`. This module accepts the same as that function with
+`FROM_JSON_OPTIONS`, so that ingress refuses what would stop a stage. Tests compare both with the
+table `tests/accepted_values.yaml`.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 
 JsonValue = object
 ValueCheck = Callable[[JsonValue], str | None]
-"""None when the value is taken, else why not."""
+"""Returns None if the value is accepted, else the reason."""
 
 FROM_JSON_OPTIONS: Final = {
     "mode": "PERMISSIVE",
@@ -83,7 +83,9 @@ def _floating(name: str, limit: Decimal) -> ValueCheck:
 
 
 def _string(value: JsonValue) -> str | None:
-    """Spark keeps a value of another kind as text, a fraction as the nearest double's."""
+    """Check a STRING. Spark keeps a value of another kind as text, and a fraction as the text of
+    the nearest double.
+    """
     if not isinstance(value, str) or value.isascii():
         return None
     try:

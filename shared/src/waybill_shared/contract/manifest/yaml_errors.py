@@ -77,8 +77,10 @@ def _no_colon(_: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
 
 
 def _two_colons(match: re.Match[str], text: str, opened: Mark, found: Mark) -> Told:
-    """Another colon is in the line, or it goes on with the line before it: that one is no key, or
-    this one is indented farther."""
+    """Explain a second colon: it is in this line, or the line continues the one before.
+
+    Then that one is no key, or this one is indented too far.
+    """
     if ": " in _line(text, found[0])[: found[1] - 1]:
         return "a second ': ' stands in this line", QUOTES_HINT, found
     before = found[0] - 1
@@ -145,7 +147,7 @@ WORDS: Final[dict[str, Callable[[re.Match[str], str, Mark, Mark], Told]]] = {
 
 
 def _last_quoted(text: str, before: Mark) -> tuple[Mark, Mark] | None:
-    """Where the last text in quotes that ends before a place begins and ends."""
+    """Return where the last quoted text before a place starts and ends."""
     last = None
     for token in _tokens(text):
         begin, end = _mark(token.start_mark), _mark(token.end_mark)
@@ -159,7 +161,7 @@ def _last_quoted(text: str, before: Mark) -> tuple[Mark, Mark] | None:
 
 
 def _tokens(text: str) -> Iterator[Any]:
-    """Until the first that cannot be read."""
+    """Yield tokens up to the first that cannot be read."""
     try:
         yield from YAML(typ="rt", pure=True).scan(text)
     except YAMLError:

@@ -56,7 +56,7 @@ def _of_another_system(text: str, problem: Problem) -> Problem:
 
 
 def _read_tree(text: str) -> dict[Any, Any]:
-    """UserError with one problem if there is none, or too much of it."""
+    """Parse the text as a mapping. Raise UserError with one problem if it is none, or too large."""
     try:
         _refuse_early(text)
         tree = YAML(typ="rt", pure=True).load(text)
@@ -104,7 +104,7 @@ class YamlPlaces:
         return None if begin < 0 else (at + 1, begin + column)
 
     def _walk(self, path: Path) -> tuple[object, Mark]:
-        """The deepest part of `path` that is here, and its line and column, from 0."""
+        """Return the deepest part of `path` that exists, and its line and column, counted from 0."""
         at, mark = self.tree, (0, 0)
         for part in path:
             lines = getattr(at, "lc", None)
@@ -119,7 +119,9 @@ class YamlPlaces:
 
 
 def _refuse_early(text: str) -> None:
-    """What would expand without bound, and what no manifest has and Python cannot hold."""
+    """Refuse what would expand without limit, what no manifest needs, and what Python cannot
+    represent.
+    """
     open_nodes: list[int | None] = []  # of a mapping: how many keys and values it has so far
     for event in YAML(typ="rt", pure=True).parse(text):
         if isinstance(event, MappingEndEvent | SequenceEndEvent):
@@ -142,7 +144,7 @@ def _refuse_early(text: str) -> None:
 
 
 def _unwanted(event: NodeEvent) -> tuple[str, str] | None:
-    """What is wrong with it, and a hint."""
+    """Return what is wrong with a node and a hint; None if nothing is."""
     tagged = getattr(event, "tag", None) is not None
     if isinstance(event, AliasEvent) or event.anchor is not None or tagged:
         return EXPANSION
