@@ -6,8 +6,8 @@ know no more.
       host: db.example
       …
 
-`python -m waybill_shared.connections check` tries each. A secret stands in the environment or in
-a file of its own, and is read when it is used: it is in no message, no log and no other file.
+`python -m waybill_shared.connections check` tries each. A secret is in the environment or in a
+separate file, and is read when it is used: it is in no message, no log and no other file.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def read_connections(file: Path | None) -> Connections:
         message = f"{SETTING}: {file} cannot be read: {getattr(error, 'strerror', error)}"
         raise UserError([Problem(message=message)]) from None
     except UserError as error:
-        # Hints of YAML quote the line, and a password may stand in it.
+        # Hints of YAML quote the line, and it may contain a password.
         raise UserError(
             [
                 Problem(message=f"{file}:{p.line}:{p.column}: {p.message}", hint=SECRET_HINT)

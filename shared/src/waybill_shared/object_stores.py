@@ -40,7 +40,10 @@ class S3Connection(ConnectionSettings):
         return self.endpoint or f"https://s3.{self.region}.amazonaws.com"
 
     def address(self, bucket: str, key: str) -> str:
-        """A host of the bucket's own where AWS wants it, if a certificate can name that host."""
+        """Return the URL of an object.
+
+        The host is the bucket's own where AWS wants it, if a certificate can name that host.
+        """
         path = quote(key, safe="/~")
         if self.endpoint is None and "." not in bucket:
             return f"https://{bucket}.s3.{self.region}.amazonaws.com/{path}"

@@ -93,7 +93,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _topics(arguments: argparse.Namespace) -> PipelineTopics:
-    """Dead-letter topics that are not named have their names by that of the topic before them."""
+    """Return the topics of pipelines.
+
+    Dead-letter topics that are not given get a name made from that of their topic.
+    """
     read = [*arguments.input, *arguments.output]
     default = [name if name.endswith("*") else name + DEAD_LETTER_SUFFIX for name in read]
     return PipelineTopics(

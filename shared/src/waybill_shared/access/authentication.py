@@ -20,7 +20,7 @@ from waybill_shared.process.clock import Clock, SystemClock
 logger = logging.getLogger(__name__)
 
 LOOK_INTERVAL_S = 1.0  # how long a revoked key may still be good
-DEFAULT_TENANT: Final = "default"  # whose all callers are: no key names a tenant yet
+DEFAULT_TENANT: Final = "default"  # the tenant of all callers: no key names one yet
 ANYONE: Final = Caller(tenant=DEFAULT_TENANT, scopes=frozenset(Scope), key_id=None)
 BEARER: Final = Caller(tenant=DEFAULT_TENANT, scopes=frozenset(), key_id=None)
 """Who has a token and no key."""

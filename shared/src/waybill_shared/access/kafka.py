@@ -108,7 +108,9 @@ def lacking(
 
 
 def uncreatable(admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Problem]:
-    """Yield a problem for each of `topics` that does not exist and that this user may not create."""
+    """Yield a problem for each of `topics` that does not exist and that this user may not
+    create.
+    """
     wanted = set(topics)
     for name in admin.forbidden(wanted - admin.identify(wanted).keys()):
         message = f"there is no topic {name}, and {admin.cluster.user} lacks Create on it in Kafka"

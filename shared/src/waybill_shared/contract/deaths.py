@@ -13,7 +13,7 @@ class DeadLetter:
     topic_id: str
     partition: int
     offset: int
-    sink: str | None  # its key in the slot; None: it came to no sink of the stage
+    sink: str | None  # its key in the slot; None: it reached no sink of the stage
     reason: str  # a DeadReason
     rule: str | None
     message: str

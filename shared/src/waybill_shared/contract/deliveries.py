@@ -9,7 +9,7 @@ from waybill_shared.contract.watches import LIFE_MS, TokenWatch
 from waybill_shared.contract.webhooks import Webhook, shown_url
 from waybill_shared.contract.words import DeliveryState
 
-EVENT_BYTES_MAX: Final = 16_384  # of one that stands in its delivery
+EVENT_BYTES_MAX: Final = 16_384  # of an event that is stored in its delivery
 ENDED_MAX: Final = 200_000
 """So many that are over are remembered, about."""
 

@@ -87,7 +87,8 @@ class RunSpec(_Message):
     replication: int
     """Of dead-letter topics that the run makes."""
     closing: tuple[StageDefinition, ...] = ()
-    """Run no stage: claim these sinks, report what they keep, and end after all of it is reported.
+    """Run no stage: claim these sinks, report what they keep, and end after all of it is
+    reported.
     """
 
 

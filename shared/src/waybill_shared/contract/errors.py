@@ -7,7 +7,7 @@ ContractError
 └── Refusal            a request that is refused: its slug says who acts (`contract.problems`)
     ├── TokenRefused   a token that this ring and tenant cannot open: one answer for all causes
     └── TokenExpired   a token past its life
-A package may add its own below `ContractError`, each beside what raises it.
+A package may add its own below `ContractError`, each next to what raises it.
 Anything else is our fault: crash and let the supervisor restart.
 """
 

@@ -100,7 +100,7 @@ class Commit:
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
     dead_sequence: int = 0  # of the last DeadLetters of the stage that this goes past
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative: records, by rule
-    versions_from: int = 0  # what the sink called a batch of a lower sequence is gone
+    versions_from: int = 0  # the versions of batches with a lower sequence are unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +121,10 @@ class SinkDefinition:
     target: str
     topic_id: str | None
     terminal: bool
-    since: int  # the generation with which it came: a name that returns is another sink
-    bases: tuple[PartitionOffset, ...] = ()  # of one that came later: where it begins at the latest
+    since: int  # the generation that added it: a name that is used again is another sink
+    bases: tuple[PartitionOffset, ...] = ()  # of a sink added later: it starts here at the latest
     retired: tuple[str, ...] = ()  # ids that its topic had before
-    moved: int = 0  # the generation with which its topic was created anew, the last time
+    moved: int = 0  # the generation in which its topic was created again, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
     guarantee: str = "once"  # how often a row is there
 
@@ -132,7 +132,7 @@ class SinkDefinition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDefinition:
     name: str
-    since: int  # the generation with which it came: a name that returns is another stage
+    since: int  # the generation that added it: a name used again is another stage
     inputs: tuple[InputDefinition, ...]
     sinks: tuple[SinkDefinition, ...]
 
@@ -177,7 +177,7 @@ class PipelineRecord:
     updated_at: int
     commanded_at: int  # offset of the last command that is in this record
     life: int  # how many pipelines had this name before
-    closed: bool = False  # a deleted one, of which nothing is left to be told
+    closed: bool = False  # a deleted one with nothing left to report
     commands_id: str = ""  # of the topic in which `commanded_at` counts
     earlier: tuple[EarlierManifest, ...] = ()  # the newest of those before, oldest first
 

@@ -1,4 +1,6 @@
-"""How far the connectors of pipelines are, as a process knows it and as it is reported to people."""
+"""How far the connectors of pipelines are, as a process knows it and as it is reported to
+people.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -21,10 +21,10 @@ Need = Literal[
     "to fetch files",
 ]
 
-PREFIX: Final = "PREFIX"  # stands for WAYBILL_TOPIC_PREFIX at the beginning of a name
-INPUTS: Final = "INPUTS"  # stands for the topics that pipelines read and nothing of them writes
-OUTPUTS: Final = "OUTPUTS"  # stands for the topics of their Kafka sinks
-DEAD: Final = "DEAD_LETTERS"  # stands for their dead-letter topics
+PREFIX: Final = "PREFIX"  # replaces WAYBILL_TOPIC_PREFIX at the start of a name
+INPUTS: Final = "INPUTS"  # the topics that pipelines read and nothing of them writes
+OUTPUTS: Final = "OUTPUTS"  # the topics of their Kafka sinks
+DEAD: Final = "DEAD_LETTERS"  # their dead-letter topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

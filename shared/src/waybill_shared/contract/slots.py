@@ -29,24 +29,26 @@ Losses = dict[str, tuple[Span, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """What a stage's batches so far took, and where in a sink's topic all of it stands.
+    """What the batches of a stage have read so far, and where all of it is in the topic of a sink.
 
-    Both sides are cumulative, so a hop means: who covers `outputs` has everything of `inputs`.
+    Both sides are cumulative, so who covers `outputs` has everything of `inputs`.
     """
 
     sequence: int
     inputs: tuple[PartitionOffset, ...]
     outputs: tuple[PartitionOffset, ...]
     gaps: tuple[Span, ...] = ()
-    """Behind what was written before: where rows of others stand, or aborted ones."""
+    """After what was written before: offsets of rows of others, or of aborted ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
-    """How far one sink of one stage has come: in its stage's inputs, and in root inputs.
+    """How far one sink of one stage is: in the inputs of its stage, and in root inputs.
 
-    Both pass what is set aside. `set_aside` is in the topics where that was found: the inputs of
-    the stage, and what stands before them. `lost` is what of the root inputs never comes here.
+    Both pass what is set aside.
+
+    `set_aside` is in the topics where it was found: the inputs of the stage, and the topics before
+    them. `lost` is what never arrives here of the root inputs.
     """
 
     frontier: tuple[PartitionOffset, ...] = ()
@@ -61,13 +63,13 @@ class SinkState:
     batch_rows: int = 0
     version: dict[str, str] = field(default_factory=dict)
     versions_from: int = 0
-    """What the sink called a batch of a lower sequence is gone."""
+    """The version in the sink of a batch with a lower sequence is not known any more."""
     dead_sequence: int = 0
     """Of the last DeadLetters of the stage that this is past."""
     dropped: dict[str, int] = field(default_factory=dict)
     """By rule, of all batches so far."""
     began: tuple[PartitionOffset, ...] = ()
-    """Where its first rows stand in the partitions of its topic, if not at 0."""
+    """The offsets of its first rows in the partitions of its topic, if not 0."""
     steps: int = 0
     """How many Progress it has made."""
 
@@ -75,11 +77,11 @@ class SinkState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadEntry:
     """What of a root partition went to a dead-letter topic: one record; or, where that was found
-    behind a hop or is long ago, up to `up_to` of the records from `start` to before `end`.
+    after a hop or is old, up to `up_to` of the records from `start` to before `end`.
 
-    One hop has several entries, with one `id`: one for each run of root offsets that it took. What
-    is long ago lies in `runs` between those two, as [start, end), and nowhere else; without any, it
-    may lie anywhere there.
+    One hop has several entries with one `id`: one for each run of root offsets that it read. Old
+    ones are in the `runs` between those two, as [start, end), and nowhere else; without any, they
+    may be anywhere there.
     """
 
     id: str
@@ -102,8 +104,9 @@ class DeadEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadCount:
-    """How many entries stand beside the slot for one root partition, of about how many records, and
-    how long the longest is."""
+    """How many entries one root partition has outside of the slot, of about how many records, and
+    how long the longest is.
+    """
 
     topic_id: str
     partition: int
@@ -115,9 +118,10 @@ class DeadCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """A record, or some, of which not all is known that they came of.
+    """One or more dead records with a source that is not completely known.
 
-    `open` is by sink that has not said yet what it took there; `placed` is what has become entries.
+    `open` is by sink that has not reported yet what it read there; `placed` is what has become
+    entries.
     """
 
     entry: DeadEntry
@@ -135,10 +139,11 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """Everything that answers a token of one pipeline. `sinks` is by `sink_key`.
+    """Everything that answers a token of one pipeline.
 
-    `former` is by `stage_key`: where it began in topics whose ids are retired now. `removals` are
-    what earlier definitions had and the present one has not, the newest last.
+    `sinks` is by `sink_key`. `former` is by `stage_key`: where the stage started in topics with ids
+    that are retired now. `removals` are what earlier definitions had and the present one has not,
+    the newest last.
     """
 
     tenant: str
@@ -147,7 +152,7 @@ class Slot:
     definition: Definition | None = None
     sinks: dict[str, SinkState] = field(default_factory=dict)
     lifecycle: LifecycleEvent | None = None  # the newest transition
-    heard_at: int = 0  # when the runner was last heard of, by the tracker's clock
+    heard_at: int = 0  # of the runner's last message, by the tracker's clock
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
     waits: tuple[SinkWait, ...] = ()  # what it waits for in single sinks, by the same
     ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
@@ -155,9 +160,11 @@ class Slot:
     removals: tuple[Removal, ...] = ()
     dead: tuple[DeadCount, ...] = ()
     dead_sequences: dict[str, int] = field(default_factory=dict)
-    """By stage key: every DeadLetters up to there was heard, and its entries are counted."""
+    """By stage key: every DeadLetters up to this number was received, and its entries are
+    counted.
+    """
     dead_waiting: tuple[DeadLetters, ...] = ()
-    """Heard, and not counted yet: one before, or the definition with the stage, is missing."""
+    """Received, and not counted yet: one before, or the definition with the stage, is missing."""
     dead_unplaced: tuple[Unplaced, ...] = ()
     """Counted, but in no entry yet. Nobody is past the commits that these wait for."""
 
@@ -209,7 +216,7 @@ _dead_list = TypeAdapter(tuple[DeadEntry, ...])
 
 
 def sink_key(stage: str, sink: str, since: int) -> str:
-    """One life of a sink: a name that returns is another sink."""
+    """Return the key of one life of a sink: a name that is used again is another sink."""
     return f"{stage}/{sink}@{since}"
 
 
@@ -230,7 +237,9 @@ def slot_from_json(text: str | bytes) -> Slot:
 
 
 def for_readers(slot: Slot) -> Slot:
-    """Without the letters that are still to become entries: only the tracker looks into them."""
+    """Return the slot without the letters that have not become entries yet, because only the
+    tracker reads them.
+    """
     if not (slot.dead_waiting or slot.dead_unplaced):
         return slot
     waiting = tuple(replace(each, letters=()) for each in slot.dead_waiting)
@@ -276,22 +285,27 @@ class Keys:
     prefix: str
 
     def slot(self, tenant: str, pipeline_uid: str) -> str:
-        """A hash: `slot`, `run_id`, `topic`, `partition`, `position`, `version`, `mark`, `at`,
-        `confirmed_at`."""
+        """Return the key of a hash:
+
+        `slot`, `run_id`, `topic`, `partition`, `position`, `version`, `mark`, `at`, `confirmed_at`.
+        """
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:slot"
 
     def history(self, tenant: str, pipeline_uid: str, sink: str) -> str:
-        """A sorted set of Progress as JSON, scored by its order."""
+        """Return the key of a sorted set of Progress as JSON, scored by its order."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:history:{sink}"
 
     def dead(self, tenant: str, pipeline_uid: str, topic_id: str, partition: int) -> str:
-        """A sorted set of DeadEntry as JSON, scored by `end`."""
+        """Return the key of a sorted set of DeadEntry as JSON, scored by `end`."""
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:dead:{topic_id}:{partition}"
 
     def kept(self) -> str:
-        """A hash with a field for each partition that a tracker holds: gone when Redis forgot."""
+        """Return the key of a hash with a field for each partition that a tracker owns.
+
+        It is missing if Redis has lost its data.
+        """
         return f"{self.prefix}:kept"
 
     def wake(self) -> str:
-        """The channel that carries `tenant/uid` whenever a slot has changed."""
+        """Return the name of the channel that carries `tenant/uid` whenever a slot has changed."""
         return f"{self.prefix}:wake"

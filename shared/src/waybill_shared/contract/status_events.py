@@ -1,7 +1,9 @@
-"""Events of `waybill.status`, which programs of others read: CloudEvents 1.0, structured JSON.
+"""Events of `waybill.status`, which programs of others read:
 
-The same event has the same id, however often it is written. A token stands in none of them: who has
-one may ask what became of it.
+CloudEvents 1.0, structured JSON.
+
+The same event has the same id, however often it is written. No event contains a token: who has one
+may ask for its outcome.
 """
 
 import hashlib
@@ -156,7 +158,7 @@ def data_of(
     | TableMaintainedData
     | TableNotMaintainedData,
 ) -> dict[str, JsonValue]:
-    """As an event has it: what is in the fields is JSON already, beside a view."""
+    """Return the data as an event has it. All fields but views are JSON already."""
     return {each.name: _plain(getattr(data, each.name)) for each in fields(data)}
 
 
@@ -167,17 +169,20 @@ def _plain(value: Any) -> JsonValue:  # noqa: ANN401 - of any field
 
 
 def source_of(prefix: str) -> str:
-    """Of all events of one Waybill."""
+    """Return the source of all events of one Waybill."""
     return f"/waybill/{prefix}"
 
 
 def token_hash(token: str) -> str:
-    """By which who has the token knows the event of it."""
+    """Return the hash by which the owner of the token finds its event."""
     return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
 
 
 def shortened(outcome: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Without its lists, which asking for the token gives; and it says so."""
+    """Return the outcome without its lists and objects, marked as shortened.
+
+    A request for the token returns all of it.
+    """
     plain = {n: v for n, v in outcome.items() if not isinstance(v, list | dict)}
     return {**plain, "shortened": True}
 
@@ -190,8 +195,11 @@ def final_event(
     source: str,
     now_ms: int,
 ) -> StatusEvent:
-    """A watch is told once, so its id is that of the event. `outcome`: as an answer has it; None if
-    there is none to be had."""
+    """Build the event of a watch that has ended.
+
+    There is only one, so its id is made from that of the watch. `outcome`: as an answer has it;
+    None if there is none.
+    """
     pipeline = None if outcome is None else outcome.get("pipeline")
     return StatusEvent(
         id=f"{watch.id}.final",
@@ -217,7 +225,7 @@ def final_event(
 def webhook_failed_event(
     watch: TokenWatch, delivery: WebhookDelivery, *, source: str, now_ms: int
 ) -> StatusEvent:
-    """Of a delivery that was given up."""
+    """Build the event of a delivery that was given up."""
     return StatusEvent(
         id=f"{watch.id}.failed.{delivery.turn}",
         source=source,

@@ -13,7 +13,9 @@ def nearest(wanted: str, known: Sequence[str]) -> str | None:
 
 
 def hint_of_names(wanted: str, known: Sequence[str], what: str) -> str:
-    """As in `did you mean 'orders'? known pipelines: orders, payments`; empty without names."""
+    """Return a hint as in `did you mean 'orders'? known pipelines: orders, payments`; empty without
+    names.
+    """
     if not known:
         return ""
     more = f", and {len(known) - LISTED_MAX} more" if len(known) > LISTED_MAX else ""

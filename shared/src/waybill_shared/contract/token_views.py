@@ -15,7 +15,7 @@ PIPELINES_MAX: Final = 8
 
 
 def _in_order(names: Sequence[str]) -> tuple[str, ...]:
-    """Each once: one question has one view."""
+    """Sort the names and drop duplicates, so that one question has one view."""
     return tuple(sorted(set(names)))
 
 
@@ -52,7 +52,9 @@ ALL: Final = WantedView()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegSink:
-    """A sink, by its key, of the pipeline `uid`, which leads on what stands in a root topic."""
+    """A sink, by its key, of the pipeline `uid`, which writes what comes from a root topic on into
+    the next pipeline.
+    """
 
     uid: str
     topic_id: str
@@ -61,10 +63,10 @@ class LegSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """A pipeline that is passed, and what leads there, as they were when that was asked. No change
-    of them can make another outcome of one that is final.
+    """A pipeline on the way of a token through several pipelines, and what leads there, as they
+    were when that was asked. Later changes cannot alter a final outcome.
 
-    `late`: where some sink of it came later; in partition -1, in all of them.
+    `late`: where some sink of it was added later; partition -1 means all partitions.
     """
 
     pipeline: str

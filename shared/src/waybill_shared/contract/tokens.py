@@ -22,7 +22,7 @@ REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
 LIFE_MS = 30 * 24 * 3600 * 1000
 CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
-PIPELINES_MAX = 10_000  # whose short names are remembered
+PIPELINES_MAX = 10_000  # so many short names are remembered
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
 MERGED = 2  # flag: `oldest_at` follows
 
@@ -59,18 +59,21 @@ class Token:
 
 @lru_cache(maxsize=PIPELINES_MAX)
 def pipeline_id(tenant: str, pipeline_uid: str) -> str:
-    """The short name of a pipeline, which a token carries instead of tenant and uid."""
+    """Return the short name of a pipeline, which a token has instead of tenant and uid."""
     named = "\0".join((tenant, pipeline_uid)).encode()
     return hashlib.sha256(named).digest()[:PIPELINE_ID_BYTES].hex()
 
 
 def seal(token: Token, ring: KeyRing, *, tenant: str, nonce: bytes) -> str:
-    """The token as text. `nonce` must be 12 fresh random bytes."""
+    """Seal the token and return it as text. `nonce` must be 12 fresh random bytes."""
     return _text(seal_bytes(_pack(token), ring, nonce=nonce, bound=(PREFIX, tenant)))
 
 
 def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
-    """The token in `text`; TokenRefused if it is not ours, TokenExpired if too old."""
+    """Open the token in `text`.
+
+    Raise TokenRefused if it is not ours, TokenExpired if it is too old.
+    """
     if not text.startswith(PREFIX):
         raise TokenRefused
     body = text[len(PREFIX) :]
@@ -114,7 +117,7 @@ def _pack(token: Token) -> bytes:
 
 
 def _pack_run(span: Span) -> bytes:
-    """The start and the length, which is short."""
+    """Pack a span as its start and its length, which is short."""
     return _varint(span.start) + _varint(span.end - span.start)
 
 

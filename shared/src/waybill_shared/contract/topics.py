@@ -24,7 +24,7 @@ class TopicSpec:
 
 
 def topic_specs() -> tuple[TopicSpec, ...]:
-    """Every topic of ours, by its name without prefix."""
+    """Return every topic of ours, by its name without prefix."""
     folder = SCHEMAS / "topics"
     named = sorted((entry.name, entry.read_text()) for entry in folder.iterdir())
     return tuple(

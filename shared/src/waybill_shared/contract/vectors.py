@@ -11,7 +11,7 @@ from typing import Final
 TopicPartition = tuple[str, int]
 Vector = Mapping[TopicPartition, int]
 ENDLESS: Final = 2**63 - 1
-"""An end that no offset reaches: so far has whoever knows that a topic is gone."""
+"""An end that no offset reaches. It means that all of a deleted topic is passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -29,35 +29,46 @@ class Span:
 
 
 def covers(vector: Vector, wanted: Vector, gone: Set[str] = frozenset()) -> bool:
-    """Whether `vector` has come at least as far as `wanted` in every partition that it names.
+    """Return True if `vector` has reached `wanted` in every partition that `wanted` names.
 
-    What is wanted of topics that are `gone` is behind everybody.
+    Topics in `gone`, which are deleted, count as reached.
     """
     return all(key[0] in gone or vector.get(key, 0) >= end for key, end in wanted.items())
 
 
 def gone_topics(vector: Vector) -> frozenset[str]:
-    """Ids of which nothing will ever come; partitions that `vector` does not name included."""
+    """Return the ids of deleted topics, from which nothing more arrives.
+
+    This includes partitions that `vector` does not name.
+    """
     return frozenset(topic_id for (topic_id, _), end in vector.items() if end == ENDLESS)
 
 
 def passes(vector: Vector, wanted: Vector) -> bool:
-    """As `covers`, but a topic that is gone is behind `vector` in all its partitions."""
+    """Return True if `vector` covers `wanted`.
+
+    If a topic is deleted for `vector`, all its partitions count as reached.
+    """
     return covers(vector, wanted) or covers(vector, wanted, gone_topics(vector))
 
 
 def join(left: Vector, right: Vector) -> dict[TopicPartition, int]:
-    """The farther of the two, partition by partition."""
+    """Return the farther offset of the two for each partition."""
     return {key: max(left.get(key, 0), right.get(key, 0)) for key in left.keys() | right.keys()}
 
 
 def meet(left: Vector, right: Vector) -> dict[TopicPartition, int]:
-    """The nearer of the two; a partition that one of them lacks has not begun there."""
+    """Return the nearer offset of the two for each partition.
+
+    A partition that one of them lacks is left out.
+    """
     return {key: min(left[key], right[key]) for key in left.keys() & right.keys()}
 
 
 def nearer(left: Vector, right: Vector) -> dict[TopicPartition, int]:
-    """As `meet`, but a topic that is gone for one of them is what it is for the other."""
+    """Return the same as `meet`, but for a topic that is deleted for one of them, the offset of the
+    other counts.
+    """
     endless = [dict.fromkeys(gone_topics(vector), ENDLESS) for vector in (left, right)]
     both = [
         {key: gone.get(key[0], vector.get(key, -1)) for key in left.keys() | right.keys()}
@@ -68,7 +79,7 @@ def nearer(left: Vector, right: Vector) -> dict[TopicPartition, int]:
 
 
 def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
-    """The vector up to which `spans` reach."""
+    """Return the vector of the ends of `spans`."""
     reached: dict[TopicPartition, int] = {}
     for span in spans:
         reached[span.key] = max(reached.get(span.key, 0), span.end)
@@ -76,7 +87,7 @@ def ends(spans: Iterable[Span]) -> dict[TopicPartition, int]:
 
 
 def starts(spans: Iterable[Span]) -> dict[TopicPartition, int]:
-    """The vector at which `spans` begin."""
+    """Return the vector of the starts of `spans`."""
     begun: dict[TopicPartition, int] = {}
     for span in spans:
         begun[span.key] = min(begun.get(span.key, span.start), span.start)
@@ -101,7 +112,9 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def between(low: Vector, high: Vector) -> tuple[Span, ...]:
-    """From `low`, or the beginning, up to `high`, in every partition that `high` names."""
+    """Return the spans from `low`, or from 0, up to `high`, in every partition that `high`
+    names.
+    """
     return tuple(
         Span(topic_id=key[0], partition=key[1], start=low.get(key, 0), end=end)
         for key, end in sorted(high.items())
@@ -110,14 +123,17 @@ def between(low: Vector, high: Vector) -> tuple[Span, ...]:
 
 
 def beyond(spans: Iterable[Span], floor: Vector) -> tuple[Span, ...]:
-    """What of `spans` lies at `floor` or behind it."""
+    """Return the parts of `spans` at or after `floor`."""
     return tuple(
         cut for span in spans for cut in _cut(span, max(span.start, floor.get(span.key, 0)))
     )
 
 
 def overlap(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
-    """What of `spans` lies in `others` too, which do not overlap one another."""
+    """Return the parts of `spans` that lie in `others` too.
+
+    The `others` must not overlap one another.
+    """
     others = tuple(others)
     return tuple(
         cut
@@ -129,7 +145,7 @@ def overlap(spans: Iterable[Span], others: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def without(spans: Iterable[Span], holes: Iterable[Span]) -> tuple[Span, ...]:
-    """What of `spans` does not lie in `holes`."""
+    """Return the parts of `spans` that do not lie in `holes`."""
     left = tuple(spans)
     for hole in holes:
         left = tuple(cut for span in left for cut in _outside(span, hole))
@@ -145,14 +161,17 @@ def _outside(span: Span, hole: Span) -> Iterator[Span]:
 
 
 def _cut(span: Span, start: int, end: int = ENDLESS) -> Iterator[Span]:
-    """What of `span` lies in [start, end), if anything; `start` is not before its own."""
+    """Yield the part of `span` in [start, end), if there is one.
+
+    `start` is not before that of `span`.
+    """
     end = min(span.end, end)
     if start < end:
         yield Span(topic_id=span.topic_id, partition=span.partition, start=start, end=end)
 
 
 def record_spans(positions: Iterable[tuple[str, int, int]]) -> tuple[Span, ...]:
-    """Spans of single records given as (topic id, partition, offset)."""
+    """Return the spans of single records given as (topic id, partition, offset)."""
     return merge_spans(
         Span(topic_id=topic_id, partition=partition, start=offset, end=offset + 1)
         for topic_id, partition, offset in positions

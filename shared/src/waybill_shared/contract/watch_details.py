@@ -46,7 +46,11 @@ class WatchDetail:
 
 
 def watch_detail(watch: TokenWatch, delivery: WebhookDelivery | None = None) -> WatchDetail:
-    """`delivery`: the last that is known of it; one that was asked for later is due."""
+    """Return the watch as people see it.
+
+    `delivery` is its newest known delivery; if a redelivery was asked for after it, that one is
+    shown as due.
+    """
     if delivery is not None and delivery.turn < watch.redeliveries:
         now_due = DeliveryState.DUE
         delivery = replace(delivery, state=now_due, attempts=0, at=None, error=None)

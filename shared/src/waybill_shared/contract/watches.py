@@ -1,5 +1,7 @@
-"""Watches: who wants to be told when a token is final. They are the messages of `waybill.watches`,
-where the newest of an id counts."""
+"""Watches: requests to be notified when a token is final.
+
+They are the messages of `waybill.watches`, where the newest of an id counts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +18,19 @@ LIFE_MS: Final = 31 * 24 * 3600 * 1000
 ENDED_MAX: Final = 200_000
 """So many that are open no more are remembered, about."""
 CHARACTERS_OF_ONE: Final = 4_096
-PLACE_CHARACTERS: Final = 64  # that a place of a leg counts for
+PLACE_CHARACTERS: Final = 64  # that a place in another pipeline counts for
 RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWatch:
-    """`token` is sealed, as it was given, and empty when the watch is open no more. `actor`: whose
-    API key made it. `ended_as`, `event_id`: what was told, and as which event. `redeliveries`: how
-    often it was asked for to send that to the webhook again, and when last."""
+    """A watch. `token` is sealed, as it was given, and empty after the watch has ended.
+
+    `actor`: the owner of the API key that made it.
+
+    `ended_as`, `event_id`: what was reported, and in which event. `redeliveries`: how often a
+    redelivery of that to the webhook was asked for, and when last.
+    """
 
     id: str
     tenant: str
@@ -62,7 +68,9 @@ class WatchBook:
         self._weights: dict[str, int] = {}
 
     def accept(self, watch: TokenWatch) -> None:
-        """What is heard again, or late, takes nothing back."""
+        """Accept a watch, unless a later state of it is known: messages may arrive again, or
+        late.
+        """
         before = self.find(watch.id)
         if before is not None and RANKS[watch.state] < RANKS[before.state]:
             return
@@ -71,22 +79,24 @@ class WatchBook:
         if watch.open:
             self._opened[watch.id] = kept
             return
-        self._ended[watch.id] = kept  # before it is taken from where others may look for it
+        self._ended[watch.id] = kept  # before it is removed from where others may look for it
         self._opened.pop(watch.id, None)
         self._forget(watch.at - LIFE_MS)
 
     def get(self, tenant: str, id: str) -> TokenWatch | None:
-        """None, too, if it was closed."""
+        """Return the watch of this tenant; None also if it was closed."""
         found = self.find(id)
         return None if found is None or found.tenant != tenant or found.closed else found
 
     def find(self, id: str) -> TokenWatch | None:
-        """Of any tenant, and closed ones too."""
+        """Return the watch of any tenant, also a closed one."""
         return self._opened.get(id) or self._ended.get(id)
 
     def of(self, tenant: str, before: tuple[int, str] | None = None) -> list[TokenWatch]:
-        """The newest first; `before`: when the last one was made that is known already, and its
-        id."""
+        """Return the watches of a tenant, the newest first.
+
+        `before` is the time and the id of the last watch that the caller has already.
+        """
         found = [
             each
             for each in self.all()
@@ -97,7 +107,7 @@ class WatchBook:
         return sorted(found, key=lambda each: (each.at, each.id), reverse=True)
 
     def count_open(self, tenant: str, actor: str) -> int:
-        """A long token counts as several."""
+        """Return the number of open watches of an actor. A long token counts as several."""
         return self._open.get((tenant, actor), 0)
 
     def all(self) -> Sequence[TokenWatch]:
@@ -121,7 +131,9 @@ class WatchBook:
             self._open.pop(whose, None)
 
     def _forget(self, before_ms: int) -> None:
-        """The oldest, as the topic does, and what is more than can be kept; none that is open."""
+        """Forget watches that ended before this time, as the topic does, and those above the
+        maximum. Open ones stay.
+        """
         while self._ended:
             oldest = next(iter(self._ended.values()))
             if oldest.at >= before_ms and len(self._ended) <= ENDED_MAX:

@@ -1,4 +1,4 @@
-"""Which stages and sinks what stands in a root topic comes to. Pure."""
+"""Which stages and sinks the records of a root topic reach. Pure."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -11,7 +11,7 @@ def is_root(source: InputDefinition, topic_id: str) -> bool:
 
 
 def descendants(stages: Sequence[StageDefinition], topic_id: str) -> frozenset[str]:
-    """By their keys, the stages that what stands in a root topic passes through, by any way."""
+    """Return the keys of the stages that the records of a root topic pass, on any path."""
     found: set[str] = set()
     topics: set[str] = set()
     while reached := [
@@ -33,8 +33,9 @@ def descendants(stages: Sequence[StageDefinition], topic_id: str) -> frozenset[s
 def named_sinks(
     stages: Sequence[StageDefinition], topic_id: str, generation: int, names: Sequence[str]
 ) -> Iterator[tuple[str, SinkDefinition]]:
-    """Those on a way from the topic that tokens of `generation` may wait for, each behind its key;
-    of these names, or all."""
+    """Yield the sinks on a path from the topic for which tokens of `generation` may wait, each with
+    its key. `names` selects some; without names, all are meant.
+    """
     behind = descendants(stages, topic_id)
     for stage in stages:
         for sink in stage.sinks if stage_key(stage) in behind else ():
@@ -44,7 +45,7 @@ def named_sinks(
 
 
 def root_topics(stages: Sequence[StageDefinition], generation: int) -> frozenset[str]:
-    """By their ids, retired ones too, what tokens of `generation` may stand in."""
+    """Return the ids of the topics that tokens of `generation` may name, retired ids too."""
     return frozenset(
         topic_id
         for stage in stages
@@ -57,7 +58,7 @@ def root_topics(stages: Sequence[StageDefinition], generation: int) -> frozenset
 def sinks_into(
     read: Set[str], stages: Sequence[StageDefinition], topic_id: str, generation: int
 ) -> Iterator[tuple[str, SinkDefinition]]:
-    """As `named_sinks`: those that write to topics whose ids are `read`."""
+    """Yield those of `named_sinks` that write to a topic with an id in `read`."""
     for key, sink in named_sinks(stages, topic_id, generation, ()):
         if read & _ids(sink):
             yield key, sink
@@ -66,7 +67,7 @@ def sinks_into(
 def towards(
     keys: Sequence[str], stages: Sequence[StageDefinition], generation: int
 ) -> list[StageDefinition]:
-    """The stages on a way to one of these sinks, for tokens of `generation`."""
+    """Return the stages on a path to one of these sinks, for tokens of `generation`."""
     found = [stage for stage in stages if _has(stage, keys)]
     while True:
         inner = [source for stage in found for source in stage.inputs if not source.root]
@@ -83,7 +84,7 @@ def towards(
 
 
 def _ids(sink: SinkDefinition) -> set[str]:
-    """Of its topic, which may have been created anew since a reader was removed."""
+    """Return the ids of its topic, which may have been created again since a reader was removed."""
     return {topic_id for topic_id in (sink.topic_id, *sink.retired) if topic_id}
 
 

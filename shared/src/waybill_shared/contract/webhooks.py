@@ -64,7 +64,10 @@ class WebhookRules:
     ports: frozenset[int] = HTTPS_PORTS
 
     def refusal(self, target: WebhookTarget, addresses: Sequence[str]) -> str | None:
-        """Why nothing is sent there; `addresses`: those of its host, as far as they are known."""
+        """Return why nothing is sent there; None if it may be sent.
+
+        `addresses` are those of its host, as far as they are known.
+        """
         if self.allowed.host(target.host):
             return None
         strangers = [each for each in addresses if not self.allowed.names(each)]
@@ -84,7 +87,7 @@ _ALLOW: Final = "the people who run Waybill may name it in WAYBILL_WEBHOOKS_ALLO
 
 
 def read_target(url: str) -> WebhookTarget:
-    """ValueError says what is wrong with it."""
+    """Parse the URL of a webhook. Raise ValueError with the reason if it is not allowed."""
     if len(url) > URL_CHARACTERS_MAX:
         raise ValueError(f"the URL has more than {URL_CHARACTERS_MAX} characters")
     if not URL.fullmatch(url) or NOT_IN_URLS.intersection(url):
@@ -104,7 +107,7 @@ def read_target(url: str) -> WebhookTarget:
 
 
 def shown_url(url: str) -> str:
-    """As people see it, also one that was taken by other rules."""
+    """Return the URL as people see it, also one that was accepted by earlier rules."""
     try:
         return read_target(url).shown
     except ValueError:
@@ -112,7 +115,7 @@ def shown_url(url: str) -> str:
 
 
 def literal(host: str) -> tuple[str, ...]:
-    """The address that a host is, if it is one."""
+    """Return the address if the host is one; otherwise an empty tuple."""
     try:
         return (str(ip_address(host)),)
     except ValueError:
@@ -120,7 +123,10 @@ def literal(host: str) -> tuple[str, ...]:
 
 
 def read_secret(text: str) -> bytes:
-    """Its bytes; ValueError says what is wrong with it, and never the secret."""
+    """Return the bytes of a secret.
+
+    The message of ValueError says what is wrong with it, and never shows the secret.
+    """
     try:
         known = text.startswith(SECRET_PREFIX)
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
@@ -144,12 +150,12 @@ def seal_secret(secret: bytes, ring: KeyRing, *, watch: str, nonce: bytes) -> st
 
 
 def open_secret(sealed: str, ring: KeyRing, *, watch: str) -> bytes:
-    """NotOpened when the ring lacks the key."""
+    """Open a sealed secret. Raise NotOpened if the ring lacks the key."""
     return open_bytes(base64.b64decode(sealed), ring, bound=(SEAL, watch))
 
 
 def signed_headers(secret: bytes, *, id: str, now_s: int, body: bytes) -> Mapping[str, str]:
-    """Those of Standard Webhooks."""
+    """Return the headers that Standard Webhooks demands, with the signature."""
     signed = b".".join((id.encode(), str(now_s).encode(), body))
     signature = base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
     return {

@@ -16,7 +16,9 @@ class Word(StrEnum):
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
-        """Enum looks a word up by its text alone; a test holds that each has a meaning."""
+        """Create a word with its meaning. Enum finds a word by its text alone; a test ensures that
+        each has a meaning.
+        """
         word = str.__new__(cls, value)
         word._value_ = value
         word.meaning = meaning
@@ -29,7 +31,7 @@ class Word(StrEnum):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
-        """Any text, in the API's description: a newer version may have more words."""
+        """Describe a word as any text in OpenAPI, because a newer version may have more words."""
         return {"type": "string", "description": meanings(cls)}
 
 
@@ -280,10 +282,7 @@ class DeliveryState(Word):
 
 
 class WatchEnd(Word):
-    """What a watch was told.
-
-    `ended_as` of an event `waybill.token.final`, and of a watch.
-    """
+    """What a watch reported. `ended_as` of an event `waybill.token.final`, and of a watch."""
 
     COMPLETE = "complete", "the outcome of the token, which is final"
     DEAD_LETTERED = "dead_lettered", "the outcome of the token, which is final"
@@ -321,5 +320,5 @@ class Guarantee(Word):
 
 
 def meanings(words: type[Word]) -> str:
-    """All words of a kind, as a list in Markdown."""
+    """List all words of a kind, in Markdown."""
     return "\n".join(f"- `{word}`: {word.meaning}" for word in words)

@@ -102,24 +102,29 @@ def create_app(
 
 
 def request_id(request: Request) -> str:
-    """The id of this request: the caller's, if one was sent, else ours."""
+    """Return the id of this request: the caller's, if one was sent, else ours."""
     return str(request.scope["waybill.request_id"])
 
 
 def caller(request: Request) -> Caller:
-    """Who sent this request, whose route needs a scope."""
+    """Return the sender of a request to a route that needs a scope."""
     asking = request.scope["waybill.caller"]
     assert isinstance(asking, Caller)
     return asking
 
 
 def hold(request: Request) -> None:
-    """This request waits for something to happen: how long it takes says nothing of the service."""
+    """Mark a request that waits for something to happen, so that its duration is not measured: it
+    says nothing of the service.
+    """
     request.scope["waybill.held"] = True
 
 
 async def read_body(request: Request, *, bytes_max: int) -> bytes:
-    """The whole body; 413 as soon as it is known to be larger, with or without a Content-Length."""
+    """Read the complete body.
+
+    Answer 413 as soon as it is known to be too large, with or without a Content-Length.
+    """
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() else 0
     pieces: list[bytes] = []
@@ -164,7 +169,9 @@ class RequestIds:
 
 
 def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
-    """Paths and methods that no route has are one each: callers may make up any number of them."""
+    """Measure a request. All paths and methods without a route count as one, because callers may
+    make up any number of them.
+    """
     matched = scope.get("route")
     route = getattr(matched, "path", "unmatched")
     known = scope["method"] in (getattr(matched, "methods", None) or ())
@@ -177,8 +184,10 @@ def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
 def _guard(
     keys: KeysInForce | None, *, open_tokens: bool, origins: Sequence[str]
 ) -> Callable[[Request], Awaitable[None]]:
-    """Asks of each request the key that its route needs, and notes who has it. It looks at the
-    route that was found and never at the path: what a path means is decided once."""
+    """Return a dependency that requires the key that a route needs, and notes its owner.
+
+    It looks at the route that was found and never at the path: what a path means is decided once.
+    """
 
     async def admit(request: Request) -> None:
         if keys is None:
@@ -197,8 +206,11 @@ def _guard(
 
 
 def _refuse_strangers(request: Request, origins: Sequence[str]) -> None:
-    """Without keys any page that is open in a browser on this machine could write here: browsers
-    say where it is from, and our own pages are from here."""
+    """Refuse writes by pages of other sites if there are no keys.
+
+    Otherwise any page in a browser on this machine could write here. Browsers send the origin of a
+    page, and our own pages have ours.
+    """
     origin = request.headers.get("origin")
     if origin is None or request.method in ("GET", "HEAD") or origin in origins:
         return
@@ -241,7 +253,10 @@ def _add_operations(app: FastAPI, service: str, health: Health) -> None:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """The answer to a request that has ended with this error; raises what is our own fault."""
+    """Return the answer to a request that ended with this error.
+
+    Raise the error if it is our own fault.
+    """
     return _say(request, _refusal_of(request, error))
 
 
@@ -250,7 +265,10 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:
-    """Our fault: Starlette raises the error again after this answer, and the server logs it."""
+    """Answer a fault of ours.
+
+    Starlette raises the error again after this answer, and the server logs it.
+    """
     own = request_id(request)
     detail = f"this is a fault of the service; its log names request {own}"
     answer = _say(request, Refusal(Slug.INTERNAL, detail))
@@ -263,7 +281,10 @@ def _say(request: Request, refusal: Refusal) -> Response:
 
 
 def _refusal_of(request: Request, error: Exception) -> Refusal:
-    """What an error means to the caller. One that means nothing to callers is our fault."""
+    """Return the refusal that an error means to the caller.
+
+    Any other error is our fault, and is raised.
+    """
     match error:
         case Refusal():
             return error

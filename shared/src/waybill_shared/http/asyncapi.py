@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 
 def name_of(kind: EventType) -> str:
-    """`waybill.token.final` as `token_final`."""
+    """Convert `waybill.token.final` to `token_final`."""
     return kind.removeprefix("waybill.").replace(".", "_")
 
 
 def payload_of(kind: EventType) -> Json:
-    """The schema of the whole event of a type."""
+    """Return the schema of the complete event of a type."""
     data = TypeAdapter(DATA_OF[kind]).json_schema(mode="serialization")
     event = TypeAdapter(StatusEvent).json_schema(mode="serialization")
     definitions = {**event.pop("$defs", {}), **data.pop("$defs", {})}
@@ -31,7 +31,9 @@ def payload_of(kind: EventType) -> Json:
 
 
 def _in_place(value: Any, definitions: Json) -> Any:  # noqa: ANN401 - JSON
-    """With definitions where they are named: in a larger document their places are others."""
+    """Replace references by their definitions, because in a larger document their locations
+    differ.
+    """
     if isinstance(value, list):
         return [_in_place(each, definitions) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""JSON bodies of requests: what is wrong with one is told by field, with the nearest name."""
+"""JSON bodies of requests: what is wrong with one is reported by field, with the nearest name."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar, get_args
@@ -13,7 +13,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def body_of(kind: type[Body], raw: bytes) -> Body:
-    """`raw` as a `kind`; 422 names each field that is missing, unknown or not as it must be."""
+    """Parse `raw` as a `kind`. Answer 422 with each field that is missing, unknown or wrong."""
     try:
         return kind.model_validate_json(raw)
     except ValidationError as error:

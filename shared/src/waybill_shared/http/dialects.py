@@ -1,5 +1,8 @@
-"""How a refusal is said. A foreign interface that is served here has errors of a form of its own,
-and its paths tell which; decides nothing about what is refused."""
+"""The form of a refusal.
+
+A foreign interface that is served here has errors of its own form, and its paths decide which. This
+module decides nothing about what is refused.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +25,13 @@ class Dialect:
 
 
 def refuse(refusal: Refusal, *, path: str, request_id: str) -> Response:
-    """The refusal as the callers of this path read it."""
+    """Return the refusal in the form that callers of this path read."""
     dialect = next(each for each in DIALECTS if path.startswith(each.prefix))
     return dialect.render(refusal, path, request_id)
 
 
 def _problem(refusal: Refusal, _: str, request_id: str) -> Response:
-    """As RFC 9457 has it."""
+    """Return the refusal in the form of RFC 9457."""
     return JSONResponse(
         problem_body(refusal, request_id=request_id),
         status_code=refusal.slug.status,

@@ -97,12 +97,12 @@ def error_body(refusal: Refusal, *, path: str, request_id: str) -> dict[str, Any
 
 
 def is_write(path: str) -> bool:
-    """Whether its clients would write again what is answered 502, 503 or 504 here."""
+    """Return True if clients of Feldera would repeat a write to this path after 502, 503 or 504."""
     return WRITE.fullmatch(path) is not None
 
 
 def errors(*slugs: Slug) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route at `/v0` that may refuse with any of `slugs`, for OpenAPI."""
+    """Return the answers of a route at `/v0` that may refuse with any of `slugs`, for OpenAPI."""
     found: dict[int | str, dict[str, Any]] = {}
     for status in sorted({code_of(slug).status for slug in slugs}):
         same = [slug for slug in slugs if code_of(slug).status == status]
@@ -127,7 +127,10 @@ def way_of(path: str) -> str:
 
 
 def _parse_errors(refusal: Refusal, details: dict[str, Any]) -> dict[str, Any]:
-    """`event_number` counts from 1; what is wrong with a body as a whole is one error."""
+    """Return the details with `errors`, one for each wrong record.
+
+    `event_number` counts from 1. A body that is wrong as a whole has one error.
+    """
     found = details.pop("rejected", None) or [{"reason": refusal.detail}]
     errors = [
         {

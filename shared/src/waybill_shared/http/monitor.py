@@ -55,7 +55,7 @@ class _Face:
     def answer(
         self, path: str, authorization: str, called: Sequence[str]
     ) -> tuple[int, str, bytes]:
-        """`called`: the headers `Host`."""
+        """Return status, content type and body of the answer. `called` are the headers `Host`."""
         try:
             scope = OPERATIONS.get(path)
             if self.keys is None:
@@ -100,6 +100,6 @@ def _handler(face: _Face) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Health checks are not worth a line."""
+            """Log nothing: health checks are not worth a line."""
 
     return Handler

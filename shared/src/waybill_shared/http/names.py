@@ -19,7 +19,7 @@ class HostNames:
         self._free = BoundedSemaphore(AT_ONCE)
 
     async def find(self, host: str, port: int, timeout_s: float = TIMEOUT_S) -> tuple[str, ...]:
-        """Its addresses; OSError when there are none, or it takes longer."""
+        """Return the addresses of a host. Raise OSError when there are none, or it takes longer."""
         if not self._free.acquire(blocking=False):
             raise OSError(f"{host:.200} is not looked up: {AT_ONCE} other names take too long")
         looking = self._threads.submit(_look_up, host, port)

@@ -1,5 +1,5 @@
-"""What a service's OpenAPI document says beside its routes: problems, each with its schema and an
-example, the key that each route needs, and what every operation may answer.
+"""What a service's OpenAPI document contains apart from its routes: problems, each with its schema
+and an example, the key that each route needs, and what every operation may answer.
 
 A route names the slugs it refuses with (`refusals`); all else follows from the table of problems.
 """
@@ -93,14 +93,16 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.OUTCOME_UNKNOWN: {"outcome": OutcomeKind.UNKNOWN, "reason": UnknownReason.SLOT_MISSING},
     Slug.PIPELINE_BEHIND: {"generation": 2},
 }
-"""What the example of a problem has beside the members that each has."""
+"""The members of a problem's example, in addition to those that each problem has."""
 
 OF_BODIES: Final = (Slug.REQUEST_CUT_OFF, Slug.BODY_TOO_LARGE)
 """How a request may be refused for its body, whatever that is to hold."""
 
 
 def refusals(*slugs: Slug, members: Mapping[Slug, Mapping[str, object]] = MEMBERS) -> Responses:
-    """The answers of a route that may refuse with any of `slugs`; `members` are for examples."""
+    """Return the answers of a route that may refuse with any of `slugs`; `members` are for
+    examples.
+    """
     found: Responses = {}
     for status in sorted({slug.status for slug in slugs}):
         same = [slug for slug in slugs if slug.status == status]
@@ -117,7 +119,7 @@ def refusals(*slugs: Slug, members: Mapping[Slug, Mapping[str, object]] = MEMBER
 
 
 def body_as(kind: type[BaseModel]) -> JsonObject:
-    """`openapi_extra` of a route that reads its body by itself, as a `kind`."""
+    """Return the `openapi_extra` of a route that reads its body by itself, as a `kind`."""
     schema = kind.model_json_schema(ref_template=f"{SCHEMAS}{{model}}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 

@@ -1,4 +1,4 @@
-"""An operation as it is told over HTTP, by whoever knows how it went."""
+"""The form of an operation over HTTP, for every service that answers how it ended."""
 
 import json
 from typing import Annotated, Any, Final

@@ -17,11 +17,14 @@ Guard = Callable[[Request], Awaitable[None]]
 
 
 class PlainRoute(APIRoute):
-    """The `route_class` of a router whose routes are to be served plainly."""
+    """The `route_class` of a router that serves its routes plainly."""
 
 
 def serve_plainly(app: FastAPI, routers: Iterable[APIRouter], guard: Guard) -> None:
-    """`guard` comes before the endpoint, as the dependencies of `app` do elsewhere."""
+    """Serve the plain routes of `routers` with Starlette.
+
+    `guard` is called before the endpoint, as the dependencies of `app` are elsewhere.
+    """
     app.router.routes[:0] = [
         _serve(route, guard)
         for router in routers

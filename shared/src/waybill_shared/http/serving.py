@@ -1,5 +1,7 @@
-"""Serves an HTTP application until a signal, or until it has failed for good; held requests are
-ended before it waits for any."""
+"""Serves an HTTP application until a signal, or until it has failed for good.
+
+Requests that wait are ended before it waits for any.
+"""
 
 import socket
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from threading import Event
 import uvicorn
 from starlette.types import ASGIApp
 
-STOP_TIMEOUT_S = 5  # for answers that are under way when the process is told to stop
+STOP_TIMEOUT_S = 5  # for answers that are under way when the process must stop
 
 
 def serve(
@@ -19,7 +21,10 @@ def serve(
     failed: Event,
     on_stop: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Whether it came up, and ended without having `failed`. `on_stop` ends held requests."""
+    """Serve until a signal or a failure.
+
+    Return True if it started, and ended without having `failed`. `on_stop` ends requests that wait.
+    """
     server = _Server(
         uvicorn.Config(
             app,

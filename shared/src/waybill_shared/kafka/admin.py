@@ -76,7 +76,7 @@ class TopicIdentity:
 
 
 def make_admin(kafka: Kafka) -> "KafkaAdmin":
-    # Every call says what went wrong; what librdkafka prints beside that helps nobody.
+    # Every call says what went wrong; what librdkafka prints in addition helps nobody.
     cluster = cluster_of(kafka)
     return KafkaAdmin(
         lambda: AdminClient({**cluster.client_options(), "log_level": SILENT}), cluster
@@ -84,11 +84,10 @@ def make_admin(kafka: Kafka) -> "KafkaAdmin":
 
 
 class KafkaAdmin:
-    """Questions about topics. Every call has a time-out and raises Retryable when it passes.
-
-    A client that got no answer is replaced. One that heard of a cluster without brokers, as a
-    single broker tells it that did not answer its controller for some seconds, may find none ever
-    after (librdkafka 2.10 to 2.16).
+    """Questions about topics. Every call has a time-out and raises Retryable when it passes. A
+    client that got no answer is replaced. A single broker that did not get an answer from its
+    controller for some seconds reports a cluster without brokers; after that a client may never
+    find any (librdkafka 2.10 to 2.16).
     """
 
     def __init__(self, make: Callable[[], AdminClient], cluster: KafkaCluster) -> None:
@@ -96,7 +95,7 @@ class KafkaAdmin:
         self.cluster = cluster
         self._make = make
         self._last: AdminClient | None = None
-        """Kept, because a client that goes leaves those without an answer who still wait for it."""
+        """Kept, because when a client is deleted, those who still wait for it get no answer."""
         self._silence = threading.Event()
         """Set when this client got no answer; the next one gets an event of its own."""
         self._renewed_at = -RENEWAL_S
@@ -105,10 +104,9 @@ class KafkaAdmin:
     def ask(
         self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]"
     ) -> "Mapping[K, Future[T]]":
-        """The answers to come; give each question a time-out of less than `RENEWAL_S`.
-
-        They are told in a thread of librdkafka's. What is called there holds no client: if it were
-        the last that does, the client would end there, and with it the process.
+        """Return the answers as futures; give each question a time-out of less than `RENEWAL_S`. A
+        thread of librdkafka completes them. A callback must not keep the client: with its last
+        reference the client would end in that thread, and the process with it.
         """
         client, silence = self._answering()
         return _told(question(client), silence)
@@ -116,10 +114,8 @@ class KafkaAdmin:
     def ask_coordinators(
         self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]", timeout_s: float
     ) -> "Mapping[K, Future[T]]":
-        """The answers that coordinators of groups gave by then; all others have failed.
-
-        Give each question the time-out `COORDINATOR_TIMEOUT_S`: it goes with its client, long
-        before that.
+        """Return what coordinators of groups answered in time; all others have failed. Give each
+        question the time-out `COORDINATOR_TIMEOUT_S`: its client is replaced long before that.
         """
         client, silence = self._answering()
         asked = _told(question(client), silence)
@@ -129,7 +125,7 @@ class KafkaAdmin:
         return {key: _no_answer() if answer in late else answer for key, answer in asked.items()}
 
     def reachable(self) -> str | None:
-        """None when a broker answers, else what is wrong; a readiness check."""
+        """Return None when a broker answers, else what is wrong; a readiness check."""
         try:
             self._metadata()
         except KafkaException as error:
@@ -143,7 +139,7 @@ class KafkaAdmin:
             raise Retryable(f"kafka: {error.args[0].str()}") from error
 
     def brokers(self) -> list[str]:
-        """Where those are that count as alive, as one of them has it."""
+        """Return the addresses of the brokers that are alive, as one of them reports."""
         asked = self.ask(
             lambda client: {"": client.describe_cluster(request_timeout=ADMIN_TIMEOUT_S)}
         )
@@ -154,16 +150,15 @@ class KafkaAdmin:
         return [f"[{n.host}]:{n.port}" if ":" in n.host else f"{n.host}:{n.port}" for n in nodes]
 
     def identify(self, topics: Iterable[str]) -> dict[str, TopicIdentity]:
-        """Id and partitions of those of `topics` that exist."""
+        """Return id and partitions of those of `topics` that exist."""
         return identities(self.ask_identities(topics))
 
     def absent(self, topic: str) -> bool:
-        """Whether the controller, who makes and deletes topics, has none of that name.
+        """Return True if the controller, which creates and deletes topics, does not have this one.
 
-        A broker that was away, or stands alone, has not heard of every topic. Nothing is made. Who
-        may not ask is told yes: else a deletion could never be told where only admins create
-        topics. Any other error is no answer, for what counts as deleted is lost for good;
-        `KafkaError.retriable` does not tell them apart, it is False for all that brokers say.
+        A broker that was cut off does not know every topic. Nothing is created. True also if we may
+        not ask, else no deletion could be found where only admins create topics. Other errors raise
+        Retryable. `KafkaError.retriable` does not help: it is False for all errors of brokers.
         """
         try:
             self._ask_creation([topic])[topic].result()
@@ -176,7 +171,9 @@ class KafkaAdmin:
         return True
 
     def forbidden(self, topics: Iterable[str]) -> list[str]:
-        """Those of `topics`, which do not exist, that we may not make. Nothing is made."""
+        """List those of `topics`, which do not exist, that we may not create. Nothing is
+        created.
+        """
         found = []
         for topic, answer in self._ask_creation(sorted(topics)).items():
             try:
@@ -199,7 +196,7 @@ class KafkaAdmin:
         )
 
     def ask_identities(self, topics: Iterable[str]) -> "Mapping[str, Future[TopicDescription]]":
-        """The question alone, for those who need not wait: `identities` reads the answers."""
+        """Ask without waiting: `identities` reads the answers."""
         names = sorted(set(topics))
         if not names:
             return {}
@@ -209,8 +206,9 @@ class KafkaAdmin:
         )
 
     def operations(self, resource: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
-        """What we may do with each, in Kafka's words: `Read`. Those that are not there are left
-        out, and all are where the cluster does not tell."""
+        """Return what we may do with each, in Kafka's words: `Read`. Those that do not exist are
+        left out, and all are if the cluster does not report it.
+        """
         wanted = sorted(set(names))
         if not wanted:
             return {}
@@ -247,11 +245,11 @@ class KafkaAdmin:
         )
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """One past the last record written, open transactions included."""
+        """Return the offset after the last record of each partition, open transactions included."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
     def ends_of(self, topics: Iterable[TopicIdentity]) -> dict[str, dict[int, int]]:
-        """As `ends`, of many topics at once and by name, without those that do not answer now."""
+        """Return `ends` of many topics at once by name, without those that do not answer now."""
         topics = list(topics)
         places = [TopicPartition(topic.name, p) for topic in topics for p in topic.partitions]
         wanted = dict.fromkeys(places, OffsetSpec.latest())
@@ -270,7 +268,9 @@ class KafkaAdmin:
         return {topic: ends for topic, ends in found.items() if topic not in silent}
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """How far a reader of committed records can see: up to the first open transaction."""
+        """Return how far a reader of committed records can see: up to the first open
+        transaction.
+        """
         committed = IsolationLevel.READ_COMMITTED
         return self._offsets(topic, partitions, OffsetSpec.latest(), committed)
 
@@ -278,7 +278,7 @@ class KafkaAdmin:
         return self._offsets(topic, partitions, OffsetSpec.earliest())
 
     def starts_at(self, topic: str, partitions: Iterable[int], at_ms: int) -> dict[int, int]:
-        """The first record that was written then or later, where there is one."""
+        """Return the first record written at this time or later, where there is one."""
         wanted = {TopicPartition(topic, p): OffsetSpec.for_timestamp(at_ms) for p in partitions}
         asked = self.ask(
             lambda client: client.list_offsets(wanted, request_timeout=ADMIN_TIMEOUT_S)
@@ -315,9 +315,8 @@ class KafkaAdmin:
         return {at.partition: _offset(future, topic) for at, future in futures.items()}
 
     def _find_leaders(self) -> None:
-        """Without being told to, this client asks the leaders that it has found once for ever.
-
-        Of all topics: one that is named would be created, where brokers do so.
+        """Ask for the metadata, because this client never asks for a leader again that it knows.
+        All topics are asked for: one that is named would be created, where brokers do so.
         """
         try:
             self._metadata()
@@ -334,7 +333,7 @@ class KafkaAdmin:
             raise
 
     def _answering(self) -> tuple[AdminClient, threading.Event]:
-        """The client, a new one if that got no answer."""
+        """Return the client, a new one if the last got no answer."""
         with self._lock:
             now = time.monotonic()
             if self._silence.is_set() and now >= self._renewed_at + RENEWAL_S:
@@ -385,7 +384,9 @@ class LeaderMoved(Retryable):
 
 
 def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
-    """A broker that did not answer leaves no error in this client, but no offset either."""
+    """Return the offset of an answer. If a broker did not answer, there is neither an error nor an
+    offset.
+    """
     offset = _result(future, topic).offset
     if offset < 0:
         raise LeaderMoved(f"topic {topic}: the broker did not say how far it goes")

@@ -33,7 +33,7 @@ COMMON = {
 
 
 def make_producer(kafka: Kafka, **options: object) -> Producer:
-    """An idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
+    """Make an idempotent producer with acks=all; `linger.ms` is low because somebody waits."""
     base = {**cluster_of(kafka).client_options(), "linger.ms": 1, "logger": logger}
     return Producer({**base, **COMMON, **options})
 
@@ -51,7 +51,7 @@ def claim_transactions(producer: Producer, timeout_s: float) -> None:
 
 
 def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
-    """A consumer whose offsets move only when its owner says so."""
+    """Make a consumer that commits and stores no offset by itself."""
     return Consumer(
         {
             **cluster_of(kafka).client_options(),
@@ -88,8 +88,11 @@ def produce_and_wait(
 
 
 def flush_until_cause(producer: Producer, failures: Sequence[KafkaError], timeout_s: float) -> int:
-    """Flush, but no longer than until a failure is told that is no mere consequence of another: in
-    a transaction what was sent with a refused record is never acknowledged. How many are left."""
+    """Flush until a failure is reported that is no mere consequence of another one.
+
+    In a transaction, records that were sent with a refused one are never acknowledged. Return how
+    many are left.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         left = producer.flush(FLUSH_STEP_S)
@@ -99,16 +102,16 @@ def flush_until_cause(producer: Producer, failures: Sequence[KafkaError], timeou
 
 
 def position_of(message: Message) -> tuple[int, int]:
-    """Partition and offset of a message that came from Kafka."""
+    """Return partition and offset of a message that Kafka delivered."""
     partition, offset = message.partition(), message.offset()
     assert partition is not None and offset is not None
     return partition, offset
 
 
 def read_to_end(kafka: Kafka, topic: str, partitions: Iterable[int]) -> Iterator[Message]:
-    """Committed messages up to the ends as they stand now.
+    """Yield committed messages up to the present ends.
 
-    The end is the high watermark: behind somebody's open transaction this waits for its fate.
+    The end is the high watermark: after an open transaction this waits until it has ended.
     """
     ends, reader = highest_ends(make_admin(kafka), topic, partitions)
     ranges = {partition: (0, end) for partition, end in ends.items()}
@@ -123,9 +126,10 @@ def read_ranges(
     committed: bool = True,
     silence_s: float = SILENCE_S,
 ) -> Generator[Message, None, None]:
-    """Messages of each partition from its first offset to before its second.
+    """Yield messages of each partition from its first offset to before its second.
 
-    Retryable when nothing comes for `silence_s`; it takes as long as it takes while more comes.
+    Raise Retryable when nothing arrives for `silence_s`. There is no other limit of time while more
+    arrives.
     """
     left = {partition: end for partition, (start, end) in ranges.items() if end > start}
     if not left:
@@ -162,10 +166,11 @@ def _next_messages(consumer: Consumer) -> list[Message]:
 def _is_within(
     message: Message, ranges: Mapping[int, tuple[int, int]], left: dict[int, int]
 ) -> bool:
-    """Whether the message is one that was asked for. Takes partitions that are read out of `left`;
-    offsets of markers, and of what compaction took, are passed by what comes behind them.
+    """Return True if the message is one that was asked for, and remove its partition from `left`
+    when it is read.
 
-    A broker that has lost the others may send the client back to the beginning.
+    Markers and compacted offsets give no message: the next message passes them. A broker that has
+    lost the others may send the client back to the start.
     """
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:

@@ -1,7 +1,7 @@
-"""An existing Kafka cluster as a value: where it is, how it is reached, and as whom.
+"""An existing Kafka cluster as a value: its address, its protocol and our login.
 
-The one place that turns this into options, for librdkafka and for Java's client. Certificates go
-inline, so that a Spark executor on another machine needs no file.
+Only this module makes options of it, for librdkafka and for Java's client. Certificates are inline,
+so that a Spark executor on another machine needs no file.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,9 @@ class Login:
     password: str = field(repr=False)
 
     def jaas(self) -> str:
-        """As `sasl.jaas.config` takes it, whatever the name and the password consist of."""
+        """Return the value of `sasl.jaas.config`, with any characters in the name and the
+        password.
+        """
         username, password = (
             text.translate(JAAS_ESCAPES) for text in (self.username, self.password)
         )
@@ -62,7 +64,7 @@ class KafkaCluster:
         return "the subject of the client certificate" if self.certificate else "User:ANONYMOUS"
 
     def client_options(self) -> dict[str, str]:
-        """For librdkafka."""
+        """Return the options for librdkafka."""
         options = {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.protocol,
@@ -81,7 +83,7 @@ class KafkaCluster:
         return options
 
     def java_options(self) -> dict[str, str]:
-        """For Java's client; Spark takes them with `kafka.` before each."""
+        """Return the options for Java's client; Spark accepts them with `kafka.` before each."""
         options = {"bootstrap.servers": self.bootstrap, "security.protocol": self.protocol}
         if self.login is not None:
             options["sasl.mechanism"] = self.login.mechanism

@@ -31,7 +31,7 @@ RETRY_S = 1.0
 FETCH_WAIT_MS = 100
 ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
 LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
-LAG_S_MAX = 3.0  # to know what stood there: milliseconds, 0.1 s behind a transaction
+LAG_S_MAX = 3.0  # to read what was there: milliseconds, 0.1 s after a transaction
 M = TypeVar("M", bound=Message)
 
 
@@ -57,7 +57,7 @@ class TopicFollower(Generic[M]):
         self._type = message_type
         self._accept = accept
         self.begins: Mapping[int, int] = {}
-        """Where the first reading began, by partition; of use with `since_ms`."""
+        """Where the first reading started, by partition; of use with `since_ms`."""
         self._reached: dict[int, int] = {}
         self._left: dict[int, int] = {}  # until it has caught up: the ends that are not reached
         self._behind = False
@@ -79,11 +79,13 @@ class TopicFollower(Generic[M]):
         self._watch.join()
 
     def accept(self, message: M, place: tuple[int, int]) -> None:
-        """`place`: partition and offset, for those that look at it."""
+        """Accept a message. `place` is partition and offset, for subclasses that need it."""
         self._accept(message)
 
     def check(self) -> str | None:
-        """For /readyz: None when what stood in the topic a moment ago is known."""
+        """Return None if all is known that was in the topic a moment ago, else what is wrong; a
+        readiness check.
+        """
         if not self._thread.is_alive():
             return f"topic {self._topic} is no longer read; restart this process"
         if not self.caught_up.is_set():
@@ -98,11 +100,14 @@ class TopicFollower(Generic[M]):
         return ""
 
     def await_now(self, timeout_s: float) -> None:
-        """Until all that stands in the topic at this moment is known; Retryable when too late."""
+        """Wait until all is known that is in the topic at this moment.
+
+        Raise Retryable when it takes too long.
+        """
         self.await_ends(self._ends(self._admin), timeout_s)
 
     def await_ends(self, ends: Mapping[int, int], timeout_s: float) -> None:
-        """Until all before these offsets is known; Retryable when too late."""
+        """Wait until all before these offsets is known. Raise Retryable when it takes too long."""
         if not self._reaches(ends, timeout_s):
             raise Retryable(f"topic {self._topic} was not read to its end within {timeout_s} s")
 
@@ -119,7 +124,7 @@ class TopicFollower(Generic[M]):
             return reached()
 
     def _look(self) -> None:
-        """In a thread of its own, which sees when the reading one stands still."""
+        """Measure the lag in a separate thread, which notices when the reading one hangs."""
         while not self._stop.wait(LAG_INTERVAL_S):
             try:
                 ends = self._ends(self._admin)

@@ -1,8 +1,9 @@
-"""Where partitions begin and end, as most brokers have it: for what must be right for good.
+"""Where partitions start and end, as most brokers report it, for what must be right for good.
 
-A broker that has lost the others still leads, as it believes, and answers: where a partition ends
-that another one leads by now, or where that of a topic began which is gone. A client keeps to the
-leaders that the first broker named, so here one client for each broker asks.
+A broker that has lost the others still believes that it leads, and answers: with the end of a
+partition that another one leads by now, or with the start of a topic that is deleted.
+
+A client keeps to the leaders that the first broker named, so here one client for each broker asks.
 """
 
 import random
@@ -28,7 +29,7 @@ class _Answer(Generic[K]):
 
 
 def lowest(admin: KafkaAdmin, read: Callable[[KafkaAdmin], Mapping[K, int]]) -> dict[K, int]:
-    """What `read` gives, with the least that it gives to one of the clients."""
+    """Return what `read` returns, with the least value of all clients for each key."""
     told = [answer.offsets for answer in _by_most(admin, read)]
     return {key: min(offsets[key] for offsets in told) for key in told[0]}
 
@@ -36,8 +37,9 @@ def lowest(admin: KafkaAdmin, read: Callable[[KafkaAdmin], Mapping[K, int]]) -> 
 def highest_ends(
     admin: KafkaAdmin, topic: str, partitions: Iterable[int]
 ) -> tuple[dict[int, int], KafkaAdmin]:
-    """One past the last record written of each partition, and the client that reads up to there
-    of the most of them."""
+    """Return the offset after the last record of each partition, and the client that can read that
+    far in most of them.
+    """
     wanted = tuple(partitions)
     told = _by_most(admin, lambda client: client.ends(topic, wanted))
     ends = {at: max(answer.offsets[at] for answer in told) for at in wanted}
@@ -49,9 +51,10 @@ def highest_ends(
 
 
 def _by_most(admin: KafkaAdmin, read: Callable[[KafkaAdmin], Mapping[K, int]]) -> list[_Answer[K]]:
-    """The first answers, by way of more than half of the brokers. Raises Retryable.
+    """Return the first answers, from more than half of the brokers.
 
-    Half of them or fewer may be those that were cut off, and they may answer first.
+    Raise Retryable. Half of them or fewer may be those that were cut off, and they may answer
+    first.
     """
     brokers = admin.brokers()
     if len(brokers) <= 1:

@@ -9,10 +9,12 @@ REJOIN_MAX_S = 60.0  # longer than any member needs to take its partitions over
 
 
 class Membership:
-    """Ends a process whose consumer does not come back into its group.
+    """Membership of a consumer in its group.
 
-    After its coordinator stood still librdkafka may poll for ever without an assignment; only a
-    new consumer helps, and a new process is the plainest way to one.
+    It ends a process if its consumer does not return into the group.
+
+    After its coordinator has hung, librdkafka may poll for ever without an assignment. Only a new
+    consumer helps, and a new process is the plainest way to one.
     """
 
     def __init__(self, admin: KafkaAdmin, now: Callable[[], float] = time.monotonic) -> None:
@@ -21,14 +23,14 @@ class Membership:
         self._outside_since: float | None = now()
 
     def joined(self) -> None:
-        """The group gave this member its part, which may be nothing."""
+        """Note that the group gave this member its part, which may be empty."""
         self._outside_since = None
 
     def left(self) -> None:
         self._outside_since = self._now()
 
     def check(self) -> None:
-        """Raises RuntimeError when Kafka answers and the group still does not."""
+        """Raise RuntimeError if Kafka answers and the group still gives no part."""
         since = self._outside_since
         if since is None or self._now() - since < REJOIN_MAX_S:
             return

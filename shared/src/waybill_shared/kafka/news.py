@@ -1,4 +1,6 @@
-"""What was told to others is known here before an answer says that there is no such thing."""
+"""Before an answer says that there is no such thing, this process reads what others have
+written.
+"""
 
 import asyncio
 import logging
@@ -9,7 +11,7 @@ from waybill_shared.contract.errors import Retryable
 
 logger = logging.getLogger(__name__)
 
-NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, 0.1 s behind a transaction
+NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, 0.1 s after a transaction
 
 
 class Follower(Protocol):
@@ -21,10 +23,10 @@ class Follower(Protocol):
 
 
 class News:
-    """Lets requests wait until a follower knows what was told before they came.
+    """Lets requests wait until a follower has read what was written before they arrived.
 
-    Those that wait at the same time share one question to Kafka: asking for names that nobody has
-    ever used costs no more than that.
+    Those that wait at the same time share one question to Kafka, so questions for unknown names
+    cost no more than that.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -33,7 +35,7 @@ class News:
         self._asking: asyncio.Task[None] | None = None
 
     def begun(self) -> bool:
-        """Whether all is known that was told before this process began."""
+        """Return True if all is known that was written before this process started."""
         return self._follower.caught_up.is_set()
 
     async def catch_up(self) -> bool:
@@ -50,7 +52,7 @@ class News:
             answer, self._next = self._next, None
             try:
                 answer.set_result(await asyncio.to_thread(self._await_now))
-            except Exception as error:  # noqa: BLE001 - whatever it was, those who wait are told
+            except Exception as error:  # noqa: BLE001 - whatever it was, those who wait get it
                 answer.set_exception(error)
         self._asking = None
 

@@ -1,7 +1,7 @@
-"""Whether our own topics are still those that this process began with.
+"""Checks that our own topics are still those with which this process started.
 
-Whoever deletes one of them and creates it anew begins its offsets again: what a process knows of
-the old ones would hide what is written into the new one.
+A topic that is deleted and created again starts its offsets again. What a process knows of the old
+one would hide what is written into the new one.
 """
 
 import time
@@ -29,7 +29,10 @@ class OwnTopics:
         self._check_at = now() + CHECK_INTERVAL_S
 
     def id_of(self, name: str) -> str:
-        """As it was when this was asked first. Retryable when Kafka does not tell it."""
+        """Return the id that the topic had when it was asked for first.
+
+        Raise Retryable if Kafka does not report it.
+        """
         if name not in self._ids:
             found = self._ask()
             if name not in found:
@@ -38,14 +41,17 @@ class OwnTopics:
         return self._ids[name]
 
     def require(self, name: str) -> None:
-        """Retryable unless it is still that one; if it is another, the next `check` says so."""
+        """Raise Retryable unless the topic still has its id.
+
+        If it has another one, the next `check` reports that.
+        """
         known, found = self.id_of(name), self._ask().get(name)
         if found != known:
             self._check_at = self._now()
             raise Retryable(f"topic {name}: it had id {known}, now it has {found or 'none'}")
 
     def check(self) -> None:
-        """Now and then ask again. TopicCreatedAnew when one is another."""
+        """Ask again at intervals. Raise TopicCreatedAnew when a topic has another id."""
         if self._now() < self._check_at:
             return
         self._check_at = self._now() + CHECK_INTERVAL_S

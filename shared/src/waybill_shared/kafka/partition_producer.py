@@ -1,8 +1,9 @@
-"""A voice that only one process has at a time: one transactional producer per partition of a topic.
+"""One transactional producer for each partition of a topic, which only one process has at a time.
 
-Whoever begins with a transactional id shuts out the one before, with all that it still had queued.
-So `claim` is called once, before anything is read that is acted on, and never to go on after a
-fault: by then the partition may be another's, who would be shut out by it. See ADR 30.
+A process that starts with a transactional id fences the one before, with all that it still had
+queued. So `claim` is called once, before anything is read that is acted on, and never to continue
+after a fault. By then the partition may belong to another process, which it would fence. See ADR
+30.
 """
 
 import logging
@@ -23,14 +24,16 @@ from waybill_shared.process.failpoints import reach
 logger = logging.getLogger(__name__)
 
 # So long readers wait for a process that was killed in between, if no other takes over; and so long
-# Kafka may be away before one that was saying something has to begin anew.
+# Kafka may be away before one that was writing has to start again.
 TRANSACTION_TIMEOUT_S: Final = 30.0
 STEP_TIMEOUT_S: Final = 10.0  # for each of: to ask, to begin, to write, to commit
 T = TypeVar("T")
 
 
 class PartitionLost(ContractError):
-    """Another process has taken the partition over: nothing that is said here counts any more."""
+    """Error: another process owns the partition now, so nothing that is written here counts any
+    more.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +63,10 @@ class PartitionProducer:
         self._guard(lambda: claim_transactions(self._producer, STEP_TIMEOUT_S))
 
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
-        """All of it or nothing; the offsets at which it stands.
+        """Write all messages in one transaction, and return their offsets.
 
-        After Retryable nobody knows: send it again, before anything else. Raises PartitionLost.
+        After Retryable the result is not known: send the same again, before anything else. Raises
+        PartitionLost.
         """
         self.settle()
         point = f"{messages[0].topic}.{self._id.rpartition('/')[2]}"

@@ -1,4 +1,4 @@
-"""Where a key stands: murmur2, as Java's producers have it, and ours (`kafka.clients`)."""
+"""The partition of a key: murmur2, as Java's producers compute it, and ours (`kafka.clients`)."""
 
 from typing import Final
 

@@ -33,7 +33,7 @@ class Replies:
     def __init__(self) -> None:
         self._by_id: OrderedDict[tuple[str, str], Reply] = OrderedDict()
         self._results: OrderedDict[tuple[str, str], int] = OrderedDict()
-        """The lengths of the results that are kept, the oldest first."""
+        """The lengths of the stored results, the oldest first."""
         self._results_bytes = 0
         self._changed = Signal()
         self._closing = False
@@ -61,7 +61,9 @@ class Replies:
         return self._by_id.get((caller.tenant, id))
 
     async def wait(self, caller: Caller, id: str, wait_s: float) -> Reply | None:
-        """The answer as soon as it is there; None when the time is over first."""
+        """Wait for the answer and return it as soon as it is there; None when the time is over
+        first.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         while (reply := self.get(caller, id)) is None and not self._closing:
@@ -89,9 +91,11 @@ def follow_replies(
     *,
     since_ms: int | None = None,
 ) -> TopicFollower[Reply]:
-    """Whoever hears a reply may ask for the pipeline next, whose record came before it: that is
-    known to the follower of `pipelines` by then. What stands ASIDE has none. `since_ms`: as of any
-    follower."""
+    """Follow the replies. A caller that has a reply may ask for the pipeline next.
+
+    So before a reply is passed on, the follower of `pipelines` has read its record, which was
+    written before it. Actions in ASIDE have no record. `since_ms`: as of any follower.
+    """
 
     def hear(reply: Reply) -> None:
         if replies.caught_up.is_set() and reply.action not in ASIDE:

@@ -47,14 +47,14 @@ class GroupShares:
 
     @property
     def epoch(self) -> int:
-        """Another one whenever they were given or taken away."""
+        """A number that changes whenever partitions were assigned or revoked."""
         return self._epoch
 
     def partition_of(self, key: str) -> int:
         return partition_of(key, self._partitions)
 
     def has(self, key: str) -> bool:
-        """Whether this process is to care for what has that key in the topic."""
+        """Return True if this process owns the partition of the key."""
         return self.partition_of(key) in self._mine
 
     def _run(self) -> None:

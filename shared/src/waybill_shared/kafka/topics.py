@@ -49,7 +49,7 @@ def create_topics(kafka: Kafka, prefix: str, *, replication: int = 1) -> list[st
 
 
 def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
-    """What of our topics that exist is not as we need it; absent ones are somebody's next step."""
+    """Yield what is wrong with our topics that exist. Missing ones are created by another step."""
     specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
     present = admin.identify(specs)
     settings = _settings(admin, present)
@@ -70,7 +70,10 @@ def topic_problems(admin: KafkaAdmin, prefix: str) -> Iterator[Problem]:
 
 
 def _settings(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """Cleanup policy and bytes of a segment, by topic. Retryable when Kafka does not tell them."""
+    """Return cleanup policy and bytes of a segment, by topic.
+
+    Raise Retryable when Kafka does not report them.
+    """
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
     if not asked:
         return {}
@@ -91,7 +94,10 @@ def _settings(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, tuple[str, 
 
 
 def create_missing(admin: KafkaAdmin, topics: list[NewTopic]) -> list[str]:
-    """Their names. UserError when Kafka will never create one, Retryable when it may later."""
+    """Create topics and return their names.
+
+    Raise UserError when Kafka will never create one, Retryable when it may later.
+    """
     created = []
     asked = admin.ask(
         lambda client: client.create_topics(

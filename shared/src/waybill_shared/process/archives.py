@@ -46,19 +46,22 @@ def links_of(jars: Path) -> Path:
 
 
 def program(java: Path) -> Path:
-    """Where that Java is; as it was given, if it is nowhere: whoever starts it says so."""
+    """Return the path of that Java.
+
+    If there is none, return `java` as it was given: whoever starts it reports the error.
+    """
     found = shutil.which(java)
     return java if found is None else Path(found).absolute()
 
 
 def archive_of(folder: Path, java: Path, class_path: Sequence[Path]) -> Path:
-    """Where the archive for this Java with these jars is, or would be."""
+    """Return where the archive for this Java with these jars is, or would be."""
     files = (program(java).resolve(), *class_path)
     return folder.absolute() / f"{_place(class_path)}{_digest(map(_version, files))}.jsa"
 
 
 def remove_older(archive: Path, class_path: Sequence[Path]) -> None:
-    """Those of other versions of Java or of the jars, which were in the same places."""
+    """Remove the archives for other versions of Java or of the jars in the same places."""
     for other in archive.parent.glob(f"{_place(class_path)}*.jsa"):
         if other != archive:
             other.unlink(missing_ok=True)

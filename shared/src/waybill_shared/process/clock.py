@@ -1,4 +1,4 @@
-"""The only place that reads the wall clock; beside it the one that waiting goes by."""
+"""The only module that reads the wall clock. It also has the clock for waiting."""
 
 import time
 from typing import Protocol
@@ -12,7 +12,10 @@ class Clock(Protocol):
 
 class Clocks(Clock, Protocol):
     def monotonic_ms(self) -> int:
-        """Since some moment. Never goes back, whatever is done to the wall clock."""
+        """Return milliseconds since some moment.
+
+        The value never decreases, whatever is done to the wall clock.
+        """
 
 
 class SystemClock:

@@ -1,8 +1,8 @@
-"""Named points at which a test may hold a process; inert unless a folder is set.
+"""Named points at which a test may stop a process; inert unless a folder is set.
 
-With `WAYBILL_FAILPOINTS` naming a folder, a process that comes to a point for which a file stands
-there renames it to `<point>.reached` and waits: it is to be killed at exactly this place, or goes
-on once that file is removed.
+`WAYBILL_FAILPOINTS` names the folder. When a process reaches a point for which a file exists there,
+it renames the file to `<point>.reached` and waits. Then the test kills it at exactly this point, or
+removes the file, and it continues.
 """
 
 import os

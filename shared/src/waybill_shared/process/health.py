@@ -18,7 +18,9 @@ class Health:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def beat(self) -> None:
-        """Called from the loop: the process is alive as long as the loop turns."""
+        """Note that the loop runs: the loop calls this, and the process counts as alive as long as
+        it does.
+        """
         with self._lock:
             self._beat_at = time.monotonic()
 
@@ -27,7 +29,7 @@ class Health:
             return time.monotonic() - self._beat_at < BEAT_AGE_S_MAX
 
     def readiness(self) -> dict[str, str]:
-        """Each check's name with `ok` or with what is wrong."""
+        """Return each check's name with `ok` or with what is wrong."""
         return {name: check() or "ok" for name, check in self.checks.items()}
 
 

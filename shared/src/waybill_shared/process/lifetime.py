@@ -12,7 +12,7 @@ from waybill_shared.contract.errors import UserError
 
 @contextmanager
 def shutdown_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; the second signal ends the process at once."""
+    """Yield an event that SIGINT or SIGTERM sets; the second signal ends the process at once."""
     stop = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -30,7 +30,10 @@ def shutdown_on_signals() -> Iterator[threading.Event]:
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """The exit code of `main`: 2, and a line each, where settings or files must be corrected."""
+    """Run `main` and return its exit code.
+
+    If settings or files must be corrected, print a line for each and return 2.
+    """
     try:
         return main() or 0
     except UserError as error:

@@ -82,22 +82,25 @@ def observe(name: HistogramName, seconds: float, **labels: str) -> None:
 
 @lru_cache(maxsize=CHILDREN_MAX)
 def _child(metric: M, labels: tuple[tuple[str, str], ...]) -> M:
-    """What counts for these labels: to find it anew each time takes longer than to count."""
+    """Return the child of a metric for these labels.
+
+    It is cached, because to find it again each time takes longer than to count.
+    """
     return metric.labels(**dict(labels)) if labels else metric
 
 
 def gauge(name: GaugeName, value: float) -> None:
-    """One without labels."""
+    """Set a gauge without labels."""
     show(name, {(): value})
 
 
 def show(name: GaugeName, values: Mapping[Labels, float]) -> None:
-    """All values that there are now: what is not among them is shown no more."""
+    """Set all present values of a gauge. What is not among them is not shown any more."""
     _gauges[name].values = values
 
 
 def forget(pipeline: str) -> None:
-    """Show nothing more of a pipeline that was deleted; gauges are shown anew anyway."""
+    """Show nothing more of a pipeline that was deleted; gauges are shown again anyway."""
     for name, metric in METRICS.items():
         shown = _all[name]
         if "pipeline" in metric.labels and not isinstance(shown, _Gauge):
@@ -106,7 +109,7 @@ def forget(pipeline: str) -> None:
 
 
 def text_of(service: str, readiness: Mapping[str, str]) -> bytes:
-    """What /metrics answers: the metrics of this service, and those of its process."""
+    """Return the answer of /metrics: the metrics of this service, and those of its process."""
     show("waybill_build_info", {(VERSION,): 1})
     show("waybill_ready", {(check,): float(said == "ok") for check, said in readiness.items()})
     return generate_latest(_registry(service))

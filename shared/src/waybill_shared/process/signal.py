@@ -13,7 +13,7 @@ class Signal:
         self._event = asyncio.Event()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Whether it was notified in time."""
+        """Wait for a notification. Return True if there was one in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()

@@ -74,7 +74,10 @@ class KafkaSettings(BaseSettings):
         return self
 
     def kafka_cluster(self) -> KafkaCluster:
-        """Reads the files. ValueError names the one that is wrong."""
+        """Read the files and return the cluster.
+
+        The message of ValueError names the file that is wrong.
+        """
         return KafkaCluster(
             bootstrap=self.kafka,
             protocol=self.kafka_security_protocol,
@@ -150,7 +153,10 @@ class RedisSettings(BaseSettings):
 
 
 def _without_effect(settings: KafkaSettings) -> Iterator[str]:
-    """A setting that the protocol does not use is a protocol that was forgotten."""
+    """Yield a message for settings that the protocol does not use.
+
+    Most likely the protocol was forgotten.
+    """
     protocol = settings.kafka_security_protocol
     for names, part in ((SASL_ONLY, "SASL"), (SSL_ONLY, "SSL")):
         found = [name for name in names if getattr(settings, name) is not None]

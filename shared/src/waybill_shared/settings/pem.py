@@ -32,7 +32,7 @@ def read_certificates(variable: str, file: Path) -> str:
 
 
 def read_key(variable: str, file: Path, password: str | None) -> str:
-    """In PKCS #8 and in the clear, whatever form and password the file has."""
+    """Return the key in PKCS #8 and not encrypted, whatever form and password the file has."""
     text = read_text(variable, file)
     try:
         key = load_pem_private_key(text.encode(), password.encode() if password else None)

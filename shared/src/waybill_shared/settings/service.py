@@ -65,7 +65,7 @@ Settings = TypeVar("Settings", bound=BaseSettings)
 
 
 def read_settings(kind: type[Settings]) -> Settings:
-    """The settings as the environment has them; UserError names each variable that is wrong."""
+    """Read the settings from the environment. Raise UserError with each variable that is wrong."""
     try:
         return kind()
     except ValidationError as error:
@@ -73,6 +73,8 @@ def read_settings(kind: type[Settings]) -> Settings:
 
 
 def _problem(loc: tuple[int | str, ...], message: str) -> Problem:
-    """Of one variable, or of several together, which name themselves."""
+    """Describe a problem of one variable, or of several together, which the message names
+    itself.
+    """
     variable = f"WAYBILL_{str(loc[0]).upper()}: " if loc else ""
     return Problem(message=variable + message.removeprefix("Value error, "))

@@ -12,7 +12,7 @@ REDIS: Final = ("service", "keys", "channel", "commands")
 
 
 def tables() -> tuple[str, str, str]:
-    """Of topics, of rights in Kafka, of rights in Redis."""
+    """Return the tables of topics, of rights in Kafka, and of rights in Redis."""
     return _table(TOPICS, _topics()), _table(KAFKA, _kafka()), _table(REDIS, _redis())
 
 

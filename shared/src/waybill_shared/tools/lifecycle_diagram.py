@@ -29,7 +29,7 @@ after 20 crashes a deletion is finished all the same, with an error in the log o
 
 
 def render() -> str:
-    """The whole document."""
+    """Render the complete document."""
     moves = [
         f"    {phase} --> {after}"
         for phase in Phase

@@ -22,7 +22,7 @@ A histogram NAME also has NAME_bucket, NAME_sum and NAME_count. What to watch, a
 
 
 def render() -> str:
-    """The whole document."""
+    """Render the complete document."""
     parts = [INTRODUCTION]
     for service in SERVICES:
         rows = [_row(name) for name in METRICS if service in METRICS[name].services]

@@ -35,7 +35,7 @@ the failed operation too, as `GET /v1/operations/{id}` shows it: its `id`, its `
 
 
 def render() -> str:
-    """The whole document."""
+    """Render the complete document."""
     rows = [f"| `{slug}` | {slug.status} | {slug.meaning} | {slug.acts} |" for slug in Slug]
     head = ["| problem | status | what it says | who acts |", "|---|---|---|---|"]
     return "\n".join([INTRODUCTION, *head, *rows, "", *_headers(), ""])

@@ -18,7 +18,7 @@ does not know. The phases of a pipeline are in [lifecycle.md](lifecycle.md), met
 
 
 def render() -> str:
-    """The whole document: a chapter for each kind of word."""
+    """Render the complete document: a chapter for each kind of word."""
     return "\n".join([INTRODUCTION, *map(_chapter, Word.__subclasses__())])
 
 

@@ -168,7 +168,7 @@ def _not_null(field: Mapping[str, Any]) -> str:
     return "" if is_nullable(field["type"]) or "default" in field else " NOT NULL"
 
 
-def known_keys(part: object) -> Any:  # noqa: ANN401 - JSON, as it came
+def known_keys(part: object) -> Any:  # noqa: ANN401 - JSON, as it is
     """Return the schema without the keys that the specification does not know, because others may
     interpret them.
     """

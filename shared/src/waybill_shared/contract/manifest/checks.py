@@ -208,10 +208,8 @@ def _connector_problems(manifest: Manifest) -> Iterator[Located]:
 
 
 def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
-    """Find topics that are used twice.
-
-    A topic belongs to one input or one sink, otherwise nobody could say how far it has been
-    written.
+    """Find topics that are used twice. A topic belongs to one input or one sink, otherwise nobody
+    could say how far it has been written.
     """
     found: list[Located] = []
     owner: dict[str, str] = {}
@@ -227,9 +225,8 @@ def _topic_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
 
 
 def _target_problems(manifest: Manifest) -> Iterator[Located]:
-    """Find targets that are used twice.
-
-    Sinks of one stage write their batches at the same time, and would wait for each other.
+    """Find targets that are used twice. Sinks of one stage write their batches at the same time,
+    and would wait for each other.
     """
     owner: dict[tuple[str, str], str] = {}
     for s, stage in enumerate(manifest.stages):

@@ -44,7 +44,9 @@ def parse_columns(ddl: str, *, binary: bool = False) -> tuple[Column, ...]:
 
 
 def refusal(columns: tuple[Column, ...], row: JsonValue) -> str | None:
-    """Return why `row` (floats parsed as Decimal) is not a record of these columns; None if it is."""
+    """Return why `row` (floats parsed as Decimal) is not a record of these columns; None if it
+    is.
+    """
     if not isinstance(row, dict):
         return f"a record is a JSON object, this is {kind_of(row)}"
     for column in columns:
@@ -304,9 +306,8 @@ class ColumnParser:
     def error(
         self, message: str, *, at: int | None = None, hint: str = "", exact: bool = False
     ) -> UserError:
-        """Return an error with the place in the text.
-
-        With `exact` the place is `at` itself, even if blanks or comments follow.
+        """Return an error with the place in the text. With `exact` the place is `at` itself, even
+        if blanks or comments follow.
         """
         start = self.at if at is None else at
         start = start if exact else self.skip(start)

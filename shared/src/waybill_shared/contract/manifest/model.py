@@ -44,7 +44,7 @@ KEYS_BY_FORMAT: JsonValue = [
 ]
 RAW_COLUMNS = "key BINARY, value BINARY, headers MAP<STRING,BINARY>, timestamp TIMESTAMP"
 DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
-SINK_KEYS = ("name", "from")  # beside its kind
+SINK_KEYS = ("name", "from")  # in addition to its kind
 MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
 BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
 BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal

@@ -1,4 +1,22 @@
-"""Reads manifests: errors name line, column and fix."""
+"""Reads a manifest: the way from its text to the model, and the only place that goes it.
+
+`parse_manifest` does these steps in this order. Each step raises UserError with all the problems
+that it finds, and the next one runs only if there are none.
+
+1. `yaml_source.read_yaml` parses the text. It refuses texts that are too large, aliases, tags and
+   merge keys. The result is a `Document`: a plain tree, and the line and column of each part.
+2. `model.Manifest` validates the tree. If the `schema` of an input is a table as SQL, then
+   `tables` reads it, and the columns, the key and the connectors come from there. The settings of
+   a sink are validated by the model of its kind, which `sinks.KINDS` names.
+3. If pydantic finds errors, `form.find_form_problems` makes them sentences: wrong keys,
+   wrong values, the likely name.
+4. `checks.find_problems` looks at what no single part shows: names and topics that are used
+   twice, missing sources, cycles of stages.
+5. `Document.place` adds the line and column to each problem.
+
+Nobody else parses: services and drivers get the text and call `parse_manifest`, which is cached.
+Problems that are found later (by Spark, by a sink) have a path only; `place` adds the position.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -13,7 +13,7 @@ from waybill_shared.contract.manifest.document import Mark
 
 Told = tuple[str, str, Mark]
 """A message, a hint, and a place."""
-BEGINNINGS: Final = ("<scalar>", "{", "[", ":")  # of what belongs to the part behind a comma
+BEGINNINGS: Final = ("<scalar>", "{", "[", ":")  # of what belongs to the part after a comma
 KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- )?[\w-]+:\S")
 QUOTES_HINT: Final = "put a text with ': ' or ', ' in it in quotes"
 UNKNOWN_HINT: Final = "put a text with special characters in it in quotes"

@@ -94,7 +94,7 @@ class YamlPlaces:
         text, mark = self._walk(path)
         if not isinstance(text, str):
             return None
-        within = text.split("\n")  # what ends in a line break has an empty line behind it
+        within = text.split("\n")  # what ends in a line break has an empty line after it
         if line > len(within):
             return None
         below = self.lines[mark[0]][mark[1]] in "|>"
@@ -104,7 +104,9 @@ class YamlPlaces:
         return None if begin < 0 else (at + 1, begin + column)
 
     def _walk(self, path: Path) -> tuple[object, Mark]:
-        """Return the deepest part of `path` that exists, and its line and column, counted from 0."""
+        """Return the deepest part of `path` that exists, and its line and column, counted from
+        0.
+        """
         at, mark = self.tree, (0, 0)
         for part in path:
             lines = getattr(at, "lc", None)
