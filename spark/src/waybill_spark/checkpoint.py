@@ -34,11 +34,14 @@ class Checkpoint:
     folder: Path
 
     def exists(self) -> bool:
-        """Whether Spark has written down where it begins; its id alone comes earlier."""
+        """Return True if Spark has written where the query starts.
+
+        The id of the checkpoint is written earlier.
+        """
         return any((self.folder / "sources").glob("*/0"))
 
     def lineage(self) -> str:
-        """The id that Spark gave this checkpoint; another one means another history."""
+        """Return the id that Spark gave this checkpoint. Another id means another history."""
         path = self.folder / "metadata"
         try:
             return str(json.loads(_text(path))["id"])
@@ -46,7 +49,10 @@ class Checkpoint:
             raise CheckpointDamaged(f"{path} holds no id") from error
 
     def last_planned(self) -> Planned | None:
-        """None when nothing was planned yet; CheckpointDamaged when it cannot be known."""
+        """Return the newest planned batch; None if nothing was planned yet.
+
+        Raise CheckpointDamaged if it cannot be known.
+        """
         batch_id = _newest(self.folder / "offsets")
         if batch_id is None:
             return None
@@ -63,9 +69,8 @@ class Checkpoint:
         )
 
     def took_something(self) -> bool | None:
-        """Whether a batch that was not empty is committed; None: files are damaged, it may be.
-
-        Spark also plans an empty batch: the first one, and when a partition is added.
+        """Return True if a batch that was not empty is committed; None if damaged files leave it
+        open. Spark also plans an empty batch: the first one, and when a partition is added.
         """
         committed = _newest(self.folder / "commits")
         if committed is None:
@@ -88,7 +93,10 @@ class Checkpoint:
         return self.folder.rename(next(place for place in asides if not place.exists()))
 
     def ends(self, batch_id: int) -> TopicOffsets:
-        """Where batch `batch_id` ends. Sources that share a topic: the nearest end counts."""
+        """Return the end offsets of batch `batch_id`.
+
+        If sources share a topic, the nearest end counts.
+        """
         path = self.folder / "offsets" / str(batch_id)
         sources = _lines(path)[2:]
         if not sources:
@@ -96,7 +104,10 @@ class Checkpoint:
         return _fold((_offsets(path, line) for line in sources if line != "-"), min)
 
     def starts(self, batch_id: int) -> TopicOffsets:
-        """Where batch `batch_id` begins; partitions that are new in it are absent."""
+        """Return the start offsets of batch `batch_id`.
+
+        Partitions that are new in it are absent.
+        """
         if batch_id > 0:
             return self.ends(batch_id - 1)
         logs = sorted((self.folder / "sources").glob("*/0"))
@@ -104,7 +115,10 @@ class Checkpoint:
 
 
 def _newest(log: Path) -> int | None:
-    """The highest batch in one of Spark's logs; beside its files lie hidden checksums."""
+    """Return the highest batch in one of Spark's logs.
+
+    Its folder also has hidden files with checksums.
+    """
     return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
 
 

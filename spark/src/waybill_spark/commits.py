@@ -37,7 +37,7 @@ class Identity:
 
 
 def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, bytes]:
-    """Key and value of the fact that `commit` is."""
+    """Return key and value of the fact that contains `commit`."""
     fact = Fact(
         tenant=identity.tenant,
         pipeline_uid=identity.pipeline_uid,
@@ -104,7 +104,7 @@ class CommitEmitter:
         self._send(newest)
 
     def repeat(self) -> None:
-        """Send again what is due; hears first what became of the earlier ones."""
+        """Send again what is due. First process Kafka's answers for earlier messages."""
         self._producer.poll(0)
         now = self._now()
         with self._lock:

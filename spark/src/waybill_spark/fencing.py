@@ -28,7 +28,9 @@ class StageInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterSink:
-    """A sink that came to a stage which had begun: when, and where it must begin at the latest."""
+    """A sink that was added after its stage had started: when, and where it must start at the
+    latest.
+    """
 
     since: int
     bases: Vector
@@ -61,7 +63,10 @@ def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
 def batch_runs(
     inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
 ) -> tuple[Range, ...]:
-    """Where the batch goes on, and how far, in each partition. A new one starts at its base."""
+    """Return where the batch continues, and how far it goes, in each partition.
+
+    A new partition starts at its base.
+    """
     runs = (
         Range(
             topic=i.topic,
@@ -77,14 +82,16 @@ def batch_runs(
 
 
 def drop_empty(runs: tuple[Range, ...]) -> tuple[Range, ...]:
-    """What the batch really takes."""
+    """Return the runs that contain offsets."""
     return tuple(run for run in runs if run.start < run.end)
 
 
 def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> BatchDecision:
-    """`bases` is where the stage began; a sink without a fence must be written from there.
+    """Decide whether a sink with this fence gets the batch.
 
-    An empty run counts too: where it starts, the next batch of its partition will.
+    `bases` is where the stage started; a sink without a fence must be written from there.
+
+    An empty run is checked too, because the next batch of its partition starts at the same offset.
     """
     ranges = drop_empty(runs)
     if fence is not None and ranges and fence.inputs == ranges:

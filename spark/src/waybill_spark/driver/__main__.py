@@ -1,7 +1,7 @@
-"""A driver process: `python -m waybill_spark.driver HOME`. Started and supervised by the runner.
+"""A driver process: `python -m waybill_spark.driver HOME`.
 
-Told what to do by JSON lines on its standard input; tells what happens on the pipe that it was
-given. Dies with the runner.
+The runner starts and supervises it. Its orders are JSON lines on its standard input; it reports
+events on the pipe that it was given. It ends with the runner.
 """
 
 import logging

@@ -1,4 +1,6 @@
-"""Runs all stages of one pipeline in one Spark session, until told to stop or until one fails."""
+"""Runs all stages of one pipeline in one Spark session, until it is stopped or one of them
+fails.
+"""
 
 import hashlib
 import logging
@@ -57,7 +59,7 @@ class Surroundings:
     batch_rows_max: int
     batch_bytes_max: int
     can_work: Callable[[], bool]
-    """Whether executors can do what is not Spark's: to write."""
+    """Returns True if executors can do work of ours that is not Spark's, such as writing."""
     topic_absent_s: float
     loads: Loads
     tell_kept: Callable[[TableUpkeep], None]
@@ -125,7 +127,10 @@ class RunningStage:
         )
 
     def open(self) -> None:
-        """While Kafka is waited for, Spark has the time to plan."""
+        """Open the sinks and fences.
+
+        Meanwhile Spark plans the query, because opening mostly waits for Kafka.
+        """
         with ThreadPoolExecutor(1, thread_name_prefix="plan") as pool:
             self._going_on = pool.submit(self._plan_going_on)
             self._tracked.open()
@@ -165,7 +170,7 @@ class RunningStage:
         return readings(self.name, self._inputs, self._tracked.held())
 
     def batches(self) -> int:
-        """How many it has begun."""
+        """Return how many batches it has started."""
         return self._batches
 
     def ask_every(self, pause_ms: int) -> None:
@@ -173,7 +178,10 @@ class RunningStage:
         set_pause(self._query._jsq.streamingQuery(), pause_ms)
 
     def failed(self) -> Exception | None:
-        """Why the query has ended, if it has. Kafka may know it better than Spark does."""
+        """Return why the query has ended; None if it runs.
+
+        Kafka may know the cause better than Spark does.
+        """
         query = self._query
         if query is None or query.isActive:
             return None
@@ -182,7 +190,7 @@ class RunningStage:
         return self.failure or query.exception() or StreamingQueryException("the query ended")
 
     def stop(self) -> None:
-        """At a batch boundary: wait for the running batch, let no other begin, then stop."""
+        """Stop at a batch boundary: wait for the running batch, let no other start, then stop."""
         self._tracked.close()
         if self._query is not None:
             self._query.stop()
@@ -191,7 +199,10 @@ class RunningStage:
         self._journal.close()
 
     def _plan_going_on(self) -> DataFrame | None:
-        """From where the checkpoint stands, if there is one; whether it serves, `resume` says."""
+        """Plan the query from the position of the checkpoint, if there is one.
+
+        Whether it can be used is decided by `resume`.
+        """
         return self._plan({}) if self._folder.exists() else None
 
     def _plan(self, starts: Mapping[TopicPartition, int]) -> DataFrame:
@@ -265,14 +276,19 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
 
 
 def checkpoint_folder(root: Path, stage: StageDefinition, inputs: tuple[StageInput, ...]) -> Path:
-    """Spark keeps names and offsets only: a checkpoint must never meet topics with other ids, nor
-    another stage of that name."""
+    """Return the folder of the checkpoint.
+
+    Spark stores only names and offsets, so topics with other ids, or another stage of that name,
+    must have another folder.
+    """
     ids = ",".join(sorted(source.topic_id for source in inputs))
     return root / stage_key(stage) / hashlib.sha256(ids.encode()).hexdigest()[:12]
 
 
 def begin(stages: Sequence[RunningStage]) -> None:
-    """Claim every sink, say what stands there and what can never come, and only then start."""
+    """Claim every sink, report their fences and what can never arrive, and only then start the
+    queries.
+    """
     for stage in stages:
         stage.open()
         logger.info("fences are read", extra={"stage": stage.name})
@@ -283,7 +299,7 @@ def begin(stages: Sequence[RunningStage]) -> None:
 
 
 def settle(stages: Iterable[RunningStage]) -> None:
-    """Every stage, whatever another one finds; then raise what the first has found."""
+    """Settle every stage, even if another one fails. Then raise the first error."""
     stopped: StageFailed | None = None
     for stage in stages:
         try:

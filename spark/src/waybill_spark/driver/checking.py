@@ -1,4 +1,4 @@
-"""What a check asks beside the SQL: whether each sink takes the rows. Changes nothing."""
+"""What a check asks apart from the SQL: whether each sink accepts the rows. Changes nothing."""
 
 import logging
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ Alterations = dict[str, dict[str, tuple[str, ...]]]
 def ask_sinks(
     manifest: Manifest, stages: Iterable[CompiledStage], places: SinkPlaces, uid: str
 ) -> tuple[list[Problem], Alterations]:
-    """What sinks would refuse, and by stage and sink what the first rows would change there.
+    """Return what sinks would refuse, and by stage and sink what the first rows would change there.
 
-    One that cannot be asked is the run's to wait for.
+    A sink that cannot be reached is no problem here: the run will wait for it.
     """
     problems: list[Problem] = []
     found: Alterations = {}
@@ -52,7 +52,10 @@ def ask_sinks(
 
 
 def _refuse_one_of_another(sink: Sink, owner: str) -> None:
-    """As the manifest's own checks do, which know tables by their names only."""
+    """Refuse a table that two sinks use under two names.
+
+    The manifest's own checks know tables by their names only.
+    """
     if owner != sink.name:
         message = f"{sink.settings.target} is already that of sink {owner!r}, by another name"
         raise UserError([Problem(message=message, path="table", hint="give each its own table")])
@@ -61,7 +64,7 @@ def _refuse_one_of_another(sink: Sink, owner: str) -> None:
 def at_sink(
     problems: Iterable[Problem], text: str, stage: str | None, name: str | None
 ) -> list[Problem]:
-    """As a check would have placed what a sink has refused in a run."""
+    """Give problems of a sink in a run the path that a check would have given them."""
     for s, each in enumerate(parse_manifest(text).stages):
         for k, sink in enumerate(each.sinks):
             if (each.name, sink.name) == (stage, name):
@@ -71,6 +74,6 @@ def at_sink(
 
 
 def _path(stage: str, number: int, sink: Sink, problem: Problem) -> str:
-    """Of the key of its settings, where the problem names one."""
+    """Return the path of the sink, or of the key of its settings that the problem names."""
     key = f".{sink.kind}.{problem.path}" if problem.path else ""
     return f"{stage}.{number}{key}"

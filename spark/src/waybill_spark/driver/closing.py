@@ -1,7 +1,8 @@
-"""The last word on sinks that go, with a change or with their pipeline: what stands in them.
+"""The last report of sinks that are removed, with a change or with their pipeline: what they
+contain. Without Spark.
 
-Without Spark. A driver that was killed may have written a batch and not told so; its tokens must
-not end lost.
+A driver that was killed may have written a batch and not reported it; the tokens of that batch must
+not end as lost.
 """
 
 import logging
@@ -45,17 +46,21 @@ def report_last(spec: RunSpec, reporter: Reporter) -> None:
 
 
 def staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageDefinition:
-    """The stage of `going` with its other sinks only; none if it goes itself."""
+    """Return the stage of `going` with its other sinks only; none if the stage is removed
+    itself.
+    """
     gone = {sink.name for sink in going.sinks}
     (whole,) = (stage for stage in stages if stage.name == going.name)
     return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in gone))
 
 
 def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
-    """Where a sink that came later begins, those before it tell: one must have begun when they go.
+    """Raise a problem if the removed sinks are still needed to compute where a later sink starts.
 
-    It cannot begin here: its table is made by the first driver that has Spark. Reads only, so that
-    all is as it was when the change is refused.
+    A later sink starts where the earlier ones are, so one that stays must have started before they
+    are removed. It cannot start here: its table is made by the first driver that has Spark.
+
+    Only reads, so that nothing has changed when the removal is refused.
     """
     if not staying or any(ledger.later is None for ledger in staying):
         return  # one that came with the stage tells the others

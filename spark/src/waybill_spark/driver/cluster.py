@@ -1,7 +1,7 @@
-"""Spark on other machines: what the driver tells a cluster of itself, and asks it for.
+"""Spark on other machines: how the driver presents itself to a cluster, and what it asks for.
 
-The driver stays here. Executors read Kafka, compute, and write the rows of big batches; commits and
-checkpoints are the driver's.
+The driver runs here. Executors read Kafka, compute, and write the rows of big batches; commits and
+checkpoints are made by the driver.
 """
 
 import re
@@ -48,7 +48,10 @@ def is_cluster(master: str) -> bool:
 
 
 def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -> dict[str, str]:
-    """Settings over those of a local Spark; raises ClusterUnavailable if no master answers."""
+    """Return settings that override those of a local Spark.
+
+    Raise ClusterUnavailable if no master answers.
+    """
     here = _own_address(place)
     if here is not None and not _is_loopback(here) and AUTHENTICATE not in properties:
         raise UserError([_open_to_strangers(here)])
@@ -69,7 +72,10 @@ def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -
 def open_spark(
     place: SparkPlace, properties: Mapping[str, str], sql_guard: SqlGuard
 ) -> SparkSession:
-    """Spark itself asks a standalone master three times, 20 s each, and then only stops."""
+    """Open the session, or raise ClusterUnavailable.
+
+    Spark itself asks a standalone master three times, 20 s each, and then only stops.
+    """
     try:
         return open_session(properties, sql_guard)
     except Py4JError as error:
@@ -85,7 +91,7 @@ def open_spark(
 
 
 def read_properties(file: Path | None) -> dict[str, str]:
-    """As in spark-defaults.conf: a name, white space or `=`, a value."""
+    """Read properties as in spark-defaults.conf: a name, white space or `=`, a value."""
     if file is None:
         return {}
     try:
@@ -98,7 +104,9 @@ def read_properties(file: Path | None) -> dict[str, str]:
 
 
 def refuse_taken(properties: Iterable[str], ours: Iterable[str]) -> None:
-    """What Waybill sets its promises may hang on, or there is a setting for it."""
+    """Raise UserError for properties that Waybill sets: its guarantees depend on them, or there is
+    a setting for them.
+    """
     if taken := sorted(set(properties) & set(ours)):
         message = f"WAYBILL_SPARK_CONF_FILE: {', '.join(taken)} is Waybill's to set"
         hint = "take it out of the file; the other WAYBILL_SPARK_* say what can be chosen"
@@ -106,7 +114,9 @@ def refuse_taken(properties: Iterable[str], ours: Iterable[str]) -> None:
 
 
 def _own_address(place: SparkPlace) -> str | None:
-    """The address that reaches the master; None where the master is not one to connect to."""
+    """Return the local address from which the master is reached; None if the master is not one to
+    connect to.
+    """
     if not place.master.startswith(STANDALONE):
         return None
     reasons = []

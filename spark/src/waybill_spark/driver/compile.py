@@ -44,7 +44,7 @@ from waybill_spark.sinks.spread import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledStage:
-    """A stage whose SQL has been analyzed; `schemas` is by sink name."""
+    """A stage with analyzed SQL; `schemas` is by sink name."""
 
     stage: Stage
     inputs: tuple[DecodedInput, ...]
@@ -58,10 +58,9 @@ class CompiledStage:
     _judged: set[str] = field(default_factory=set, compare=False)
 
     def planned(self, stream: DataFrame) -> DataFrame | None:
-        """The rows of all sinks as one plan over the stream, which Spark analyzes once.
-
-        None when sinks have views of their own, or when the view reads the stream more than once:
-        each reading would have its own end in a batch.
+        """Return the rows of all sinks as one plan over the stream, which Spark analyzes once. None
+        if sinks have different views, or if the view reads the stream more than once: each
+        reading would have its own end in a batch.
         """
         if len(self._views()) > 1:
             return None
@@ -72,9 +71,8 @@ class CompiledStage:
         )
 
     def collect(self, batch: DataFrame, execution: JavaObject) -> BatchRows:
-        """The rows of each sink in a batch of what `planned` gave; `execution` is the query's.
-
-        What Spark hands over as `batch` would be planned a second time; `execution` is already.
+        """Collect the rows of each sink in a batch of what `planned` returned; `execution` is the
+        query's. Spark would plan its `batch` a second time; `execution` is already planned.
         """
         self._judge("batch", execution)
         spark = batch.sparkSession
@@ -87,7 +85,9 @@ class CompiledStage:
         return self._batch(lambda _, columns: select_for(table, columns), seen)
 
     def rows(self, raw: DataFrame) -> BatchRows:
-        """The rows of each sink for these raw records; one Spark action per distinct view."""
+        """Compute the rows of each sink for these raw records, with one Spark action for each
+        distinct view.
+        """
         tables: dict[str, pa.Table] = {}
 
         def collect(view: str, wanted: DataFrame) -> dict[str, Seen]:
@@ -98,7 +98,7 @@ class CompiledStage:
         return self._batch(lambda view, columns: select_for(tables[view], columns), seen)
 
     def spread(self, raw: DataFrame) -> BatchRows:
-        """As `rows`, and they stay with the executors."""
+        """Compute the same as `rows`, but leave the rows with the executors."""
         kept: dict[str, KeptRows] = {}
 
         def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
@@ -118,7 +118,9 @@ class CompiledStage:
     def _read(
         self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]
     ) -> dict[str, Seen]:
-        """`action`: for the rows of a view; it says what was seen of the inputs."""
+        """Run `action` for each view, and return what was seen of the inputs. `action` computes the
+        rows of a view and returns what it has seen.
+        """
         seen: dict[str, Seen] = {}
         executions: list[JavaObject] = []
         for view in self._views():
@@ -137,11 +139,13 @@ class CompiledStage:
 
     @property
     def whole(self) -> bool:
-        """Whether an input takes more of a record than its value."""
+        """True if an input reads more of a record than its value."""
         return any(source.format == "raw" for source in self.inputs)
 
     def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
-        """Each kind of plan once: the check has seen another one than those that run."""
+        """Check each kind of plan once, because the check of the manifest has seen other plans than
+        those that run.
+        """
         if what not in self._judged:
             refuse_executed(execution, self.lists, at_rest=at_rest)
             self._judged.add(what)
@@ -164,14 +168,16 @@ class CompiledStage:
         return table, look(execution(), self.inputs)
 
     def _alone(self, raw: DataFrame, source: DecodedInput) -> tuple[pa.Table, dict[str, Seen]]:
-        """Where the query can give no row Spark does not read, and its records die all the same."""
+        """Read one input by itself. Where the query can give no row, Spark does not read the input,
+        but its bad records must be found all the same.
+        """
         number = decode(raw, source).agg(F.count(F.lit(1)))
         return self._collected(number, number._jdf.queryExecution)
 
     def _batch(
         self, rows_of: Callable[[str, Mapping[str, str]], Rows], seen: dict[str, Seen]
     ) -> BatchRows:
-        """`rows_of`: of a view, the columns that a sink is given."""
+        """Build the batch. `rows_of` returns the columns of a view that a sink gets."""
         remember(self.inputs, seen, self.sizes, self.ignored)
         by_sink = {
             sink.name: rows_of(self.stage.source_of(sink), self.taken[sink.name])
@@ -190,9 +196,8 @@ class CompiledStage:
 def compile_pipeline(
     spark: SparkSession, manifest: Manifest, lists: Allowed
 ) -> tuple[CompiledStage, ...]:
-    """All stages in the order of their data; UserError with the places in the manifest if not.
-
-    `lists`: what their queries may hold.
+    """Compile all stages in the order of their data. Raise UserError with the places in the
+    manifest if one is wrong. `lists`: what their queries may contain.
     """
     compiled, problems = compile_stages(spark, manifest, lists)
     if problems:
@@ -203,8 +208,9 @@ def compile_pipeline(
 def compile_stages(
     spark: SparkSession, manifest: Manifest, lists: Allowed
 ) -> tuple[tuple[CompiledStage, ...], tuple[Problem, ...]]:
-    """The stages that are good, and what is wrong with others. Of those that read what a refused
-    one writes nothing is known."""
+    """Compile the stages, and return the good ones and the problems of the others. Stages that read
+    the output of a refused one are not analyzed.
+    """
     readable = {source.name: decoded_input(source) for source in manifest.inputs}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
@@ -224,7 +230,7 @@ def compile_stages(
 
 
 def _fed(stage: CompiledStage, topics: Mapping[str, str]) -> dict[str, DecodedInput]:
-    """What later stages may read of it."""
+    """Return the inputs that later stages may read from this one."""
     return {
         name: DecodedInput(name=name, topic=topics[name], columns=columns, own_output=True)
         for name, columns in stage.columns.items()
@@ -262,8 +268,9 @@ def _compile_stage(
 def _analyze_steps(
     session: SparkSession, stage: Stage, at: int, lists: Allowed
 ) -> tuple[list[Problem], set[str]]:
-    """What is wrong, and the steps without a view: those, and those that read one of them, of which
-    nothing is known."""
+    """Return the problems, and the steps without a view: the wrong ones, and those that read one of
+    them, which cannot be analyzed.
+    """
     problems: list[Problem] = []
     wrong: set[str] = set()
     views = [*stage.inputs]
@@ -291,7 +298,7 @@ def _missing_view(error: UserError) -> str | None:
 def _register(
     spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
 ) -> None:
-    """Views for inputs and steps, whose queries have been taken."""
+    """Register views for inputs and steps. The queries of the steps have passed the checks."""
     for source in inputs:
         decode(raw, source).createOrReplaceTempView(source.name)
     for step in stage.steps:
@@ -299,7 +306,7 @@ def _register(
 
 
 def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> list[Problem]:
-    """What is wrong with queries, whatever their views are."""
+    """Return the problems of queries that show without knowing their views."""
     problems: list[Problem] = []
     views = [*stage.inputs]
     for number, step in enumerate(stage.steps):
@@ -314,7 +321,7 @@ def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> 
 def analyzed(
     spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
 ) -> DataFrame:
-    """The query over streaming views of `spark`, if its text is taken; UserError if it is not."""
+    """Analyze the query over streaming views of `spark`. Raise UserError if it is not accepted."""
     try:
         frame = spark.sql(sql)
     except AnalysisException as error:

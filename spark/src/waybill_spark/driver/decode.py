@@ -27,9 +27,12 @@ VERDICT: Final = f"verdict_{END}"
 
 
 class InputForm(NamedTuple):
-    """`read`: the columns of each record, and what stands beside them. In steps of a plan that
-    Spark does not unite, so that a record is parsed once. `why`: what is wrong with a malformed
-    one, as far as it can be told."""
+    """How a format is decoded.
+
+    `read`: the columns of each record, and the extra columns of BESIDE. It is done in steps of a
+    plan that Spark does not unite, so that a record is parsed once. `why`: what is wrong with a
+    malformed one, as far as it is known.
+    """
 
     read: Callable[[DataFrame, DecodedInput], DataFrame]
     why: Callable[[bytes, DecodedInput], str | None]
@@ -44,7 +47,7 @@ FORMS: Final[Mapping[Format, InputForm]] = {
 
 
 def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
-    """The rows of one input's topic in `raw`, observed under the input's name."""
+    """Return the rows of one input's topic in `raw`, observed under the input's name."""
     own = raw.where(F.col("topic") == source.topic)
     judged = FORMS[source.format].read(own, source).withColumn(VERDICT, _verdict(source))
     observed = judged.observe(observation(source), _seen(source))
@@ -56,7 +59,10 @@ def observation(source: DecodedInput) -> str:
 
 
 def _verdict(source: DecodedInput) -> Column:
-    """The first that applies; no rule looks at a record that is malformed, or is judged already."""
+    """Return the first verdict that applies.
+
+    No rule checks a record that is malformed or has a verdict already.
+    """
     verdict = F.when(F.col(MALFORMED), F.lit(0))
     for number, rule in enumerate(source.rules, 1):
         if rule.on_violation != "warn":
@@ -92,7 +98,10 @@ def counted_as(verdict: int) -> str:
 
 
 def _counts(source: DecodedInput) -> Iterator[Column]:
-    """What only warns is asked of what becomes a row."""
+    """Yield a column that counts for each verdict.
+
+    Rules that only warn are checked on records that become rows.
+    """
     for number in source.counted:
         found = F.col(VERDICT) == number
         if source.actions[number] == "warn":
@@ -101,7 +110,10 @@ def _counts(source: DecodedInput) -> Iterator[Column]:
 
 
 def _dead(source: DecodedInput) -> Iterator[Column]:
-    """Where they lie that go to a dead-letter topic, in no order. Less than the rows of as many."""
+    """Yield the positions of the records that go to a dead-letter topic, in no order.
+
+    They need less memory than as many rows.
+    """
     deadly = ", ".join(map(str, source.verdicts("dead_letter")))
     if deadly:
         position = f"array(CAST({PARTITION} AS bigint), {OFFSET}, CAST({VERDICT} AS bigint))"
@@ -110,7 +122,7 @@ def _dead(source: DecodedInput) -> Iterator[Column]:
 
 
 def _first(source: DecodedInput) -> Iterator[Column]:
-    """The first record that ends the stage, of the first thing that does."""
+    """Yield the first record with a verdict that ends the stage."""
     fatal = source.verdicts("fail")
     if fatal:
         verdict = F.col(VERDICT)

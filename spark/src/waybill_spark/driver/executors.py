@@ -19,7 +19,7 @@ POLL_S: Final = 0.1
 
 class Application(Protocol):
     def executors(self) -> int | None:
-        """How many compute for it now; None when the cluster has ended it."""
+        """Return how many executors compute for it now; None if the cluster has ended it."""
 
     def cancel(self) -> None:
         """Give up all that is being computed."""
@@ -63,7 +63,10 @@ class Executors:
             tell(None)
 
     def look(self) -> Obstacle | None:
-        """NO_SPARK_EXECUTOR if there is none for a while, ClusterUnavailable if for long."""
+        """Return NO_SPARK_EXECUTOR if there has been none for a while.
+
+        Raise ClusterUnavailable if that lasts long.
+        """
         count = self._application.executors()
         if count is None:
             raise self._ended()
@@ -77,7 +80,10 @@ class Executors:
         return Obstacle.NO_SPARK_EXECUTOR if now_s - self._since_s >= LASTS_S else None
 
     def give_up(self) -> None:
-        """Whoever stops a stage waits for its batch, which nobody computes without executors."""
+        """Cancel the jobs if there are no executors.
+
+        Whoever stops a stage waits for its batch, which nobody computes without them.
+        """
         if self._application.executors() == 0:
             self._application.cancel()
 

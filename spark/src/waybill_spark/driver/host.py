@@ -1,4 +1,6 @@
-"""A driver at work: carries out runs and checks, one after the other, until it is told to end."""
+"""A driver at work: carries out runs and checks, one after the other, until it gets the order to
+end.
+"""
 
 import logging
 import os
@@ -58,10 +60,14 @@ class Host:
         self._tell = tell
         self._lists = allowed(home.sql_guard)
         self._checked: tuple[str, Sequence[CompiledStage]] = ("", ())
-        """The manifest that was checked last, compiled: what is checked is run next, as a rule."""
+        """The manifest that was checked last, compiled: usually it is run next."""
 
     def serve(self) -> bool:
-        """Until `end`; False if a run has failed or left something behind, as then none follows."""
+        """Carry out orders until `end`.
+
+        Return False if a run has failed or left threads or queries, because then no other run may
+        follow.
+        """
         self._tell(DriverEvent(kind="ready"))
         self._warm_up()
         while True:
@@ -80,8 +86,10 @@ class Host:
                     assert_never(order)
 
     def _warm_up(self) -> None:
-        """For as long as there is nothing else to do. Who waits for a driver orders at once, and
-        must not wait for a step of this too."""
+        """Warm Spark up while there is nothing else to do.
+
+        An order does not wait for these steps: they end between two of them.
+        """
         if self._engine is None or is_cluster(self._engine.place.master):
             return
         if self._orders.waiting(FIRST_ORDER_S):
@@ -129,7 +137,10 @@ class Host:
         )
 
     def _columns_before(self, check: CheckOrder) -> dict[str, dict[str, str]]:
-        """What does not compile any more has columns that nobody knows."""
+        """Return the columns of the manifest before, by stage.
+
+        It is empty if that one does not compile any more.
+        """
         if check.before is None or self._engine is None:
             return {}
         try:
@@ -142,7 +153,7 @@ class Host:
     def _compiled(
         self, text: str, manifest: Manifest
     ) -> tuple[Sequence[CompiledStage], tuple[Problem, ...]]:
-        """The stages that are good, and what is wrong with others."""
+        """Return the stages that are good, and the problems of the others."""
         kept = self._kept(text)
         if kept is not None:
             return kept, ()
@@ -150,7 +161,7 @@ class Host:
         return compile_stages(self._engine.session, manifest, self._lists)
 
     def _run(self, spec: RunSpec) -> bool:
-        """Whether it has ended in good order and left nothing behind."""
+        """Run a pipeline. Return True if it ended in good order and left nothing running."""
         threads = set(threading.enumerate())
         with _logging_to(spec.log_file):
             logger.info("run begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
@@ -187,7 +198,10 @@ class Host:
         return compile_pipeline(self._engine.session, parse_manifest(manifest), self._lists)
 
     def _kept(self, manifest: str) -> Sequence[CompiledStage] | None:
-        """What was just checked is not compiled again; a compiled stage serves one run."""
+        """Return the compiled stages if the manifest was just checked.
+
+        A compiled stage serves one run.
+        """
         (text, compiled), self._checked = self._checked, ("", ())
         return compiled if text == manifest else None
 
@@ -209,7 +223,7 @@ class Host:
 
 @contextmanager
 def _logging_to(file: Path) -> Iterator[None]:
-    """What is said meanwhile stands with the pipeline that it is about."""
+    """Write all output into the log of the pipeline that it concerns."""
     before = [os.dup(output) for output in OUTPUTS]
     try:
         with file.open("ab") as log:
@@ -227,11 +241,11 @@ def _place(problem: Problem) -> tuple[int, int]:
 
 
 def _active_queries(session: SparkSession) -> int:
-    """In all sessions of this JVM."""
+    """Count the queries in all sessions of this JVM."""
     return int(session._jsparkSession.sharedState().activeStreamingQueries().size())
 
 
 def _ours(thread: threading.Thread) -> bool:
-    """Libraries have threads of their own, and use them again."""
+    """Return True if the thread is one of ours. Libraries have their own, and use them again."""
     owner = getattr(getattr(thread, "_target", None), "__self__", None)
     return type(owner).__module__.startswith("waybill_")

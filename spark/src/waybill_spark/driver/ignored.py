@@ -1,5 +1,6 @@
-"""What a stage leaves out or lets pass: fields that are no columns, so that people hear of a
-misspelled one, and by rule the records that are dropped, and those that are only warned of."""
+"""What a stage leaves out or lets pass: fields that are no columns, so that people find a
+misspelled one, and by rule the records that are dropped or only warned of.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,7 +14,10 @@ WARNING_CHARACTERS_MAX: Final = 300  # all of them go into one message of Kafka
 
 
 class Ignored:
-    """What this driver has met in one stage. Its query tells, and whoever watches it asks."""
+    """What this driver has seen of this kind in one stage.
+
+    Its query reports it, and the watcher reads it.
+    """
 
     def __init__(self) -> None:
         self._inputs: dict[str, IgnoredFields] = {}
@@ -44,7 +48,10 @@ class Ignored:
 
 
 def unite(stages: Iterable[Ignored]) -> tuple[IgnoredFields, ...]:
-    """Of an input that several stages read, what the one says that has met most."""
+    """Unite the reports of stages.
+
+    If several stages read an input, the one that has seen most counts.
+    """
     found: dict[str, IgnoredFields] = {}
     for each in (each for stage in stages for each in stage.inputs()):
         if each.input not in found or _met(found[each.input]) < _met(each):

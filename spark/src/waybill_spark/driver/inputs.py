@@ -13,9 +13,10 @@ Format = Literal["json", "csv", "avro", "raw"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedInput:
-    """How an input is decoded; `own_output` when a stage of this pipeline writes the topic.
+    """How an input is decoded; `own_output` if a stage of this pipeline writes the topic.
 
-    `strict`: a record with a field that is no column is malformed. If not, it is told.
+    `strict`: a record with a field that is no column is malformed. Otherwise such a field is
+    reported.
     """
 
     name: str
@@ -36,14 +37,14 @@ class DecodedInput:
 
     @property
     def counted(self) -> list[int]:
-        """The verdicts of which a pass tells how many there are; of the others it tells where."""
+        """The verdicts that a pass counts; for the others it returns positions."""
         return [number for number, each in enumerate(self.actions) if each != "dead_letter"]
 
     def verdicts(self, action: Action) -> list[int]:
         return [number for number, each in enumerate(self.actions) if each == action]
 
     def parsed_columns(self) -> tuple[Column, ...]:
-        """UserError of what a stage writes, if it has types that no input has."""
+        """Return the columns. Raise UserError if a stage writes types that no input can have."""
         return parse_columns(self.columns, binary=True)
 
 

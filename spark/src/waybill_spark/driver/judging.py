@@ -55,9 +55,9 @@ class Seen:
 
 
 def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Seen]:
-    """By input, for those that an execution which has run has read.
+    """Return what a finished execution has seen of the inputs that it read, by input.
 
-    Raises MalformedRecord or RuleBroken where such a record ends the stage.
+    Raise MalformedRecord or RuleBroken if such a record ends the stage.
     """
     metrics = execution.observedMetrics()
     found: dict[str, Seen] = {}
@@ -84,7 +84,7 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
 def unjudged(
     execution: JavaObject, sources: Iterable[DecodedInput], seen: Mapping[str, Seen]
 ) -> list[DecodedInput]:
-    """Inputs that a query reads, and that nobody has looked at: Spark has left them out."""
+    """Return the inputs of a query that nobody has looked at, because Spark has left them out."""
     unseen = [source for source in sources if source.name not in seen]
     if not unseen:
         return []
@@ -95,7 +95,7 @@ def unjudged(
 def counted(
     sources: Sequence[DecodedInput], seen: Mapping[str, Seen], action: Literal["drop", "warn"]
 ) -> Iterator[tuple[str, str, int]]:
-    """Input, name and number of what some records were found to be, where `action` follows."""
+    """Yield input, name and number of records with a verdict that leads to `action`."""
     for source in sources:
         if source.name in seen:
             names = (DeadReason.MALFORMED, *(rule.name for rule in source.rules))
@@ -108,7 +108,7 @@ def counted(
 def remember(
     sources: Sequence[DecodedInput], seen: Mapping[str, Seen], sizes: RecordSizes, ignored: Ignored
 ) -> None:
-    """How large the records are, and what of them is left out without a dead letter."""
+    """Remember how large the records are, and how many are left out without a dead letter."""
     for source in sources:
         found = seen.get(source.name)
         if found is not None:

@@ -19,8 +19,13 @@ Upkeep = dict[str, dict[str, int]]
 def maintain(
     order: MaintainOrder, report_again: Callable[[str], None]
 ) -> tuple[tuple[Problem, ...], Upkeep]:
-    """What is wrong, or what was done by each task. A pipeline that is stopped does not see by
-    itself that versions have gone, so what its sink holds is reported again."""
+    """Maintain the table of a sink.
+
+    Return what is wrong, or what was done by each task.
+
+    A stopped pipeline does not notice by itself that versions were deleted, so what its sink
+    contains is reported again.
+    """
     try:
         done = _maintain(order)
         if not order.dry_run:

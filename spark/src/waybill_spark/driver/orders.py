@@ -1,4 +1,6 @@
-"""What the runner orders, heard beside all else: a run is told to stop while it runs."""
+"""Receives the orders of the runner in a separate thread: a run gets the order to stop while it
+runs.
+"""
 
 import logging
 import threading
@@ -37,11 +39,14 @@ class Orders:
         self._ends = threading.Event()
 
     def follow(self, lines: Iterable[bytes]) -> None:
-        """Until there are no more: then the runner is gone, which ends the driver."""
+        """Read orders until there are no more.
+
+        Then the runner has ended, and the driver ends too.
+        """
         threading.Thread(target=self._read, args=(lines,), name="orders", daemon=True).start()
 
     def next(self) -> Next:
-        """The next to carry out; raises what was given to `fail`."""
+        """Return the next order to carry out. Raise the error that was given to `fail`."""
         with self._comes:
             self._comes.wait_for(lambda: self._waiting)
             order = self._waiting.popleft()
@@ -50,7 +55,7 @@ class Orders:
         return order
 
     def waiting(self, within_s: float = 0.0) -> bool:
-        """Whether `next` would not have to wait, or not for so long."""
+        """Return True if `next` would return at once, or within that time."""
         with self._comes:
             return bool(self._comes.wait_for(lambda: self._waiting, within_s))
 
@@ -62,7 +67,7 @@ class Orders:
         return stop
 
     def fail(self, error: ContractError) -> None:
-        """What makes this driver useless: it ends, after the run that it may have."""
+        """Queue an error that makes this driver useless. It ends after the run that it may have."""
         self._put(error)
 
     def end(self) -> None:

@@ -45,7 +45,10 @@ class Pace:
 
 
 def set_pause(execution: JavaObject, pause_ms: int) -> None:
-    """Of a query that runs: `spark.sql.streaming.pollingDelay` counts at its start only."""
+    """Set the pause of a running query.
+
+    `spark.sql.streaming.pollingDelay` counts at its start only.
+    """
     pause = execution.getClass().getSuperclass().getDeclaredField("pollingDelayMs")
     pause.setAccessible(True)
     pause.setLong(execution, pause_ms)

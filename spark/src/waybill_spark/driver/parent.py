@@ -14,7 +14,10 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def die_with_parent() -> None:
-    """For the process itself, or between fork and exec of a child."""
+    """Kill this process when its parent ends.
+
+    Called by the process itself, or between fork and exec of a child.
+    """
     if _libc is not None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == 1:

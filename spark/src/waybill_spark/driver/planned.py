@@ -21,7 +21,7 @@ class PlannedStage:
         return found
 
     def only(self, name: str) -> "PlannedStage":
-        """The same with that sink alone, or with none."""
+        """Return the same stage with that sink alone, or with none."""
         sinks = tuple(sink for sink in self.definition.sinks if sink.name == name)
         return replace(self, definition=replace(self.definition, sinks=sinks))
 

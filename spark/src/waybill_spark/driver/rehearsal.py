@@ -62,7 +62,10 @@ def main() -> int:
 
 
 def record(options: JvmOptions, draft: Path) -> bool:
-    """Whether the JVM has ended by itself, and so has written all of it."""
+    """Record a class archive.
+
+    Return True if the JVM has ended by itself, and so has written all of it.
+    """
     draft.unlink(missing_ok=True)
     conf = spark_conf("local[2]", "rehearsal", warehouse=options.scratch / "warehouse")
     jvm = start_jvm(options, conf, recording=draft)
@@ -79,7 +82,7 @@ def play(spark: SparkSession, scratch: Path) -> None:
 
 
 def _ask_for_offsets(spark: SparkSession, checkpoint: Path) -> None:
-    """Of a Kafka that is not there: what asks is loaded all the same."""
+    """Ask a Kafka that does not exist for offsets, so that the classes for this are loaded."""
     stream = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", NOBODY)

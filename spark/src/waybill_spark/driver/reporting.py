@@ -1,4 +1,4 @@
-"""What sinks hold, told without Spark by who runs no stage."""
+"""Reports what sinks contain, without Spark, for drivers that run no stage."""
 
 from confluent_kafka import Producer
 
@@ -48,7 +48,10 @@ class Reporter:
         ]
 
     def report_again(self, sink: str) -> None:
-        """Say what stands in a table, of which versions may have gone. Nobody is shut out of it."""
+        """Report what a table contains, because versions of it may have been deleted.
+
+        No other driver loses its claim.
+        """
         for planned in join(parse_manifest(self._spec.manifest), self._spec.stages):
             for ledger in self.ledgers(planned.only(sink)):
                 ledger.claim()

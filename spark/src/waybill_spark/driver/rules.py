@@ -14,7 +14,7 @@ from waybill_spark.guard.predicates import refuse_no_predicate
 
 
 def wrong_rules(spark: SparkSession, manifest: Manifest, lists: Allowed) -> Iterator[Problem]:
-    """What is wrong with them, each with its place."""
+    """Yield what is wrong with the rules, each with its place."""
     session = spark.newSession()
     for number, source in enumerate(manifest.inputs):
         if not source.expectations:

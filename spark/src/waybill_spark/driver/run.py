@@ -44,7 +44,7 @@ class Engine:
 
 
 class PipelineRun:
-    """`tell` hands on what the runner is to hear of it."""
+    """A run of a pipeline. `tell` passes events on to the runner."""
 
     def __init__(self, spec: RunSpec, kafka: Kafka, tell: Callable[[DriverEvent], None]) -> None:
         self._spec = spec
@@ -62,15 +62,17 @@ class PipelineRun:
         )
 
     def close_sinks(self) -> None:
-        """Without Spark: those that go are shut, and what they hold is reported."""
+        """Close the sinks that are removed, without Spark, and report what they contain."""
         report_last(self._spec, self._reporter())
 
     def report_again(self, sink: str) -> None:
-        """Without Spark: what stands in a table now, whoever runs the pipeline, if anybody does."""
+        """Report what a table contains now, without Spark, even if another driver runs the
+        pipeline.
+        """
         self._reporter().report_again(sink)
 
     def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: threading.Event) -> None:
-        """Until `stop` is set or a stage fails; then all of it is stopped, in good order."""
+        """Run until `stop` is set or a stage fails. Then stop all of it in good order."""
         with ExitStack() as stack:
             emitter = CommitEmitter(
                 self._producer, commits_topic(self._spec), self._identity, self._clock
@@ -142,7 +144,10 @@ class PipelineRun:
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:
-    """Here it is our own Python. That of other machines is tried until it has worked once."""
+    """Return a function that checks if executors can run our Python.
+
+    Local ones always can. Those of other machines are tried until it has worked once.
+    """
     known = not is_cluster(engine.place.master)
 
     def can() -> bool:
@@ -154,7 +159,7 @@ def _can_work(engine: Engine) -> Callable[[], bool]:
 
 
 def _executors(engine: Engine, stack: ExitStack) -> Executors | None:
-    """Those of a cluster; None where Spark is all in our own JVM."""
+    """Return the executors of a cluster; None if all of Spark is in our own JVM."""
     if not is_cluster(engine.place.master):
         return None
     executors = Executors(SparkApplication(engine.session), engine.place)

@@ -19,7 +19,9 @@ def schema_for(sink: Sink, frame: DataFrame, path: str) -> pa.Schema:
 
 
 def _refuse_columns(frame: DataFrame, path: str) -> None:
-    """What only the first row would show otherwise, as a driver that fails again and again."""
+    """Refuse columns that would fail only at the first row, in a driver that fails again and
+    again.
+    """
     seen: set[str] = set()
     for column in frame.schema:
         name = column.name

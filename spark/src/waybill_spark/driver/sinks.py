@@ -19,7 +19,9 @@ def open_sinks(
     planned: PlannedStage,
     schemas: Mapping[str, pa.Schema],
 ) -> tuple[Sink, ...]:
-    """By sink name, `schemas` says what is written; a sink without one can only be read."""
+    """Open the sinks. `schemas` has the rows to be written, by sink name; a sink without a schema
+    can only be read.
+    """
     return tuple(
         loader_of(defined.kind).open(
             Opening(
@@ -41,7 +43,10 @@ def open_sinks(
 
 
 def fence_key(spec: RunSpec, fences: Fences, name: str) -> str:
-    """Of one fence, whatever the lineage of the checkpoint; two environments may share a table."""
+    """Return the key of a fence, whatever the lineage of the checkpoint is.
+
+    It includes the environment, because two environments may share a table.
+    """
     environment = f"{fences.admin.cluster_id()}/{spec.topic_prefix}"
     return f"{environment}/{spec.tenant}/{spec.pipeline_uid}/{name}"
 

@@ -37,7 +37,10 @@ class RecordSizes:
 
 
 def measure_few(kafka: Kafka, ranges: Ranges) -> Sizes:
-    """By a consumer of our own: to plan and run a job takes Spark longer, most of all the first."""
+    """Measure few records with a consumer of our own.
+
+    Spark needs longer to plan and run a job, most of all the first.
+    """
     sizes: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for topic in {run.topic for run in ranges}:
         places = {run.partition: (run.start, run.end) for run in ranges if run.topic == topic}
@@ -48,7 +51,7 @@ def measure_few(kafka: Kafka, ranges: Ranges) -> Sizes:
 
 
 def measure(raw: DataFrame) -> Sizes:
-    """One pass over the records that keeps none of them."""
+    """Measure the records in one pass that keeps none of them."""
     size = F.coalesce(F.octet_length("value"), F.lit(0))
     table = raw.select("topic", "partition", "offset", size.alias("bytes")).toArrow()
     sizes: dict[tuple[str, int], list[tuple[int, int]]] = {}

@@ -33,7 +33,10 @@ def read_topics(
     offsets_max: int,
     whole: bool = False,
 ) -> DataFrame:
-    """One stream over `topics` (name → id); `starts` only counts while there is no checkpoint."""
+    """Read one stream over `topics` (name → id).
+
+    `starts` counts only while there is no checkpoint.
+    """
     offsets = {
         topic: {
             str(partition): starts.get((topic_id, partition), EARLIEST)
@@ -61,7 +64,10 @@ def read_ranges(
     whole: bool = False,
     in_a_task: int | None = None,
 ) -> DataFrame:
-    """Exactly these records, once. `in_a_task`: the most that one task reads of a partition."""
+    """Read exactly these records, once.
+
+    `in_a_task`: the most that one task reads of a partition.
+    """
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for run in ranges:
@@ -86,8 +92,11 @@ def columns(whole: bool) -> tuple[str, ...]:
 
 
 def leave_out(raw: DataFrame, without: Without) -> DataFrame:
-    """The records but those. Offsets are one literal for each partition: ten thousand of them as
-    expressions would take Spark longer than the batch."""
+    """Leave these records out.
+
+    Offsets are one literal for each partition: ten thousand of them as expressions would take Spark
+    longer than the batch.
+    """
     for (topic, partition), offsets in sorted(without.items()):
         listed = F.from_json(F.lit(json.dumps(sorted(offsets))), "array<bigint>")
         here = (F.col("topic") == topic) & (F.col("partition") == partition)

@@ -1,7 +1,7 @@
-"""Rows of a big batch: computed once and kept by the executors, on their disks where memory ends.
+"""Rows of a big batch: computed once and stored by the executors, on their disks where memory ends.
 
-Python runs beside each executor for what is done with them there. On another machine that is a
-Python which has this package and what its sinks need.
+What is done with them there runs in a Python process at each executor. On another machine that
+Python must have this package and what its sinks need.
 """
 
 import logging
@@ -50,9 +50,9 @@ class KeptRows:
         self._num_rows = 0
 
     def compute(self) -> JavaObject:
-        """The execution in which they were, by which it can be told what it has seen.
+        """Compute the rows, and return the execution, which knows what it has seen.
 
-        Raises Retryable if a part was computed twice: then it would be told twice.
+        Raise Retryable if a part was computed twice, because then it would be reported twice.
         """
         # One small column goes to Python: an aggregate would need a shuffle, and so two stages.
         number = self._frame.select(F.lit(1)).mapInArrow(_count, ANSWER_COUNT)
@@ -62,7 +62,7 @@ class KeptRows:
         return execution
 
     def rows(self, columns: Mapping[str, str]) -> "FrameRows":
-        """`columns`: names in the view, by those that the sink knows."""
+        """Return rows with these columns: names in the view, by the names that the sink knows."""
         named = (column_of(name).alias(to) for to, name in columns.items())
         return FrameRows(self._frame.select(*named), self._num_rows, self.forget)
 
@@ -96,7 +96,7 @@ class FrameRows(SpreadRows):
         return FrameRows(by_keys, self._num_rows, self._forget)
 
     def others(self, rows: pa.Table) -> SpreadRows:
-        """In as many tasks as there are cores, and small ones."""
+        """Distribute other rows in as many tasks as there are cores, and small ones."""
         spark = self._frame.sparkSession
         tasks = max(spark.sparkContext.defaultParallelism, rows.nbytes // TASK_BYTES + 1)
         items = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
@@ -109,7 +109,10 @@ class FrameRows(SpreadRows):
 
 
 def _places(spark: SparkSession) -> Column:
-    """Of each row in its part, and of the part. The registry has forgotten the function."""
+    """Return the number of each row, which consists of its part and its place in the part.
+
+    The function is removed from the registry.
+    """
     jvm = spark._jvm
     assert jvm is not None
     number = jvm.org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID()
@@ -118,8 +121,11 @@ def _places(spark: SparkSession) -> Column:
 
 @contextmanager
 def _in_one_step(spark: SparkSession) -> Iterator[None]:
-    """Spark would first keep the rows, and then count them: a part that is lost in between would be
-    computed again, and told twice."""
+    """Turn adaptive execution off.
+
+    With it Spark would first store the rows, and then count them: a part that is lost in between
+    would be computed again, and reported twice.
+    """
     before = spark.conf.get(ADAPTIVE)
     spark.conf.set(ADAPTIVE, "false")
     try:
@@ -148,9 +154,9 @@ def _without_failures(spark: SparkSession) -> Iterator[None]:
 
 
 def can_work(spark: SparkSession) -> bool:
-    """Whether the Python beside the executors has what it needs: it is not told in any other way.
+    """Return True if the Python at the executors has what it needs.
 
-    Costs a job of Spark.
+    There is no other way to know it. Costs a job of Spark.
     """
     try:
         spark.range(1).mapInArrow(_at_work(_nothing), ANSWER_DDL).toArrow()
@@ -164,14 +170,14 @@ def can_work(spark: SparkSession) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Of a traceback, or of two, the line that says it."""
+    """Return the line of a traceback, or of two, that names the error."""
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [line for line in lines if TELLING.search(line)]
     return (telling or lines or [type(error).__name__])[0][:REASON_MAX]
 
 
 def _nothing(share: Share) -> Iterator[None]:
-    """What work needs must be there."""
+    """Import what work needs, and do nothing."""
     for kind in KINDS.values():
         import_module(kind.loader)
     for _ in share.rows:
@@ -185,7 +191,10 @@ def _count(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _at_work(
     work: Callable[[Share], Iterable[object]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What is wrong with the world or the rows is an answer; anything else fails the task."""
+    """Return `work` as a function of Arrow batches.
+
+    An error of ours becomes an answer; any other error fails the task.
+    """
     points = os.environ.get(FOLDER)  # Spark's own processes have nothing of our environment
 
     def run(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

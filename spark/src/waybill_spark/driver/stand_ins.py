@@ -1,4 +1,4 @@
-"""Streams that stand for a stage's inputs while its SQL is analyzed. They are never run."""
+"""Streams that replace a stage's inputs while its SQL is analyzed. They are never run."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

@@ -42,9 +42,9 @@ class BatchTaking:
     bytes_max: int
     spread: Callable[[DataFrame], BatchRows]
     may_spread: Callable[[], bool]
-    """Whether `spread` can be done; else it is cut into pieces."""
+    """Returns True if `spread` can be used; otherwise the batch is cut into pieces."""
     uncut: bool = False
-    """Whether a piece would undo the one before."""
+    """True if each write replaces the one before, so that a batch must not be cut."""
 
 
 class TopicSource:
@@ -98,7 +98,10 @@ class TopicSource:
         return True
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
-        """Costs nothing where the records cannot be too much; else they are measured first."""
+        """Cut ranges into pieces.
+
+        Nothing is measured if the records cannot be too much; otherwise they are measured first.
+        """
         taking = self._taking
         if not self._is_big(ranges) or taking.uncut or taking.may_spread():
             return (ranges,)
@@ -110,7 +113,7 @@ class TopicSource:
         return tuple(pieces)
 
     def spreads(self, ranges: Ranges) -> bool:
-        """Whether their rows stay with the executors when they are read."""
+        """Return True if the rows of these ranges stay with the executors when they are read."""
         return self._is_big(ranges) and self._taking.may_spread()
 
     def read(self, ranges: Ranges, without: Without = NOTHING) -> BatchRows:
@@ -140,7 +143,10 @@ class TopicSource:
         )
 
     def _raw_of(self, topic: str, positions: Without) -> Iterator[RawRecord]:
-        """All between the first and the last of a partition are read; few are asked for."""
+        """Yield the records at these positions.
+
+        All between the first and the last of a partition are read; few are asked for.
+        """
         wanted = {p: offsets for (of, p), offsets in positions.items() if of == topic and offsets}
         places = {p: (min(offsets), max(offsets) + 1) for p, offsets in wanted.items()}
         found = [
@@ -157,15 +163,18 @@ class TopicSource:
         return sizes is not None and _bytes_in(sizes) > self._taking.bytes_max
 
     def _in_a_task(self, ranges: Ranges) -> int:
-        """As many as have about the bytes that a driver takes at once, as far as the first ones
-        tell."""
+        """Return how many records one task reads: about as many bytes as a driver reads at once,
+        estimated by the first records.
+        """
         sizes = measure_few(self._kafka, in_steps(ranges, FEW)[0])
         count, length = sum(map(len, sizes.values())), _bytes_in(sizes)
         enough = count * self._taking.bytes_max // length if length else TASK_RECORDS_MAX
         return min(TASK_RECORDS_MAX, max(1, enough))
 
     def _sizes_of(self, ranges: Ranges) -> Sizes | None:
-        """None where they have surely fewer bytes than a driver takes at once."""
+        """Return the sizes of the records; None if they surely have fewer bytes than a driver reads
+        at once.
+        """
         count = offsets(ranges)
         if count * self._sizes.largest <= self._taking.bytes_max:
             return None
@@ -210,5 +219,5 @@ def raw_record(topic: str, message: Message) -> RawRecord:
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:
-    """This client gives bytes, but its types allow for text too."""
+    """Return bytes. This client gives bytes, but its types allow text too."""
     return value.encode() if isinstance(value, str) else value

@@ -47,14 +47,17 @@ READS: Final = 4  # Java compiles what has run a few times; a fifth gains nothin
 def warming(
     spark: SparkSession, kafka: Kafka, topic: str, scratch: Path
 ) -> Iterator[Callable[[], None]]:
-    """Steps of a few seconds each. `topic`: any that may be read; its records are thrown away."""
+    """Yield steps of a few seconds each.
+
+    `topic`: any that may be read; its records are not used.
+    """
     yield lambda: take_batches(spark, scratch / "batches")
     for number in range(READS):
         yield partial(_read_kafka, spark, kafka, topic, scratch / f"read-{number}")
 
 
 def take_batches(spark: SparkSession, checkpoint: Path) -> None:
-    """The way of a stage whose sinks have views of their own."""
+    """Process batches on the path of a stage that has different views for its sinks."""
     numbers = (
         spark.newSession().readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
     )
@@ -76,7 +79,7 @@ def _read_kafka(spark: SparkSession, kafka: Kafka, topic: str, checkpoint: Path)
 
 
 def _read(spark: SparkSession, kafka: Kafka, topic: str, checkpoint: Path) -> None:
-    """What stands at the end of the topic, if anything does, the way of most stages."""
+    """Read the last records of the topic, if there are any, on the path of most stages."""
     admin = make_admin(kafka)
     found = admin.identify([topic])
     partitions = found[topic].partitions if topic in found else ()

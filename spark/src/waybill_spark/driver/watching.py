@@ -24,9 +24,10 @@ SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another
 
 
 class Watcher:
-    """`tell` is called with what the pipeline waits for, as a whole and in single sinks, and once
-    more when that is over; `tell_ignored` with the fields that its records have and its inputs have
-    not."""
+    """Watches a run. `tell` is called with what the pipeline waits for, as a whole and in single
+    sinks, and once more when that is over; `tell_ignored` with the fields of its records that
+    its inputs do not have.
+    """
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Watcher:
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set; raises StageFailed when a stage has ended or must end."""
+        """Watch until `stop` is set. Raise StageFailed when a stage has ended or must end."""
         while not stop.wait(TURN_S):
             self._turn()
 

@@ -24,8 +24,11 @@ T = TypeVar("T")
 
 
 class FenceTransactions:
-    """`what` keeps its fence under `key`. So long as `timeout_s` a transaction that its driver left
-    open holds back those who read what stands behind it. `compression` is of all that is sent."""
+    """Moves the fence of `what`, which is stored under `key`.
+
+    A transaction that a driver left open delays readers for up to `timeout_s`. `compression` is of
+    all that is sent.
+    """
 
     def __init__(
         self,
@@ -64,11 +67,13 @@ class FenceTransactions:
         return None if value is None else codec.decode(Fence, value)
 
     def move(self, produce: Callable[[Producer], Fence]) -> Fence:
-        """`produce` sends what goes with the fence, and says what that is then; perhaps twice."""
+        """Move the fence. `produce` sends what goes with it, and returns the new fence; it may be
+        called twice.
+        """
         return self._guard(lambda producer: self._move(producer, produce))
 
     def undone(self, produce: Callable[[Producer], object]) -> None:
-        """As `move`, and nothing of it counts."""
+        """Run a transaction as `move` does, and abort it."""
         self._guard(lambda producer: self._try(producer, produce))
 
     def close(self) -> None:
@@ -96,10 +101,9 @@ class FenceTransactions:
             producer.abort_transaction(TIMEOUT_S)
 
     def _guard(self, action: Callable[[Producer], T]) -> T:
-        """Run `action`, telling a newer driver's claim from the world's faults.
-
-        After an error whose effect is not known the producer is dropped: the stage ends, and the
-        next `claim` finds out by reading the fence.
+        """Run `action`. Raise SinkSuperseded if a newer driver has claimed the fence, and Retryable
+        for other faults. After an error with an unknown effect the producer is dropped: the
+        stage ends, and the next `claim` finds out by reading the fence.
         """
         assert self._producer is not None, "claim comes first"
         try:
@@ -115,8 +119,11 @@ class FenceTransactions:
             raise Retryable(f"{self._what}: {error}") from error
 
     def _behind(self, action: Callable[[Producer], T], producer: Producer) -> T:
-        """A transaction that a record too large has ended leaves a gap in what librdkafka counts
-        for its partition. Only the end of the next one mends it (librdkafka 2.16)."""
+        """Run `action` again if the transaction before it ended because a record was too large.
+
+        That leaves a gap in what librdkafka counts for its partition. Only the end of the next
+        transaction removes it (librdkafka 2.16).
+        """
         again, self._behind_refusal = self._behind_refusal, False
         try:
             return action(producer)

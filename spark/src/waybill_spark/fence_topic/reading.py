@@ -1,7 +1,7 @@
 """Reads the newest fences of some keys, of all that were committed before the question.
 
-An open transaction of another driver in the same partition hides what stands behind it. It holds
-this up only where something of our own keys stands there: that may be the newest fence.
+An open transaction of another driver in the same partition hides what follows it. This waits for it
+only if a record of our own keys is hidden, because that may be the newest fence.
 """
 
 import time
@@ -44,7 +44,7 @@ class Fences:
         self._read: dict[int, _Read] = {}
 
     def expect(self, key: str) -> None:
-        """It will be asked for, so that one look at its partition is enough."""
+        """Note that this key will be asked for, so that one look at its partition is enough."""
         self._keys.add(key)
 
     def newest(self, key: str) -> bytes | None:
@@ -68,7 +68,7 @@ class Fences:
 
 
 def _newest(admin: KafkaAdmin, place: tuple[str, int], keys: set[str], end: int) -> Newest:
-    """Backwards, until all are found."""
+    """Read backwards until all keys are found."""
     found: Newest = {}
     step = FIRST_STEP
     while end > 0 and (missing := keys - found.keys()):
@@ -79,8 +79,10 @@ def _newest(admin: KafkaAdmin, place: tuple[str, int], keys: set[str], end: int)
 
 
 def _visible_end(admin: KafkaAdmin, place: tuple[str, int], key: str, end: int) -> int:
-    """Below this every fence of the key stands decided; `end` was asked for first, so that nothing
-    slips in between."""
+    """Return an offset below which every fence of the key is committed or aborted.
+
+    `end` was asked for first, so that nothing is missed in between.
+    """
     topic, partition = place
     stable = admin.stable_ends(topic, [partition])[partition]
     hidden = None
@@ -110,7 +112,7 @@ def _read(
 
 
 def _last_of(messages: Iterable[Message], keys: Iterable[str]) -> Newest:
-    """The last value of each of these keys that is there."""
+    """Return the last value of each of these keys that is there."""
     own = {key.encode(): key for key in keys}
     found: Newest = {}
     for message in messages:

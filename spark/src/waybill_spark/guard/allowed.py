@@ -37,7 +37,7 @@ def allowed(guard: SqlGuard = "strict") -> Allowed:
 
 
 def _trusting(strict: Allowed, lists: Mapping[str, Any]) -> Allowed:
-    """All but commands, and what nobody has looked at."""
+    """Return lists that allow all but commands, also what nobody has examined."""
     return replace(
         strict,
         functions=replace(strict.functions, any=True),

@@ -1,4 +1,4 @@
-"""Judges a query by lists of what is allowed; what stands on none is refused. Pure.
+"""Judges a query by lists of what is allowed; what is on no list is refused. Pure.
 
 First as it was parsed, before Spark sees anything of it; then as it was analyzed.
 """
@@ -84,12 +84,14 @@ class Names:
     allowed: frozenset[str]
     refused: Mapping[str, Refused]
     any: bool = False
-    """Whether every name is taken, of however many parts."""
+    """True if every name is accepted, of however many parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """The lists. Kinds are classes below Spark's package; if not `bounded`, any size is taken."""
+    """The lists. Kinds are classes below Spark's package. If not `bounded`, any size is
+    accepted.
+    """
 
     functions: Names
     tables: Names
@@ -97,7 +99,7 @@ class Allowed:
     parsed: frozenset[str]
     analyzed: frozenset[str]
     executed: frozenset[str]
-    """Beside the analyzed ones, in what runs."""
+    """Allowed in what runs, in addition to the analyzed ones."""
     bounded: bool = True
 
     @property
@@ -125,8 +127,9 @@ def objection_to_parsed(
     allowed: Allowed,
     views: frozenset[str],
 ) -> Objection | None:
-    """`windows` brings what a `WINDOW` clause defines, as trees; `views` may be read, and what the
-    query itself names with `WITH`."""
+    """Return the first objection to a parsed query. `windows` returns what a `WINDOW` clause
+    defines, as trees. The query may read `views`, and what it names itself with `WITH`.
+    """
     try:
         nodes = [*nodes_of(tree, allowed.depth_max)]
         for node in [*nodes]:
@@ -273,14 +276,14 @@ def _check_count(nodes: list[Node], what: str, most: int) -> None:
 
 
 def _function_of(node: Node) -> str:
-    """The name of the function, where the node is a call."""
+    """Return the name of the function if the node is a call."""
     named = node.fields.get("name")
     words = named.get("funcName") if isinstance(named, dict) else node.words("name")
     return (node.words("nameParts") or words or "").lower()
 
 
 def _size(node: Node) -> int:
-    """How much a call makes, where one of its arguments says it."""
+    """Return how much a call makes, if one of its arguments says it."""
     name = _function_of(node)
     if name == "sequence":
         return _length(node)
@@ -309,7 +312,7 @@ def _widest(node: Node) -> int:
 
 
 def _constant(call: Node, node: Node) -> int:
-    """A whole number that stands in the text, after the simplest arithmetic."""
+    """Return a whole number that is written in the text, after the simplest arithmetic."""
     match node.name, node.children:
         case "Literal", []:
             text = node.fields.get("value")

@@ -21,13 +21,13 @@ OPTIONS: Final = (
     "timestampNTZFormat", "unescapedQuoteHandling", "writeNonAsciiCharacterAsCodePoint",
 )  # fmt: skip
 _KNOWN: Final = frozenset(name.lower() for name in OPTIONS)
-"""Spark does not tell capitals from others here."""
+"""Spark ignores case here."""
 
 
 def unknown_options(function: str, call: Node) -> Iterator[str]:
-    """Yield what is no option of the list; empty for a name that is not written down as a text.
+    """Yield what is no option of the list; empty for a name that is not written as a text.
 
-    Spark takes options only as `map(…)`, behind the first argument.
+    Spark accepts options only as `map(…)`, after the first argument.
     """
     if function not in FUNCTIONS:
         return

@@ -57,8 +57,9 @@ CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
 def refuse_parsed(
     spark: SparkSession, sql: str, path: str, views: Sequence[str], lists: Allowed
 ) -> None:
-    """What must not come before Spark's analysis, which carries out commands, and evaluates some
-    constants."""
+    """Refuse what must not reach Spark's analysis, which carries out commands, and evaluates some
+    constants.
+    """
     if lists.bounded and len(sql) > TEXT_CHARACTERS_MAX:
         message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are taken"
         raise refusal(message, path, "cut it into steps")
@@ -88,7 +89,7 @@ def _of_another_system(sql: str, path: str) -> Problem | None:
 
 
 def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:
-    """What the analysis has made of it, judged again."""
+    """Refuse a query by what the analysis has made of it."""
     plan = frame._jdf.queryExecution().analyzed()
     objection = objection_to_analyzed(tree_of(plan), lists)
     if objection is not None:
@@ -96,7 +97,10 @@ def refuse_analyzed(frame: DataFrame, path: str, lists: Allowed) -> None:
 
 
 def refuse_executed(execution: JavaObject, lists: Allowed, *, at_rest: bool) -> None:
-    """And what really runs: the check has seen another plan. What is read `at_rest` is a topic."""
+    """Refuse the plan that really runs, because the check has seen another one.
+
+    With `at_rest` it may read topics only.
+    """
     plan = execution.analyzed()
     objection = objection_to_analyzed(tree_of(plan), lists, runs=True)
     if objection is not None:
@@ -119,7 +123,10 @@ def refuse_stateful(frame: DataFrame, path: str) -> None:
 
 
 def refuse_stateful_text(spark: SparkSession, sql: str, path: str) -> None:
-    """Of a query that is wrong anyway: whoever mends that would only learn of this then."""
+    """Refuse stateful parts of a query that is wrong anyway.
+
+    Otherwise its author would learn of them only after mending it.
+    """
     for node in _nodes(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)):
         what = IN_SQL.get(node.nodeName())
         if what is not None:
@@ -131,7 +138,7 @@ def _many_rows(what: str) -> str:
 
 
 def sql_problem(error: PySparkException, path: str, views: Sequence[str]) -> Problem:
-    """`error` with its line and column in the SQL, and what would have worked."""
+    """Return `error` as a problem with its line and column in the SQL, and a hint."""
     found = POSITION.search(str(error))
     line, column = (int(found[1]), int(found[2]) + 1) if found else (None, None)
     message, hint = _in_our_words(error, views)
@@ -164,7 +171,7 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
 
 
 def in_a_sentence(error: PySparkException) -> str:
-    """The first sentence of Spark's text, without its class, its SQL state and its plan."""
+    """Return the first sentence of Spark's text, without its class, its SQL state and its plan."""
     first = str(error).strip().split("\n\n")[0].split(" SQLSTATE:")[0]
     lines = [line.strip() for line in first.splitlines() if line.strip()]
     return CLASS.sub("", " ".join(lines[:2])) if lines else type(error).__name__
@@ -176,7 +183,7 @@ def refusal(message: str, path: str, hint: str, node: JavaObject | None = None) 
 
 
 def node_at(plan: JavaObject, way: Way) -> JavaObject:
-    """The node of a plan that stands at the end of that way."""
+    """Return the node of a plan at the end of that path."""
     at = plan
     for name, number in way:
         if name == "children":
@@ -193,7 +200,7 @@ def node_at(plan: JavaObject, way: Way) -> JavaObject:
 
 
 def windows_at(plan: JavaObject, way: Way) -> list[object]:
-    """What a `WINDOW` clause defines: Spark does not write it down with the rest."""
+    """Return what a `WINDOW` clause defines: Spark does not write it with the rest."""
     return [tree_of(each) for each in _windows(node_at(plan, way))]
 
 
@@ -207,8 +214,10 @@ def _field(node: JavaObject, name: str) -> JavaObject:
 
 
 def tree_of(plan: JavaObject) -> object:
-    """All of a plan at once: walking it would take thousands of calls. Compressed, because what is
-    longer than one segment of TCP waits 40 ms for the rest."""
+    """Return all of a plan at once, because walking it would take thousands of calls.
+
+    It is compressed, because what is longer than one segment of TCP waits 40 ms for the rest.
+    """
     java = _java_of(SparkContext._jvm)
     written = java.to_bytes()
     try:
@@ -226,7 +235,10 @@ class _Java(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _java_of(jvm: JVMView) -> _Java:
-    """What writes as `toJSON` does, and where to: to look them up takes longer than to use them."""
+    """Return the Java objects that write as `toJSON` does.
+
+    They are cached, because to look them up takes longer than to use them.
+    """
     methods = getattr(getattr(jvm.org.json4s.jackson, "JsonMethods$"), "MODULE$")
     return _Java(
         json=methods.mapper(),
@@ -236,7 +248,7 @@ def _java_of(jvm: JVMView) -> _Java:
 
 
 def _place(node: JavaObject) -> tuple[int, int]:
-    """Line and column in the SQL, whose beginning is told of a node that has none."""
+    """Return line and column in the SQL. A node without a position has the start."""
     origin = node.origin()
     if origin.line().isEmpty() or origin.startPosition().isEmpty():
         return 1, 1

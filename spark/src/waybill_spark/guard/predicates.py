@@ -47,7 +47,9 @@ ANALYZED: Final = {
 
 
 def refuse_no_predicate(frame: DataFrame, sql: str, path: str, lists: Allowed) -> None:
-    """UserError if `sql` is no condition on the columns of `frame`, which stands for an input."""
+    """Raise UserError if `sql` is no condition on the columns of `frame`, which represents an
+    input.
+    """
     _refuse_text(frame.sparkSession, sql, path, lists)
     try:
         kept = frame.select(F.expr(sql).alias("kept"))
@@ -71,7 +73,10 @@ def refuse_no_predicate(frame: DataFrame, sql: str, path: str, lists: Allowed) -
 
 
 def _problem(error: AnalysisException, path: str) -> Problem:
-    """As of a query, but for its place where Spark names none, and for what concerns only these."""
+    """Return the problem as for a query.
+
+    Where Spark names no place it is the start, and an aggregate has a message of its own.
+    """
     found = sql_problem(error, path, ())
     if error.getCondition() == "MISSING_GROUP_BY":
         found = replace(found, message=AN_AGGREGATE, hint=HINT)

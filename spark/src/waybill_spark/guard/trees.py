@@ -1,7 +1,9 @@
-"""A query as a tree, from what Spark writes of a plan as JSON. Pure.
+"""A query as a tree, from what Spark writes of a plan as JSON.
 
-A plan is a list in preorder; what its nodes hold beside their children are fields: values, and
-trees of their own. Each node knows the way that leads to it from the root.
+Pure.
+
+A plan is a list in preorder. What its nodes contain apart from their children are fields: values,
+and trees of their own. Each node knows the path that leads to it from the root.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +33,7 @@ class Node:
         return self.kind.rpartition(".")[2]
 
     def words(self, key: str) -> str | None:
-        """A name of one part, as Spark writes names down: `[part]`."""
+        """Return a name of one part, which Spark writes as `[part]`."""
         text = self.fields.get(key)
         return text[1:-1] if isinstance(text, str) and text[:1] == "[" else None
 
@@ -41,7 +43,7 @@ class NotUnderstood(ContractError):
 
 
 def nodes_of(tree: object, depth_max: int, way: Way = ()) -> Iterator[Node]:
-    """All nodes of the tree that `way` leads to, each before what it holds."""
+    """Yield all nodes of the tree that `way` leads to, each before what it contains."""
     waiting: list[tuple[object, Way, int]] = [(tree, way, 0)]
     while waiting:
         listed, way, depth = waiting.pop()
@@ -83,7 +85,9 @@ def _preorder(listed: object, way: Way, depth: int) -> list[Node]:
 
 
 def _trees(value: object) -> Iterator[tuple[object, Way]]:
-    """The trees in a field, and the way to each: it may hold several, in lists and in tuples."""
+    """Yield the trees in a field, and the path to each: a field may contain several, in lists and
+    in tuples.
+    """
     if isinstance(value, list):
         if value and isinstance(value[0], dict) and "class" in value[0]:
             yield value, ()

@@ -35,7 +35,9 @@ from waybill_spark.driver.forms.names import (
 from waybill_spark.driver.inputs import DecodedInput
 
 END_AS_AVRO: Final = bytes([2 * len(END)]) + END.encode()
-"""Behind the value, as a second one: it is read whole only if the first ends where it should."""
+"""Follows the value, as a second one: it is read completely only if the first ends where it
+should.
+"""
 FIRST_AND_LAST_DAY: Final = ("0001-01-01", "9999-12-31")
 
 
@@ -75,7 +77,10 @@ def why(value: bytes, source: DecodedInput) -> str | None:
 
 
 def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
-    """The expression of `from_avro`, which no query may call: the registry has forgotten it."""
+    """Return the expression of `from_avro`.
+
+    No query may call it, because it is removed from the registry.
+    """
     jvm = spark._jvm
     assert jvm is not None
     columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
@@ -87,8 +92,10 @@ def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
 
 
 def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it came
-    """Decimals with as many digits as they may have: of 18 and fewer, Spark keeps the last bits of
-    a number that is larger."""
+    """Give decimals as many digits as they may have.
+
+    If they have 18 or fewer, Spark keeps only the last bits of a larger number.
+    """
     match part:
         case {"logicalType": "decimal", "precision": int() as precision}:
             size = part.get("size")
@@ -105,14 +112,18 @@ def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it came
 
 
 def _is_sound(value: Column, kind: DataType) -> Column:
-    """What Spark takes, and sinks do not: text that is none, years beyond the calendar, too many
-    digits."""
+    """Return a column that is False for values that Spark accepts and sinks do not: invalid text,
+    years beyond the calendar, too many digits.
+    """
     found = _checked(value, kind)
     return F.lit(True) if found is None else F.coalesce(found, F.lit(True))
 
 
 def _checked(value: Column, kind: DataType) -> Column | None:
-    """None: there is nothing to look at. Null where there is no value."""
+    """Return the check of a value, or None if there is nothing to check.
+
+    The column is null where there is no value.
+    """
     match kind:
         case StringType():
             return F.is_valid_utf8(value)

@@ -1,4 +1,4 @@
-"""Records of CSV: one line each, whose fields are the columns in their order."""
+"""Records of CSV: one line each, with a field for each column, in their order."""
 
 import re
 from collections.abc import Callable
@@ -118,7 +118,9 @@ def _parsed(text: Column, names: list[str], form: CsvForm, **options: str) -> Co
 
 
 def _no_record(names: list[str], form: CsvForm) -> Column:
-    """A line with other fields than the columns, or none; and what Spark would take for one."""
+    """Return True for a line that has other fields than the columns, or is none; and for what Spark
+    would wrongly accept as one.
+    """
     text = F.col(TEXT)
     found = (
         text.isNull()
@@ -132,7 +134,10 @@ def _no_record(names: list[str], form: CsvForm) -> Column:
 
 
 def _has_second_line(text: Column, form: CsvForm) -> Column:
-    """Spark takes an end of line outside of quotes as text."""
+    """Return True if there is a second line.
+
+    Spark reads an end of line outside of quotes as text.
+    """
     line = _without_end(text)
     if form.quote:
         delimiter, quote = re.escape(form.delimiter), re.escape(form.quote)
@@ -142,8 +147,11 @@ def _has_second_line(text: Column, form: CsvForm) -> Column:
 
 
 def _has_text_behind_a_quote(names: list[str], form: CsvForm) -> Column:
-    """Spark takes such a field with its quotes, as text. Where one may be so, the line is read once
-    more, so that it is null."""
+    """Return True if text follows a quoted field.
+
+    Spark reads such a field with its quotes, as text. Where that is possible the line is read once
+    more, so that the field is null.
+    """
     fields = [F.col(f"parsed.{name}") for name in names]
     strictly = _parsed(F.col(TEXT), names, form, unescapedQuoteHandling="SKIP_VALUE")
     doubtful = reduce(or_, (field.startswith(form.quote) for field in fields))
@@ -172,7 +180,10 @@ def _typed(declared: str) -> Typed:
 
 
 def _of_form(form: re.Pattern[str], value: Typed) -> Typed:
-    """Of long texts none is a number, and to find out takes Spark long."""
+    """Return a reader that accepts only texts of this form.
+
+    Long texts are no numbers, and Spark needs long to find out.
+    """
     pattern = rf"\A(?:{form.pattern})\z"
     return lambda text: F.when((F.length(text) <= DIGITS_MAX) & text.rlike(pattern), value(text))
 

@@ -106,7 +106,7 @@ def _more_keys(keys: Column) -> Column:
 
 
 def _told(source: DecodedInput, well_formed: Column) -> Column:
-    """The names of fields that are no columns, where people hear of them."""
+    """Return the names of fields that are no columns, where people get a report of them."""
     if source.own_output or source.strict:
         return F.lit(None).cast("array<string>")
     return F.when(well_formed, _unknown(source))
@@ -119,8 +119,9 @@ def _unknown(source: DecodedInput) -> Column:
 
 
 def _only_columns(names: list[str]) -> Column:
-    """Whether it is plain without a second look at the text that there is no other field: every
-    column has a value, and there are no more colons than columns. To find them is cheap."""
+    """Return an expression that is True if a cheap look shows that there is no other field: every
+    column has a value, and there are no more colons than columns.
+    """
     has_all = " AND ".join(f"{_field(name)} IS NOT NULL" for name in names)
     # as many as there are in times; those of keys follow their quotation mark
     apart = " OR ".join(f"contains({TEXT}, '{each}')" for each in APART)
@@ -148,5 +149,5 @@ def _refusal(row: object, source: DecodedInput) -> str | None:
 
 
 def _not_finite(row: object, column: Declared) -> bool:
-    """What our own sink writes where a number is none."""
+    """Return True if the value is what our own sink writes for a number that is not finite."""
     return isinstance(row, Mapping) and row.get(column.name) in NOT_FINITE

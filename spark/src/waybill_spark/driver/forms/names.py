@@ -1,4 +1,4 @@
-"""What stands beside the columns of a record, which may have any name but these."""
+"""The names of columns that are added to those of a record, which may have any name but these."""
 
 import secrets
 from typing import Final
@@ -7,8 +7,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 END: Final = secrets.token_hex(8)
-"""Stands behind each record while it is read. No record can have it: nobody knows it before a
-driver starts."""
+"""Follows each record while it is read.
+
+No record can contain it: nobody knows it before a driver starts.
+"""
 PARTITION: Final = f"partition_{END}"
 OFFSET: Final = f"offset_{END}"
 TEXT: Final = f"text_{END}"

@@ -29,8 +29,11 @@ def why(value: bytes, source: DecodedInput) -> str | None:
 
 
 def _as_map(headers: Column) -> Column:
-    """Of headers with one name the last counts, as for Kafka's own clients. In an order in which
-    those are neighbours, so that a record of very many is no work."""
+    """Convert headers to a map.
+
+    If several have one name the last counts, as for Kafka's own clients. They are sorted first, so
+    that those of one name are neighbours and a record with very many costs little.
+    """
     ordered = F.array_sort(F.transform(headers, _numbered))
     following = F.slice(ordered, F.lit(2), F.size(ordered))
     last = F.filter(F.zip_with(ordered, following, _unless_again), lambda each: each.isNotNull())
