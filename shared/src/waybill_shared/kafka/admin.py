@@ -85,10 +85,9 @@ def make_admin(kafka: Kafka) -> "KafkaAdmin":
 
 class KafkaAdmin:
     """Questions about topics. Every call has a time-out and raises Retryable when it passes. A
-    client that got no answer is replaced. A single broker that did not get an answer from its
-    controller for some seconds reports a cluster without brokers; after that a client may never
-    find any (librdkafka 2.10 to 2.16).
-    """
+    client that got no answer is replaced. A single broker without an answer from its controller
+    for some seconds reports no brokers, and then a client may never find any (librdkafka 2.10 to
+    2.16)."""
 
     def __init__(self, make: Callable[[], AdminClient], cluster: KafkaCluster) -> None:
         self.client = make()
@@ -114,9 +113,9 @@ class KafkaAdmin:
     def ask_coordinators(
         self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]", timeout_s: float
     ) -> "Mapping[K, Future[T]]":
-        """Return what coordinators of groups answered in time; all others have failed. Give each
-        question the time-out `COORDINATOR_TIMEOUT_S`: its client is replaced long before that.
-        """
+        """Return what coordinators of groups answered in time; all others have failed.
+
+        Give each question `COORDINATOR_TIMEOUT_S`: its client is replaced long before that."""
         client, silence = self._answering()
         asked = _told(question(client), silence)
         late = wait(asked.values(), timeout_s).not_done
