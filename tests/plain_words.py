@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 ROOT: Final = Path(__file__).parents[1]
 SOURCES: Final = ("shared/src", "spark/src", "services", "client/src", "infra/local/src")
 LIMITS: Final = {
-    "docstrings of functions that begin without a verb, of 100": 48.09,
-    "words with a private sense, of 100": 1.22,
-    "functions named by a participle, of 100": 10.22,
+    "docstrings of functions that begin without a verb, of 100": 26.62,
+    "words with a private sense, of 100": 1.02,
+    "functions named by a participle, of 100": 10.24,
 }
 SLACK: Final = 0.5
 """A figure that has fallen by more gets a new limit, so that it stays there."""
