@@ -4,6 +4,7 @@ import { carryOut, pipelinePath } from "./api.js";
 import { announce, confirmed, fill, h, notice, set, trouble } from "./dom.js";
 import { live } from "./live.js";
 import { go } from "./router.js";
+import { count } from "./words.js";
 
 /** @type {Record<string, Action>} */
 const ACTIONS = {
@@ -64,7 +65,8 @@ function button(place, pipeline, name, changed) {
  * @param {() => void} changed
  */
 async function act(place, { name, uid }, action, changed) {
-	if (action.danger && !(await confirmed(`Delete ${name}?`, lossesOf(uid), "Delete it"))) return;
+	const costs = lossesOf(behindNow(uid));
+	if (action.danger && !(await confirmed(`Delete ${name}?`, costs, "Delete it"))) return;
 	set(place, "data-busy", true);
 	fill(place, h("span", { class: "busy", role: "status" }, action.running));
 	let failed = null;
@@ -105,14 +107,21 @@ function redraw(place, name, changed) {
 }
 
 /** @param {string} uid */
-function lossesOf(uid) {
-	const behind = live.flowStale ? null : live.behind(uid); // an old figure would promise too much
+function behindNow(uid) {
+	return live.flowStale ? null : live.behind(uid); // an old figure would promise too much
+}
+
+/**
+ * What a deletion costs, and what stays.
+ * @param {number | null} behind records that are not processed; null: that is not known now
+ */
+export function lossesOf(behind) {
 	const lost =
 		behind === null
 			? "What it has not processed"
 			: behind === 0
 				? "Nothing is unfinished now; what comes meanwhile"
-				: `What it has not processed, about ${behind} records,`;
+				: `What it has not processed, about ${count(behind, "record")},`;
 	return [
 		`${lost} ends as lost: tokens of it say so, for good.`,
 		"Topics and tables stay as they are. Its name is free again. This cannot be taken back.",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { possible } from "../console/actions.js";
+import { lossesOf, possible } from "../console/actions.js";
 import { hex } from "../console/letter.js";
 import { nameOf, readsOf, recordOf } from "../console/samples.js";
 import { points } from "../console/sparkline.js";
@@ -19,6 +19,15 @@ test("events are read wherever the stream is cut", () => {
     assert.deepEqual(told, [{ name: "outcome", data: { a: 1 }, id: "2" }, { name: "x", data: 2, id: "3" }]);
     assert.equal(reader.id, "3");
   }
+});
+
+test("a deletion says how much is lost, as far as that is known", () => {
+  const lost = (behind) => lossesOf(behind)[0].split(" ends as lost: ")[0];
+  assert.equal(lost(1), "What it has not processed, about 1 record,");
+  assert.equal(lost(1_200), "What it has not processed, about 1,200 records,");
+  assert.equal(lost(0), "Nothing is unfinished now; what comes meanwhile");
+  assert.equal(lost(null), "What it has not processed");
+  assert.match(lossesOf(0)[1], /Topics and tables stay/);
 });
 
 test("numbers and times are short", () => {

@@ -304,6 +304,16 @@ def test_a_change_is_compared_as_if_shared_targets_were_permitted(
     assert "allow_shared" not in json.loads(server.asked("POST", CHECK)[1].body)
 
 
+@pytest.mark.parametrize(("options", "permits"), [([], False), (["--yes"], True)])
+def test_a_dry_run_permits_what_the_command_would(
+    server: ScriptedServer, command: Command, manifest: str, options: list[str], permits: bool
+) -> None:
+    find(server, [HARMLESS])
+    command("apply", "--dry-run", "-f", manifest, *options)
+    (asked,) = server.asked("POST", CHECK)
+    assert json.loads(asked.body).get("allow_shared", False) is permits
+
+
 def test_diff_tells_warnings(server: ScriptedServer, command: Command, manifest: str) -> None:
     found: dict[str, object] = {"errors": [], "graph": None, "changes": []}
     server.answer("POST", CHECK, Response(json={**found, "warnings": ["sink lake: shared"]}))
