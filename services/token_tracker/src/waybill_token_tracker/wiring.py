@@ -36,7 +36,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     admin, store = make_admin(settings.kafka_cluster()), make_store(settings)
     prefix, clock = settings.topic_prefix, SystemClock()
     require_access(admin, "token_tracker", prefix)
-    # Ends of partitions are reported, too: they say how far transaction markers go.
+    # Ends of partitions are reported, too: they show how far transaction markers go.
     consumer = make_consumer(
         admin.cluster, settings.group("token_tracker"), **{"enable.partition.eof": True}
     )

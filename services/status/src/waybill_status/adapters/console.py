@@ -20,8 +20,8 @@ from waybill_shared.contract.routes import PAGES
 FILES: Final = "/console/{version}/{name}"
 ADDRESSES: Final = tuple(page.path for page in PAGES if not page.path.startswith("/console"))
 INDEX: Final = "index.html"
-HASH: Final = b"{{hash}}"  # stands for the hash in the page
-MODULES: Final = b"{{modules}}"  # stands for links to all, so that none waits for an importer
+HASH: Final = b"{{hash}}"  # the page has this where the hash belongs
+MODULES: Final = b"{{modules}}"  # and this where links to all belong: no module waits for another
 TYPES: Final[Mapping[str, str]] = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",

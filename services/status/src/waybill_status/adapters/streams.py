@@ -16,8 +16,8 @@ class EventStream(Response):
     """A response that sends `events` one by one, until they end or the reader disconnects.
 
     It needs one task in addition to the request's own. Starlette's streams have two, and a group
-    that is cancelled at the end of each. That is a third of the time that it takes to wake
-    thousands.
+    that is cancelled at the end of each. That costs a third of the time in which thousands are
+    woken.
     """
 
     media_type = EVENT_STREAM

@@ -35,7 +35,7 @@ async def last_of(
 
 
 async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector) -> Place | None:
-    """Return the first batch that reached `begun` in any partition; None if it is no longer
+    """Return the first batch that reached one of these positions; None if it is no longer
     stored."""
 
     def come(ends: tuple[PartitionOffset, ...]) -> bool:

@@ -83,7 +83,8 @@ class Replays(Protocol):
     """Where dead letters were sent again, as far as that is known here."""
 
     def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """Return where the record that died at `source` is now."""
+        """Return the new position of the dead record that was at `source`; None if none is
+        known."""
         ...
 
 

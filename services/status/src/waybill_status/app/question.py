@@ -33,7 +33,8 @@ class Change:
 
 
 class SharedQuestion:
-    """A question with the views of its pipelines. Implements `Sight`."""
+    """A question, with the present views of its pipelines. It is a `Sight`, which means a set of
+    views."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class KnownReplays:
                 self._places.popitem(last=False)
 
     def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """Return the new position of a record; None if none is known. `source`: where it was
-        dead-lettered."""
+        """Return the new position of a dead record; None if none is known. `source`: where it
+        was."""
         with self._lock:
             return self._places.get((pipeline, source))

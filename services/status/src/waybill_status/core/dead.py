@@ -68,8 +68,8 @@ class DeadOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadRange:
-    """At most `up_to` of these records. What was made of them is dead in a later stage, or they
-    died long ago."""
+    """At most `up_to` of these records. What was made of them went to a dead-letter topic in a
+    later stage, or they went there long ago."""
 
     topic: str
     partition: int
@@ -97,7 +97,7 @@ class Dropped:
 
 
 Replays = Callable[[Source], ReplayedAs | None]
-"""The new position of a record, by where it was dead-lettered."""
+"""The new position of a record, by where it was before it went to a dead-letter topic."""
 Limit = Vector | None
 """Only records below it count; None: all."""
 

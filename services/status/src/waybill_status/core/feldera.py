@@ -20,7 +20,7 @@ from waybill_status.core.progress import PipelineProgress
 OUTCOME: Final = TypeAdapter(Outcome)
 EDITION: Final = "Open source"
 SPOKEN: Final = "0.369.0"
-"""The version of Feldera whose clients these answers are for."""
+"""The version of Feldera that these answers are made for."""
 STATUS: Final[Mapping[str, str]] = {
     Phase.CREATED: "Provisioning",
     Phase.SCHEDULING: "Provisioning",

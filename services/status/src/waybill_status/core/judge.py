@@ -98,7 +98,7 @@ class _Wanted:
     generation: int
     topic: str
     named: tuple[str, ...]  # sinks that are asked for by their keys, if not all at the end
-    bases: Vector  # the farthest at which a stage of that generation began; below it is lost
+    bases: Vector  # the farthest start of a stage of that generation; below it is lost
     stages: frozenset[str]
 
 
@@ -163,7 +163,7 @@ def _judge(
         return None
     keys = [sink.key for sink in required]
     removals = removals_since(share.generation, view)
-    removed = [  # whose losses stay told
+    removed = [  # their losses are still reported
         key for each in removals for key, _ in asked_sinks(each.stages, share.generation)
     ]
     over = [] if ended is None else [(ended, keys)]

@@ -1,5 +1,5 @@
-"""Decides what a sink lost with its topic, for a token whose readers of that topic were removed
-since.
+"""Decides if a token lost records together with the topic of a sink. This matters after the readers
+of that topic were removed.
 
 1. A stage writes to a topic through its sink, and other stages read it. The token waits for them.
 2. The topic is deleted, and the tracker reports its records as lost for the sink.

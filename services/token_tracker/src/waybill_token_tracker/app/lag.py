@@ -36,7 +36,8 @@ class LagWatch:
         self._slots = slots
 
     def look(self) -> None:
-        """Measure once: ask Kafka for the ends of the topics, and show the lag and the groups."""
+        """Measure once: ask Kafka for the ends of the topics, show the lag, and write the
+        groups."""
         slots = self._slots
         found = standings(slots)
         show_sinks(found)

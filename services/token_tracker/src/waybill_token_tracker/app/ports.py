@@ -16,7 +16,7 @@ OffsetsByName = Mapping[tuple[str, int], int]
 
 class WriteResult(StrEnum):
     WRITTEN = "written"
-    NEWER = "newer"  # another tracker has come further: leave it
+    NEWER = "newer"  # another tracker is further: leave it
     LOST = "lost"  # missing, or of another server or topic: rebuild it from the facts so far
     STALE = "stale"  # a slot, but not the one that this tracker wrote last: rebuild
 

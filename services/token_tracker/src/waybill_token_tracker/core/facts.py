@@ -137,7 +137,7 @@ def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[St
 def _former(
     slot: Slot, heard: Definition, current: Definition
 ) -> dict[str, tuple[PartitionOffset, ...]]:
-    """Return where stages began in their retired topics, by all definitions so far. That includes
+    """Return where stages started in their retired topics, by all definitions so far. That includes
     stages that were removed."""
     known = slot.definition.stages if slot.definition is not None else ()
     present = {stage_key(stage) for stage in current.stages}

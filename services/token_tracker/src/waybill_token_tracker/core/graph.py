@@ -138,13 +138,13 @@ class Graph:
         return self._shape.writers_of(source)
 
     def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
-        """Return where the stage began, in retired topics too."""
+        """Return where the stage started, in retired topics too."""
         former = to_vector(self._slot.former.get(stage_key(stage), ()))
         return former | to_vector(self._shape.bases[stage.name])
 
     def held(self, sink: StageSink) -> dict[TopicPartition, int]:
         """Return the position of a sink in the inputs of its stage: its frontier, or where the
-        stage began."""
+        stage started."""
         return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
 
     def reached(self, sink: StageSink) -> tuple[PartitionOffset, ...]:
@@ -213,7 +213,7 @@ def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:
 
 def _combine(paths: list[_Path]) -> _Path:
     """Return the minimum of all paths to each topic. A path that leads to a topic and has not
-    started there holds back all others."""
+    started there limits all others."""
     ids: frozenset[str] = frozenset().union(*(path.ids for path in paths))
     combined: dict[TopicPartition, int] = {}
     for topic_id in ids:

@@ -1,6 +1,7 @@
 """Decides how far each stage is in the topics that it reads, as lag is measured outside of Waybill.
 
-The position is never better than the truth: a sink that has not reported is where its stage began.
+The position is never better than the truth: a sink that has not reported is where its stage
+started.
 """
 
 from collections.abc import Iterable, Mapping
