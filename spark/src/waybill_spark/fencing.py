@@ -1,7 +1,19 @@
 """Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
 
-The decision compares vectors, never batch ids: a checkpoint that lost its last files comes back
-with the same id and a longer range, and skipping that by its id would lose rows.
+A sink stores a fence next to its rows: the vector (offset for each partition) below which it has
+everything. Fence and rows change in one transaction. For each batch this happens:
+
+1. Spark plans a batch and writes its start and end offsets into the checkpoint.
+2. `batch_runs` makes a range of them for each partition. A new partition starts at its base.
+3. `decide` compares these ranges with the fence of each sink. There are three answers:
+   - `AlreadyDone`: the last write of the sink was exactly these ranges. The driver failed after
+     it, and Spark repeats the batch. Nothing is written; the fence is reported again.
+   - `Write`: each range starts where the fence ends. The rows are written, and the fence moves.
+   - `Diverged`: a range starts before or after the fence. To write it would double or lose rows,
+     so the stage stops. At its next start it continues at the fences (`resuming`).
+
+Batch ids are never compared. A checkpoint that lost its last files returns with the same id and a
+longer range, and skipping that by its id would lose rows.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,21 @@
-"""What one sink of a stage holds, as its fence says, and the one way to move and report it."""
+"""The fence of one sink of a stage: reads it, moves it, and reports it. Nothing else does.
+
+A fence says what the sink has. It moves only in the same transaction as the rows. In order:
+
+1. `claim` makes the sink refuse earlier drivers. `read` reads the fence after all claims.
+   It raises SinkSuperseded if the fence is already of a later claim.
+2. A sink that was added to a running stage has no fence. `where_to_begin` computes its start, and
+   `begin_at` writes a first fence there. What lies before is set aside.
+3. `decide` says if a batch is to be written, is there already, or does not fit (`fencing`).
+4. `write` writes the rows and the next fence, and then reports it.
+5. `set_aside` moves the fence past records that can never be processed, and reports that.
+   `hold` moves only the claim in the fence, before dead letters are written.
+6. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
+   ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
+7. `shut` moves the fence a last time when the sink is removed. No earlier driver can write then.
+
+Each fence has the next sequence number and includes all before it, so a lost report does no harm.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,13 +43,7 @@ from waybill_spark.fencing import (
     drop_empty,
 )
 from waybill_spark.settling import left_out, union, went_with_topic
-from waybill_spark.sinks.contract import (
-    Maintained,
-    Sink,
-    SinkSuperseded,
-    Versioned,
-    Written,
-)
+from waybill_spark.sinks.contract import Maintained, Sink, SinkSuperseded, Versioned, Written
 from waybill_spark.sinks.spread import Rows
 
 
@@ -45,11 +56,11 @@ class Batch:
     runs: tuple[Range, ...]
     started_at: int
     alone: bool = False
-    """Whether it is for one sink that lags, and so says nothing of the others."""
+    """True if it is for one sink that lags, and so says nothing about the others."""
     hollow: bool = False
-    """Whether it holds no record: then also what its rows would take the place of stays."""
+    """True if it contains no record. Then the rows that it would replace stay, too."""
     dead_sequence: int = 0
-    """Of the last dead letters that its stage has told of."""
+    """The number of the last dead letters that its stage has reported."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many of its records rules have dropped."""
 
@@ -86,11 +97,11 @@ class Ledger:
         self._written: Written | None = None
         self._versions_from = 0
         self.hidden = False
-        """Whether readers cannot see yet, and so nobody was told, what stands in the sink."""
+        """True if what the sink contains is not reported yet, because readers cannot see it yet."""
         self._gone = False
-        """Whether the topic of the sink is no more, so that nothing there will ever be seen."""
+        """True if the topic of the sink was deleted, so that nothing there will ever be seen."""
         self.loading_since: int | None = None
-        """Since when it has been taking a batch."""
+        """Since when it has been writing a batch."""
 
     @property
     def key(self) -> str:
@@ -107,10 +118,10 @@ class Ledger:
             self.sink.claim()
 
     def read(self) -> None:
-        """Take the newest fence from the sink, after every sink of the stage was claimed.
+        """Read the newest fence from the sink, after every sink of the stage was claimed.
 
-        Raises SinkSuperseded if a driver of a later claim has moved it: this one was started too
-        late, as by a runner that was cut off, and what it would go on with may be closed.
+        Raise SinkSuperseded if a driver of a later claim has moved it. This driver was started too
+        late, as by a runner that was cut off, and what it would continue may be closed.
         """
         with self._in_sink():
             self._written = self.sink.last()
@@ -118,21 +129,24 @@ class Ledger:
             raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
 
     def held(self) -> Vector:
-        """Below this the sink holds everything, or it was set aside."""
+        """Return the vector below which the sink has everything, or it was set aside."""
         fence = self.fence
         return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
 
     def went_on_in(self, generation: int) -> bool:
-        """Whether the stage has written here since then; to begin or to be closed is no writing."""
+        """Return True if the stage has written here since this generation. To start or to close a
+        sink is no writing.
+        """
         fence = self.fence
         if fence is None or fence.generation < generation:
             return False
         return self.later is None or fence.batches > 0
 
     def begin_at(self, stand: Vector) -> None:
-        """Give a sink that came later its first fence; the stage's other sinks are at `stand`.
+        """Give a sink that was added later its first fence; `stand` is where the stage's other
+        sinks are.
 
-        A partition that came after the sink did is all its own.
+        A partition that is newer than the sink has no start before which it is set aside.
         """
         assert self.later is not None
         latest = self._bases | dict(self.later.bases)
@@ -146,9 +160,11 @@ class Ledger:
         self._move(None, replace(fence, set_aside=aside))
 
     def hold(self) -> None:
-        """Move the fence alone, to where it is: no driver of an earlier claim can write any more.
+        """Move the fence alone, to where it is, so that no driver of an earlier claim can write any
+        more.
 
-        A claim shuts nobody out of a table, and who has not heard what died would write it.
+        For a table a claim alone does not stop such a driver, and one that does not know the dead
+        letters would write them.
         """
         before, own = self.fence, self._identity
         if before is None:
@@ -200,12 +216,16 @@ class Ledger:
 
     @property
     def bereft(self) -> bool:
-        """Whether what the sink holds went with its topic, and nobody has said so yet."""
+        """True if the sink's topic was deleted or created again, and this loss is not reported
+        yet.
+        """
         fence = self.fence
         return fence is not None and (self._gone or fence.generation < self.sink.moved)
 
     def give_up(self, generation: int | None = None) -> None:
-        """Move the fence alone and report it; before that, what is gone with its topic is lost."""
+        """Move the fence alone and report it. If the sink's topic was deleted, all that it
+        contained is set aside before.
+        """
         fence = self.fence if self.bereft else None
         found = went_with_topic(self._inputs, self._bases, fence) if fence else ()
         self.set_aside(found, generation)
@@ -213,18 +233,21 @@ class Ledger:
     def shut(self, *, gone: bool = False) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
-        One that has written nothing yet is shut out by a first fence. It keeps its generation: if
-        the sink stays after all, the stage has not gone on in it. `gone`: its topic went before it.
-        Nobody sees there any more what it took; but who has read it there may have it.
+        A sink without a fence gets its first one for this. It keeps its generation: if the sink
+        stays after all, the stage has not continued in it.
+
+        With `gone` its topic was deleted before it. Nobody can see the rows there any more, but who
+        has read them there may have them.
         """
         self._gone = gone
         before = self.fence
         self.give_up(self._identity.generation if before is None else before.generation)
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
-        """Say what stands in the sink, if every reader can see it; else it stays `hidden`.
+        """Report what the sink contains, if every reader can see it; otherwise it stays `hidden`.
 
-        When the sink was written is only known right after; later, the batch's begin stands for it.
+        The time of a write is known only right after it; later reports have the start of the batch
+        instead.
         """
         if self._written is None:
             return
@@ -260,7 +283,9 @@ class Ledger:
         )
 
     def keep_in_order(self) -> TableUpkeep | None:
-        """Report again, if versions have gone since."""
+        """Run a maintenance task if one is due, and report the fence again if versions were
+        deleted.
+        """
         if not isinstance(self.sink, Maintained):
             return None
         kept = self.sink.keep_in_order()
@@ -285,7 +310,7 @@ class Ledger:
 
     @contextmanager
     def _in_sink(self) -> Iterator[None]:
-        """What fails in here, the sink has said."""
+        """Mark errors that are raised in here with the name of the sink."""
         try:
             yield
         except ContractError as error:
@@ -293,14 +318,16 @@ class Ledger:
             raise
 
     def _late(self) -> bool:
-        """Whether the claim of this driver is older than that of the one that moved the fence."""
+        """Return True if the claim of this driver is older than that of the one that moved the
+        fence.
+        """
         fence, own = self.fence, self._identity
         return (
             fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch
         )
 
     def _next(self, ends: Vector, batch: Batch) -> Fence:
-        """The fence behind the present one, without rows yet."""
+        """Return the fence after the present one, without rows yet."""
         before = self.fence
         dropped = Counter(before.dropped if before is not None else {})
         dropped.update(batch.dropped)
@@ -331,9 +358,10 @@ class Ledger:
 
 
 def where_to_begin(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
-    """Where the sinks of the stage stand, for one that came when it had begun; None for any other.
+    """Return where a sink starts that was added after its stage had started: where the other sinks
+    are.
 
-    Also for one that was there and lost its fence.
+    None for any other sink, also for one that has lost its fence.
     """
     begun = [other for other in stage if other.fence is not None]
     if ledger.fence is not None or ledger.later is None or not begun:

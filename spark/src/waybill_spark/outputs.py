@@ -1,4 +1,6 @@
-"""Decides what a fence says of where a Kafka sink's rows stand. Never does I/O.
+"""Decides what a fence says about the offsets of a Kafka sink's rows.
+
+Never does I/O.
 
 All of it is cumulative, so that a report that was lost is covered by any later one.
 """
@@ -9,10 +11,10 @@ from typing import Final
 
 from waybill_shared.contract.events import Gap, Output
 
-GAPS_MAX: Final = 4  # per partition, beside the first; so many reports in a row may be lost
+GAPS_MAX: Final = 4  # per partition, after the first; so many reports in a row may be lost
 
 Placed = Mapping[int, tuple[int, int]]
-"""By partition: where the first row of a batch stands, and the end of its rows."""
+"""By partition: the offset of the first row of a batch, and the end of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +24,10 @@ class SinkTopic:
 
 
 def outputs_after(before: tuple[Output, ...], placed: Placed, to: SinkTopic) -> tuple[Output, ...]:
-    """A partition without rows in this batch keeps its end, and so does a topic of that name that
-    is gone."""
+    """Return the outputs after a batch.
+
+    A partition without rows in it keeps its end, and so does a deleted topic of that name.
+    """
     others = tuple(o for o in before if o.topic_id != to.topic_id)
     known = {o.partition: o for o in before if o.topic_id == to.topic_id}
     written = {
@@ -50,6 +54,8 @@ def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: Si
 
 
 def _kept(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
-    """The newest, and what stood in the topic before the sink began: retention takes that first."""
+    """Return the newest gaps, and the one before the sink's first row: retention deletes that part
+    of the topic first.
+    """
     before = tuple(gap for gap in gaps[:1] if gap.start == 0)
     return before + gaps[len(before) :][-GAPS_MAX:]

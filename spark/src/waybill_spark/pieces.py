@@ -14,7 +14,7 @@ Place = tuple[str, int]
 
 
 def offsets(ranges: Ranges) -> int:
-    """The most records that `ranges` can hold."""
+    """Return the most records that `ranges` can contain."""
     return sum(run.end - run.start for run in ranges)
 
 
@@ -31,7 +31,7 @@ def are_within(ranges: Ranges, others: Ranges) -> bool:
 
 
 def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
-    """Parts of at most `offsets_max` offsets."""
+    """Cut ranges into parts of at most `offsets_max` offsets."""
     steps: list[Ranges] = []
     step: list[Range] = []
     room = offsets_max
@@ -51,9 +51,9 @@ def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
 def in_pieces(
     ranges: Ranges, sizes: Mapping[Place, Sequence[tuple[int, int]]], bytes_max: int
 ) -> tuple[Ranges, ...]:
-    """Parts whose records have at most `bytes_max` in all; or one record that alone has more.
-
-    `sizes` has offset and bytes of each record; offsets without one hold nothing.
+    """Cut ranges into parts with at most `bytes_max` bytes of records in all, or with one record
+    that alone has more. `sizes` has offset and bytes of each record; offsets without a size
+    contain nothing.
     """
     pieces: list[Ranges] = []
     piece: list[Range] = []

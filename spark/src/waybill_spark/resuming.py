@@ -1,7 +1,9 @@
-"""Decides how a stage begins: with its checkpoint, or anew from where its fences stand.
+"""Decides how a stage starts: with its checkpoint, or with a new one at the position of its fences.
 
-Never does I/O. Fences are what the sinks really hold, so a checkpoint that does not fit them is
-left; sinks of one stage that stand apart are first levelled by exactly what each of them lacks.
+Never does I/O.
+
+Fences are what the sinks really contain, so a checkpoint that does not fit them is not used. If
+sinks of one stage have different positions, each first gets exactly what it lacks.
 """
 
 from collections.abc import Mapping
@@ -22,7 +24,7 @@ from waybill_spark.fencing import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoOn:
-    """Spark goes on where its checkpoint stands."""
+    """Decision: Spark continues at the position of its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,9 @@ class Anew:
 def resume(
     inputs: tuple[StageInput, ...], planned: Planned | None, fences: Mapping[str, Fence | None]
 ) -> GoOn | Anew:
-    """`planned` is None when there is no checkpoint, or none that can be read."""
+    """Decide how to start. `planned` is None when there is no checkpoint, or none that can be
+    read.
+    """
     if planned is not None and all(_fits(inputs, planned, fence) for fence in fences.values()):
         return GoOn()
     stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
@@ -48,7 +52,9 @@ def resume(
 
 
 def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
-    """Below what a sink holds everything, of the topics as the stage reads them now."""
+    """Return the vector below which a sink has everything, for the topics as the stage reads them
+    now.
+    """
     stand = bases_of(inputs)
     if fence is not None:
         stand = join(stand, to_vector(fence.frontier))
@@ -70,7 +76,7 @@ def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None)
 
 
 def _same(left: Vector, right: Vector) -> bool:
-    """A partition that one of them does not know yet has not begun in the other."""
+    """Return True if the vectors are the same. A partition that one of them lacks counts as 0."""
     return all(left.get(place, 0) == right.get(place, 0) for place in left.keys() | right.keys())
 
 

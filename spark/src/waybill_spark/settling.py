@@ -1,6 +1,7 @@
-"""Decides what a stage can never process: records whose topic is gone, or that retention removed.
+"""Decides what a stage can never process: records of a deleted topic, or records that retention
+removed. Never does I/O.
 
-Never does I/O. What is found is set aside: the frontier passes it, and its tokens end `lost`.
+What is found is set aside: the frontier passes it, and its tokens end `lost`.
 """
 
 from collections import defaultdict
@@ -28,7 +29,9 @@ from waybill_spark.stopping import StageStopped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLook:
-    """A topic as it is now: whose name it bears, and the first offsets that it still holds."""
+    """A topic as it is now: the id that belongs to the name, and the first offsets that it still
+    has.
+    """
 
     topic_id: str
     starts: Mapping[int, int]
@@ -39,7 +42,7 @@ Looks = Mapping[str, TopicLook]
 
 
 def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[SetAside, ...]:
-    """What a sink that holds everything below `held` will never get any more."""
+    """Return what a sink that has everything below `held` will never get any more."""
     found: defaultdict[LossReason, list[Range]] = defaultdict(list)
     for source in inputs:
         for topic_id in source.retired:
@@ -53,7 +56,7 @@ def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[
 
 
 def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
-    """What a sink that begins later than its stage has no part in."""
+    """Return what a sink does not get because it started later than its stage."""
     ranges = tuple(
         Range(topic=i.topic, topic_id=topic_id, partition=partition, start=start, end=end)
         for i in inputs
@@ -67,7 +70,10 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
 def went_with_topic(
     inputs: tuple[StageInput, ...], bases: Vector, fence: Fence
 ) -> tuple[SetAside, ...]:
-    """All that a sink holds, for the topic that it is in is gone; what was told stays told."""
+    """Set aside all that a sink contains, because its topic was deleted.
+
+    What was reported as present stays so.
+    """
     names = {topic_id: i.topic for i in inputs for topic_id in (i.topic_id, *i.retired)}
     aside = [
         Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
@@ -91,7 +97,7 @@ def went_with_topic(
 def stop_of(
     inputs: tuple[StageInput, ...], looks: Looks, found: Iterable[SetAside]
 ) -> StageStopped | None:
-    """Why a stage must not simply go on after `found` was set aside."""
+    """Return why a stage must not simply continue after `found` was set aside; None if it may."""
     for source in inputs:
         reason = _gone(source, looks)
         if reason is not None:
@@ -111,7 +117,7 @@ def stop_of(
 
 
 def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAside, ...]:
-    """Both, by reason, with touching ranges made one."""
+    """Return both, by reason, with touching ranges made one."""
     by_reason: dict[str, list[Range]] = {}
     for each in (*before, *more):
         by_reason.setdefault(each.reason, []).extend(each.ranges)
@@ -122,7 +128,7 @@ def union(before: Iterable[SetAside], more: Iterable[SetAside]) -> tuple[SetAsid
 
 
 def _aside(reason: LossReason, ranges: Iterable[Range]) -> tuple[SetAside, ...]:
-    """Nothing where nothing is lost."""
+    """Return the ranges with their reason; nothing if there are none."""
     found = tuple(ranges)
     return (SetAside(reason=reason, ranges=found),) if found else ()
 
@@ -135,7 +141,7 @@ def _gone(source: StageInput, looks: Looks) -> LossReason | None:
 
 
 def _rest(topic: str, topic_id: str, held: Vector) -> Iterator[Range]:
-    """All that was still to come of a topic that is gone; partition 0 if none was ever read."""
+    """Yield all further offsets of a deleted topic; partition 0 if none was ever read."""
     known = {partition: end for (of, partition), end in held.items() if of == topic_id} or {0: 0}
     for partition, end in sorted(known.items()):
         if end < ENDLESS:

@@ -1,7 +1,19 @@
-"""One tracked stage: turns each micro-batch into effects that happen once, and into commits.
+"""One tracked stage: each micro-batch takes effect once in every sink, and is reported as commits.
 
-Knows nothing of manifests or runners: it gets inputs, sinks and a function from a batch to rows.
-Before its query starts: `open`, `settle`, `resume`, in this order.
+It knows no manifests and no runners. It gets inputs, sinks and a function from a batch to rows.
+The driver calls, in this order:
+
+1. `open` claims the journal of dead letters and all sinks, so that no earlier driver can write
+   there. Then it reads the fences, and gives a first fence to sinks that were added later.
+2. `settle` reports every fence. It also sets aside what can never be processed: records of
+   deleted topics, and records that retention removed. It raises StageStopped if a person must act.
+3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
+   checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
+4. `process` is called by Spark for each batch. `fencing` decides for each sink if it is written;
+   sinks that have the batch report again. A big batch is cut into pieces. `Taking` then reads the
+   rows, writes the dead letters, and loads the sinks.
+5. `watch` is called between batches: it reports what was hidden, and looks for new losses.
+6. `close` waits for the running batch, and lets no other start.
 """
 
 import logging
@@ -24,29 +36,12 @@ from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.commits import Identity
 from waybill_spark.dead_letters.budget import Budget
 from waybill_spark.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
-from waybill_spark.fencing import (
-    AlreadyDone,
-    Diverged,
-    LaterSink,
-    StageInput,
-    Write,
-    batch_runs,
-)
-from waybill_spark.ledger import (
-    BEFORE_ALL,
-    Batch,
-    Ledger,
-    where_to_begin,
-)
+from waybill_spark.fencing import AlreadyDone, Diverged, LaterSink, StageInput, Write, batch_runs
+from waybill_spark.ledger import BEFORE_ALL, Batch, Ledger, where_to_begin
 from waybill_spark.loads import Loads
 from waybill_spark.pieces import Ranges, in_steps
 from waybill_spark.resuming import GoOn, resume
-from waybill_spark.settling import (
-    Looks,
-    TopicLook,
-    losses,
-    stop_of,
-)
+from waybill_spark.settling import Looks, TopicLook, losses, stop_of
 from waybill_spark.sinks.contract import Sink
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageClosed, StageStopped, collecting, raise_first
@@ -61,24 +56,31 @@ class Source(Readings, Protocol):
     """The topics that a stage reads, outside of its query. Each call raises Retryable."""
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """Id by name of topics that had those of `wanted`. Surely so, where it is another one, and
-        where a topic is left out because it does not exist."""
+        """Return the ids by name of topics that had those of `wanted`. The answer is certain where
+        it is another id, and where a topic is left out because it does not exist.
+        """
 
     def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
-        """The first offset that each partition still holds; surely so, where `held` ends before."""
+        """Return the first offset that each partition still has; certain where `held` ends before
+        it.
+        """
 
     @property
     def uncut(self) -> bool:
-        """Whether what is taken in parts would undo itself."""
+        """True if a batch must be written in one piece, because each write replaces the one
+        before.
+        """
 
     def hollow(self, ranges: Ranges) -> bool:
-        """Whether no reader finds a record there: markers only, and what was aborted."""
+        """Return True if the ranges contain no record for readers, only transaction markers and
+        aborted records.
+        """
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
-        """`ranges` in parts small enough to be read at once, one behind the other."""
+        """Cut `ranges` into parts small enough to be read at once, one after the other."""
 
     def spreads(self, ranges: Ranges) -> bool:
-        """Whether `read` leaves their rows with the executors, as there are so many."""
+        """Return True if `read` leaves their rows with the executors, because there are so many."""
 
 
 class TrackedStage:
@@ -170,7 +172,7 @@ class TrackedStage:
             raise_first(stops)
 
     def watch(self) -> None:
-        """As `settle`, between batches: what could not be seen before, and what is new."""
+        """Do between batches what `settle` does: report what was hidden before, and what is new."""
         if self._busy.acquire(blocking=False):
             try:
                 for ledger in self._ledgers:
@@ -182,7 +184,9 @@ class TrackedStage:
                 self._busy.release()
 
     def resume(self) -> dict[TopicPartition, int]:
-        """Level the sinks and say where a new query begins; empty: where its checkpoint stands."""
+        """Level the sinks and return where a new query starts; empty: at the position of its
+        checkpoint.
+        """
         with self._busy:
             fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
             plan = resume(self._inputs, self._read_planned(), fences)
@@ -200,15 +204,15 @@ class TrackedStage:
             return plan.starts
 
     def hidden(self) -> bool:
-        """Whether a sink holds rows that its readers cannot see yet."""
+        """Return True if a sink has rows that its readers cannot see yet."""
         return any(ledger.hidden for ledger in self._ledgers)
 
     def held(self) -> list[Mapping[TopicPartition, int]]:
-        """How far each sink has come."""
+        """Return how far each sink is."""
         return [ledger.held() for ledger in self._ledgers]
 
     def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
-        """The sinks that have been taking one batch for longer than that."""
+        """Return the sinks that have been writing one batch for longer than that."""
         latest = self._clock.now_ms() - longer_than_ms
         by = Obstacle.BATCH_RUNNING
         return tuple(
@@ -273,7 +277,7 @@ class TrackedStage:
                 raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
 
     def _check_topics(self) -> None:
-        """After the rows are read: a topic re-created in between gave rows of another topic."""
+        """Check after rows are read: a topic re-created in between gave rows of another topic."""
         wanted = self._topic_ids()
         if self._source.ids(wanted) != wanted:
             raise_first(self._settle())
@@ -297,7 +301,9 @@ class TrackedStage:
         return stops
 
     def _give_up(self) -> list[StageStopped]:
-        """Before anything is told of a sink whose topic was created anew."""
+        """Report the loss of a sink's topic that was created again, before anything else of that
+        sink.
+        """
         stops: list[StageStopped] = []
         if any(ledger.bereft for ledger in self._ledgers):
             for ledger in self._fenceless_first():
@@ -307,7 +313,7 @@ class TrackedStage:
         return stops
 
     def _fenceless_first(self) -> list[Ledger]:
-        """Past its first fence a sink only goes when all have theirs."""
+        """Sort the ledgers: a sink moves past its first fence only after all have theirs."""
         return sorted(self._ledgers, key=lambda each: each.fence is not None)
 
     def _looks(self) -> Looks:
@@ -326,7 +332,7 @@ class TrackedStage:
         }
 
     def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
-        """What is below them, and not in every sink, is lost."""
+        """Return the first offsets: what is below them, and not in every sink, is lost."""
         held = self.held()
         partitions = {partition for each in held for of, partition in each if of == topic_id}
         least = {p: min(each.get((topic_id, p), 0) for each in held) for p in partitions}
@@ -354,7 +360,9 @@ class TrackedStage:
                 self._taking.take(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
-        """What another sink has taken as a batch is the same batch here."""
+        """Return the ranges as a batch; if another sink has written them as a batch, the same
+        one.
+        """
         fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
         model = next((fence for fence in fences if fence.inputs == ranges), None)
         return Batch(
@@ -366,14 +374,14 @@ class TrackedStage:
         )
 
     def _begin_later_sinks(self) -> None:
-        """One that came to a stage which had begun; none that was there and lost its fence."""
+        """Give a first fence to sinks that were added later, but not to one that lost its fence."""
         for ledger in self._ledgers:
             stand = where_to_begin(ledger, self._ledgers)
             if stand is not None:
                 ledger.begin_at(stand)
 
     def _refuse_missing_fences(self) -> None:
-        """A sink without a fence has been written from nowhere: that must be the truth."""
+        """Raise StageStopped if a sink has no fence though the stage has written before."""
         for ledger in self._ledgers:
             if ledger.fence is not None:
                 continue
@@ -392,7 +400,7 @@ class TrackedStage:
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
     def _others_went_on(self) -> bool:
-        """A second batch comes when every sink has the first. What is set aside is no batch."""
+        """Return True if a second batch was written: it comes after every sink has the first."""
         return any(
             ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
         )

@@ -23,12 +23,12 @@ class StageStopped(ContractError):
 
 
 class StageClosed(ContractError):
-    """A batch came after `close`; Spark keeps it for the next start."""
+    """Error: a batch arrived after `close`; Spark keeps it for the next start."""
 
 
 @contextmanager
 def collecting(stops: list[StageStopped]) -> Iterator[None]:
-    """Go on in spite of a stop, so that every sink gets its turn; it is raised in the end."""
+    """Continue in spite of a stop, so that every sink is handled; it is raised in the end."""
     try:
         yield
     except StageStopped as stop:

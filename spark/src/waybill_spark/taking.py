@@ -1,4 +1,6 @@
-"""Brings a batch into sinks of a stage: what dies in it is told first, then all of them load."""
+"""Writes a batch into sinks of a stage: its dead letters are reported first, then all sinks
+load.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -46,7 +48,7 @@ class Taking:
         into: Sequence[Ledger],
         first: Callable[[], BatchRows] | None = None,
     ) -> None:
-        """`first` reads all of the batch the first time."""
+        """Write the batch into these sinks. `first` reads all of it the first time."""
         judged = self._triage.judge(batch, first)
         if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
             batch = replace(batch, hollow=True)
@@ -61,7 +63,9 @@ class Taking:
                 ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
 
     def _lacking(self, into: Sequence[Ledger]) -> list[str]:
-        """The sinks that dead records of the batch do not come to, where others have it already."""
+        """Return the sinks that lack the dead records of the batch, where others have it
+        already.
+        """
         return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
 
     def _bury(
@@ -85,7 +89,7 @@ class Taking:
     def _load(
         self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], held: ExitStack
     ) -> list[tuple[Ledger, RowsRefused]]:
-        """All at the same time; those that take none of it are told, and why."""
+        """Load all sinks at the same time. Return those that refused rows, and why."""
         refused: list[tuple[Ledger, RowsRefused]] = []
 
         def load(ledger: Ledger, mine: Rows) -> None:
@@ -103,7 +107,7 @@ class Taking:
         return refused
 
     def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, held: ExitStack) -> Rows:
-        """Without those that this sink alone has refused before."""
+        """Return the rows without those that this sink alone has refused before."""
         left_out = self._triage.left_out(batch, ledger.key)
         if left_out != self._triage.left_out(batch):
             rows = held.enter_context(closing(self._triage.read_again(batch.ranges, left_out)))

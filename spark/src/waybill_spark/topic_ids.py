@@ -8,22 +8,25 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 
 OTHER_ID_S: Final = 3.0
-"""Less than for absence: brokers hear of a new topic within a second or so, and until it is told
-nobody may write."""
+"""Less than for absence: brokers learn of a new topic within a second or so, and until then nobody
+may write.
+"""
 POLL_S: Final = 0.1
 """Each question goes to any broker. In so many, one that has lost the others does not get all."""
 
 
 def sure_ids(admin: KafkaAdmin, wanted: Mapping[str, str], *, absent_s: float) -> dict[str, str]:
-    """Id by name of topics that had those of `wanted`; those that do not exist are left out.
+    """Return the ids by name of topics that had those of `wanted`; those that do not exist are left
+    out.
 
-    Absent is only what stays absent for a while: it is a reason to call data lost, and a broker
-    that has just started, or lost the others, does not know every topic. So is another id: a
-    broker that lags tells one that the topic had before, maybe before this pipeline. That is waited
-    for no longer than for absence.
+    A topic is absent only if it stays absent for a while, because then data counts as lost. A
+    broker that has just started, or lost the others, does not know every topic.
+
+    The same is true of another id: a broker that lags reports one that the topic had before, maybe
+    before this pipeline. That is waited for no longer than for absence.
     """
     deadline = time.monotonic() + absent_s
-    others: dict[str, float] = {}  # when to believe it; by the topics told with another id
+    others: dict[str, float] = {}  # when to believe it; by the topics reported with another id
     while True:
         found = {name: each.topic_id for name, each in admin.identify(wanted).items()}
         now = time.monotonic()

@@ -15,10 +15,10 @@ Attempt = Callable[[Ranges], Death | None]
 
 
 def culprits(ranges: Ranges, death: Death, trial: Trial) -> Iterator[tuple[Range, Death]]:
-    """Each as a range of one offset; `ranges` have failed with `death`.
+    """Yield each record that fails as a range of one offset; `ranges` have failed with `death`.
 
-    Of records that fail only together, as two of one key, it is the last. Retryable if they pass
-    when they are tried again: then no record is at fault.
+    Of records that fail only together, as two of one key, it is the last. Raise Retryable if they
+    pass when they are tried again: then no record is at fault.
     """
     known = NOTHING
     why: Death | None = death
@@ -47,7 +47,7 @@ def _failing(ranges: Ranges, death: Death, attempt: Attempt) -> Iterator[tuple[R
 
 
 def _alone(ranges: Ranges, death: Death, attempt: Attempt) -> Iterator[tuple[Range, Death]]:
-    """Those that fail without any other."""
+    """Yield those that fail without any other."""
     count = offsets(ranges)
     if count == 1:
         yield ranges[0], death
@@ -59,7 +59,7 @@ def _alone(ranges: Ranges, death: Death, attempt: Attempt) -> Iterator[tuple[Ran
 
 
 def _last_straw(ranges: Ranges, death: Death, attempt: Attempt) -> tuple[Range, Death]:
-    """The last record of the shortest beginning that fails."""
+    """Return the last record of the shortest beginning that fails."""
     why = attempt(ranges)
     if why is None:
         raise Retryable(f"it failed once, and passes when it is tried again: {death.message}")

@@ -1,8 +1,10 @@
-"""The journal of a stage's dead records. Fulfils `waybill_spark.dead_letters.triage.DeadJournal`.
+"""The journal of a stage's dead records.
 
-One transaction holds the records in their dead-letter topics, the facts that tell of them in
-`waybill.commits`, and the fence in `waybill.fences`. Nobody who reads committed records sees one of
-these without the others; and it is over before any sink of the batch is written.
+Fulfils `waybill_spark.dead_letters.triage.DeadJournal`.
+
+One transaction writes the records to their dead-letter topics, the facts about them to
+`waybill.commits`, and the fence to `waybill.fences`. A reader of committed records never sees one
+of these without the others. It ends before any sink of the batch is written.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +25,7 @@ from waybill_spark.fence_topic.moving import FenceTransactions
 from waybill_spark.fence_topic.reading import Fences
 
 TRANSACTION_TIMEOUT_S: Final = 10.0  # it holds back who reads the facts of other pipelines
-COMPRESSION: Final = "gzip"  # a topic may have taken a record only because it was compressed
+COMPRESSION: Final = "gzip"  # a topic may have accepted a record only because it was compressed
 FLUSH_TIMEOUT_S: Final = 8.0  # then there is time left to say so before Kafka ends it
 LETTERS_MAX: Final = 500  # of a fact: 500 kB of a message that may have 1 MB
 QUEUE_WAIT_S: Final = 0.05
@@ -32,7 +34,10 @@ _Headers = list[tuple[str, str | bytes | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOf:
-    """The stage whose journal it is. `topics`: where the dead of each topic that it reads go."""
+    """The stage that owns the journal.
+
+    `topics`: the dead-letter topic of each topic that it reads.
+    """
 
     pipeline: str
     stage: str
@@ -79,7 +84,7 @@ class KafkaDeadJournal:
     def _bury(
         self, producer: Producer, records: Sequence[BuriedRecord], fence: Fence
     ) -> list[DeadLetter]:
-        """The records in their topics; where Kafka has put them, it says of each."""
+        """Write the records to their topics, and return where Kafka has put each."""
         ids = self._of.topic_ids
         sending = _Sending(producer, "dead letters")
         for dead in records:
@@ -122,7 +127,7 @@ class _Sending:
                 self._producer.poll(QUEUE_WAIT_S)
 
     def finish(self) -> list[tuple[str, int, int]]:
-        """Topic, partition and offset of each, in the order in which they were produced."""
+        """Return topic, partition and offset of each, in the order in which they were produced."""
         left = self._producer.flush(FLUSH_TIMEOUT_S)
         if self._failed:
             raise _meaning(self._what, *self._failed[0])
@@ -157,7 +162,10 @@ def _meaning(what: str, topic: str, error: KafkaError) -> Exception:
 def facts_of(
     stage: tuple[str, int], letters: Sequence[DeadLetter], fence: Fence, most: int = LETTERS_MAX
 ) -> Iterator[Fact]:
-    """Each with a number of its own, and at most so many letters. `stage`: its name and life."""
+    """Yield facts, each with a number of its own, and at most so many letters.
+
+    `stage`: its name and life.
+    """
     for number, start in enumerate(range(0, len(letters), most)):
         yield Fact(
             tenant=fence.tenant,

@@ -1,4 +1,4 @@
-"""A dead record as it goes into a dead-letter topic, and as the fact that tells of it."""
+"""A dead record as it is written to a dead-letter topic, and as the fact about it."""
 
 from typing import Final
 
@@ -19,8 +19,10 @@ STEPS: Final = {
 
 
 def headers_of(dead: BuriedRecord, topic_id: str, fence: Fence, pipeline: str) -> Headers:
-    """The record's own first, then why it died. `topic_id`: of the topic that it comes from;
-    `fence`: of the entry that it is buried with."""
+    """Return the record's own headers, then those that say why it is dead.
+
+    `topic_id`: of its own topic; `fence`: of the journal entry that it belongs to.
+    """
     record, death = dead.record, dead.death
     told = {
         named.TOPIC: record.topic,
@@ -46,7 +48,7 @@ def headers_of(dead: BuriedRecord, topic_id: str, fence: Fence, pipeline: str) -
 
 
 def letter_of(dead: BuriedRecord, topic_id: str, place: tuple[str, int, int]) -> DeadLetter:
-    """`place`: topic, partition and offset at which it lies now."""
+    """Return the fact about a dead letter. `place`: its topic, partition and offset."""
     record, death = dead.record, dead.death
     topic, partition, offset = place
     return DeadLetter(

@@ -16,7 +16,7 @@ MESSAGE_CHARACTERS_MAX: Final = 300  # of what is said of one record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawRecord:
-    """As it stands in its topic."""
+    """A record as it is in its topic."""
 
     topic: str
     partition: int
@@ -28,7 +28,9 @@ class RawRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doomed:
-    """Where a record lies that gave no row and must be buried; `verdict` is of its input."""
+    """The position of a record that gave no row and must become a dead letter; `verdict` is of its
+    input.
+    """
 
     topic: str
     partition: int
@@ -63,7 +65,7 @@ class QueryFailed(ContractError):
 
 
 def united(one: Without, other: Without) -> Without:
-    """Positions that are in either."""
+    """Return the positions that are in either."""
     nothing: frozenset[int] = frozenset()
     return {
         place: one.get(place, nothing) | other.get(place, nothing)

@@ -1,6 +1,6 @@
-"""Dead-letter topics: where the dead of each topic go, and those topics made where there are none.
+"""Dead-letter topics: which one belongs to each topic, and the creation of missing ones.
 
-They are made when a run opens, so that who may not make them hears of it before a record died.
+They are created when a run opens, so that missing rights are reported before any record is dead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,15 @@ CONFIG: Final = {"max.message.bytes": "10485760"}
 
 
 def topics_for(manifest: Manifest, sources: Iterable[str]) -> dict[str, str]:
-    """By the topic that a record is read from."""
+    """Return the dead-letter topics, by the topic that a record is read from."""
     return {topic: manifest.dead_letter_topic(topic) for topic in sources}
 
 
 def make_absent(admin: KafkaAdmin, topics: Mapping[str, str], replication: int) -> None:
-    """`topics` as by `topics_for`; each is made with as many partitions as its source has."""
+    """Create the missing ones of `topics`, which `topics_for` returned.
+
+    Each gets as many partitions as its source has.
+    """
     present = admin.identify({*topics, *topics.values()})
     partitions: dict[str, int] = {}
     for source, topic in topics.items():

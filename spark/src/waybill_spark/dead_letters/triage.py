@@ -1,7 +1,20 @@
-"""Parts the records of a batch that give rows from those that never will, and buries the latter.
+"""Separates the records of a batch that give rows from those that never will: the dead ones.
 
-A record that was buried once is neither judged nor buried again, however often its batch comes:
-the last entry of the journal has all that lie where some sink of the stage has still to write.
+For each batch `Taking` calls, in this order:
+
+1. `judge` reads the rows. Records that the journal already has are left out. Records that the
+   decoder or a rule rejects come back as positions, and are read again completely.
+2. If a value ends the query, `bisecting` reads parts of the batch until it has found the records
+   that cause it. These are dead, and the rest is read again without them.
+3. `bury` writes the dead records to their dead-letter topics, the facts about them, and the fence
+   of the journal, in one transaction. This is done before any sink is written, so a sink never
+   passes a record that is not reported. `Budget` limits how many; beyond it the stage stops.
+4. The sinks are loaded. If one refuses rows, `judge_refused` finds the records in the same way.
+   They are dead for this sink only: they are written to the journal, and the sink is loaded.
+
+The last fence of the journal has all dead records that some sink has not passed yet. So a record
+is judged and written once, however often its batch is repeated. Whatever fails only at a second
+reading raises Retryable, because it was not reported.
 """
 
 import logging
@@ -51,12 +64,11 @@ class DeadJournal(Protocol):
         """Shut out every earlier driver; may be repeated."""
 
     def last(self) -> Fence | None:
-        """The newest entry, read after `claim`."""
+        """Return the newest entry, read after `claim`."""
 
     def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
-        """The fence as it stands then: with the number of the last fact; given is the first's.
-
-        Raises SinkSuperseded if a later driver has claimed it.
+        """Write an entry, and return its fence with the number of the last fact; `fence` has that
+        of the first. Raises SinkSuperseded if a later driver has claimed it.
         """
 
     def close(self) -> None: ...
@@ -66,13 +78,19 @@ class Readings(Protocol):
     """The topics of the stage, read again. Each call raises Retryable."""
 
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
-        """What exactly these records give for each sink. QueryFailed if a value ends the query."""
+        """Return the rows of exactly these records for each sink. Raise QueryFailed if a value ends
+        the query.
+        """
 
     def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
-        """What `read` told of, whole; without what is not there any more."""
+        """Return the complete records that `read` reported, without those that do not exist any
+        more.
+        """
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
-        """As they stand there; none for what is not there any more."""
+        """Return the records as they are in their topics, without those that do not exist any
+        more.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +124,11 @@ class Triage:
 
     @property
     def sequence(self) -> int:
-        """Of the last fact that was told of the stage."""
+        """The number of the last fact that was reported of the stage."""
         return 0 if self._fence is None else self._fence.sequence
 
     def read(self, fences: Iterable[Fence | None]) -> None:
-        """Take the last entry from the journal, after all was claimed. `fences`: of the sinks."""
+        """Read the last entry from the journal, after all was claimed. `fences`: of the sinks."""
         fence = self._fence = self.journal.last()
         own = self._identity
         if fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch:
@@ -125,9 +143,8 @@ class Triage:
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
     def judge(self, batch: Batch, first: Callable[[], BatchRows] | None) -> Judged:
-        """The rows of a batch, and what is found dead in it; nothing has happened to that yet.
-
-        `first` reads the whole batch, for less than a reading of its ranges.
+        """Return the rows of a batch, and its dead records, which are not written yet. `first`
+        reads the whole batch, for less than a reading of its ranges.
         """
         known = self.left_out(batch)
         try:
@@ -140,7 +157,7 @@ class Triage:
         return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
 
     def judge_refused(self, batch: Batch, sink: Sink, key: str, why: RowsRefused) -> Judged:
-        """The rows for a sink that refuses some, without those, and them."""
+        """Return the rows for a sink without those that it refuses, and the refused records."""
         known = self.left_out(batch, key)
 
         def trial(ranges: Ranges, found: Without) -> Death | None:
@@ -153,7 +170,9 @@ class Triage:
         return Judged(rows=self.read_again(batch.ranges, without), dead=found)
 
     def read_again(self, ranges: Ranges, without: Without) -> BatchRows:
-        """What was judged. Whatever dies of it only now, nobody would tell."""
+        """Return the rows that were judged. Raise Retryable if there is a dead record: it would not
+        be reported.
+        """
         rows = self._read(ranges, without)
         if rows.dead:
             rows.close()
@@ -169,7 +188,8 @@ class Triage:
         sinks: Iterable[str] = (),
     ) -> None:
         """Write them to the journal. `behind` is what all sinks have; `sinks`: the only ones that
-        lack these, by key."""
+        lack these, by key.
+        """
         buried = set(self._entries())
         told = [
             each
@@ -205,7 +225,7 @@ class Triage:
         )
 
     def left_out(self, batch: Batch, sink: str | None = None) -> Without:
-        """What of the batch is buried: of all sinks, and of this one."""
+        """Return the records of the batch that are dead letters: of all sinks, and of this one."""
         found: dict[tuple[str, int], frozenset[int]] = {}
         runs = {(run.topic_id, run.partition): run for run in batch.ranges}
         for each in () if self._fence is None else self._fence.dead:
@@ -237,7 +257,7 @@ class Triage:
         return self._find(batch, trial, _failed(failure))
 
     def _find(self, batch: Batch, trial: Trial, why: Death) -> tuple[BuriedRecord, ...]:
-        """One after the other, and no more than the budget has left."""
+        """Find them one after the other, and no more than the budget has left."""
         logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
         found: list[BuriedRecord] = []
         for run, death in culprits(batch.ranges, why, trial):
@@ -258,7 +278,9 @@ class Triage:
         return self._whole(doomed)
 
     def _whole(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
-        """All of them: one that is gone since it was judged has no row, and nobody would tell."""
+        """Return all of them. Raise Retryable if one was deleted since it was judged: it would not
+        be reported.
+        """
         found = self._readings.dead(doomed) if doomed else ()
         if len(found) != len(doomed):
             left = f"{len(found)} of {len(doomed)} dead records are still there"

@@ -44,10 +44,10 @@ def main() -> int:
     with ExitStack() as stack:
         try:
             return int(not _serve(home, stack))
-        except Exception as error:  # the process's boundary: whatever it was, the runner is told
+        except Exception as error:  # the process's boundary: whatever it was, the runner gets it
             logger.exception("driver ends")
             _tell(DriverEvent(kind="failed", error=describe(error, None)))
-            return 1  # told before anything is stopped, which may take its time
+            return 1  # reported before anything is stopped, which may last long
 
 
 def _serve(home: DriverHome, stack: ExitStack) -> bool:

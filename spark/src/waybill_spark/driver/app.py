@@ -42,7 +42,7 @@ from waybill_spark.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-SLOW_LOAD_MS: Final = 2_000  # a batch that a sink takes longer for is told of
+SLOW_LOAD_MS: Final = 2_000  # a batch that a sink needs longer for is reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
     Only reads, so that nothing has changed when the removal is refused.
     """
     if not staying or any(ledger.later is None for ledger in staying):
-        return  # one that came with the stage tells the others
+        return  # one that is as old as the stage defines where the others start
     for ledger in (*going, *staying):
         ledger.sink.claim()
         ledger.read()

@@ -56,7 +56,7 @@ def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -
     if here is not None and not _is_loopback(here) and AUTHENTICATE not in properties:
         raise UserError([_open_to_strangers(here)])
     host = place.driver_host or here or socket.getfqdn()
-    port = str(place.driver_port)  # where it is taken, Spark tries the next ones
+    port = str(place.driver_port)  # if it is in use, Spark tries the next ones
     return {
         "spark.driver.host": host,
         "spark.driver.bindAddress": here or "0.0.0.0",

@@ -13,7 +13,7 @@ from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.cluster import LOGS, ClusterUnavailable
 
 LASTS_S: Final = 2.0  # an executor that is replaced at once is nobody's concern
-PATIENCE_S: Final = 60.0  # then a new driver asks anew: a master that was replaced knows no old one
+PATIENCE_S: Final = 60.0  # then a new driver asks: a master that was replaced knows no old one
 POLL_S: Final = 0.1
 
 

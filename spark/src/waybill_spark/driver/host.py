@@ -38,7 +38,7 @@ from waybill_spark.guard.allowed import allowed
 
 logger = logging.getLogger(__name__)
 
-FIRST_ORDER_S: Final = 1.0  # a machine on which many drivers start hears one late
+FIRST_ORDER_S: Final = 1.0  # a machine on which many drivers start receives one late
 OUTPUTS: Final = (1, 2)  # where this process, and Spark's JVM through it, say what happens
 
 
@@ -167,7 +167,7 @@ class Host:
             logger.info("run begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
             try:
                 self._carry_out(spec)
-            except Exception as error:  # the run's boundary: whatever it was, the runner is told
+            except Exception as error:  # the run's boundary: whatever it was, the runner gets it
                 logger.exception("run ends", extra=for_the_log(cause_of(error)))
                 self._tell_failure(spec, error)
                 return False

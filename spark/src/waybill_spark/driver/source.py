@@ -17,7 +17,7 @@ EARLIEST: Final = -2  # Spark's word for it in a JSON of offsets
 COLUMNS: Final = ("topic", "partition", "offset", "value")
 MORE_COLUMNS: Final = ("key", "headers", "timestamp")
 """Only where they are asked for: Kafka's records become larger by them."""
-# Spark's own two minutes hold a batch whose records will never come: of a topic that was deleted.
+# Spark's own two minutes delay a batch with records that never arrive: those of a deleted topic.
 POLL_TIMEOUT_MS: Final = "30000"
 TASK_RECORDS: Final = "maxRecordsPerPartition"  # of Spark's, not of Kafka's
 FETCH_WAIT_MS: Final = "5"  # Spark asks for offsets on the connection where its prefetch waits

@@ -144,7 +144,7 @@ def _without_failures(spark: SparkSession) -> Iterator[None]:
         context.removeJobTag(tag)
     tracker = context.statusTracker()
     assert context._jsc is not None
-    context._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker hears of it there
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker learns of it there
     for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag):
         told = tracker.getJobInfo(job)
         for each in () if told is None else told.stageIds:

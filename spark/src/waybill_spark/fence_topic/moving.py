@@ -87,7 +87,7 @@ class FenceTransactions:
             reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
             producer.commit_transaction(TIMEOUT_S)
         except (Retryable, StageStopped, UserError, SystemError):
-            # A producer that is shut out may tell of a record while it raises that already, and
+            # A producer that is fenced may report a record while it raises that already, and
             # Python makes a SystemError of both (confluent-kafka 2.16). To abort raises it again.
             producer.abort_transaction(TIMEOUT_S)
             raise

@@ -104,7 +104,7 @@ def _refuse_classes(
     try:
         nodes = [*nodes_of(tree_of(plan), lists.depth_max * 4)]
     except NotUnderstood:
-        return  # as it will be told of the whole
+        return  # it will be reported of the complete rule
     for node in nodes:
         if node.name in classes:
             raise refusal(classes[node.name], path, HINT, node_at(plan, node.way))

@@ -7,9 +7,9 @@ T = TypeVar("T")
 
 
 def new_names(added: Mapping[str, T], gone: Mapping[str, T]) -> dict[str, str]:
-    """Find which added column may be one of the table's under a new name.
+    """Return for added columns the column of the table that they may replace under a new name.
 
-    `gone`: what the query no longer gives. Nobody can tell the two apart; people can.
+    `gone`: columns that the query no longer has. Only people can decide it.
     """
     if len(gone) != 1:
         return {}

@@ -1,5 +1,6 @@
-"""What a sink must do so that a batch takes effect in it once, and what a kind of sinks is beside
-Spark."""
+"""What a sink must do so that a batch takes effect in it once, and what Spark's side knows of a
+kind of sinks.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,10 @@ from waybill_spark.fence_topic.reading import Fences
 
 
 class SinkSuperseded(ContractError):
-    """Another writer has moved the fence since it was read, or came later: this driver must end."""
+    """Error: another writer has moved the fence since it was read, or claimed it later.
+
+    This driver must end.
+    """
 
 
 class SinkUnreachable(Retryable):
@@ -57,7 +61,7 @@ class SinkLife:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The fence as it now stands in the sink, and the sink's own name for this version of it."""
+    """The fence as it is now in the sink, and the sink's own name for this version of it."""
 
     fence: Fence
     version: FieldMap
@@ -81,7 +85,7 @@ class Sink(Protocol):
         """Shut out every earlier writer of this sink, where it knows how; may be repeated."""
 
     def last(self) -> Written | None:
-        """The newest fence, read after `claim`; None if nothing was ever written."""
+        """Return the newest fence, read after `claim`; None if nothing was ever written."""
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         """Write `rows`, if any, and move the fence in one atomic step.
@@ -94,16 +98,15 @@ class Sink(Protocol):
         """
 
     def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
-        """What these rows are guilty of, by a write that is taken back; None if they could go in.
-
-        A sink that takes whatever has its schema says None without a try.
+        """Return what is wrong with these rows, by a write that is rolled back; None if they could
+        be written. A sink that accepts every row of its schema returns None without a try.
         """
 
     def await_visible(self, fence: Fence) -> bool:
-        """Whether every reader can see what `fence` covers, now or a moment later.
+        """Return True if every reader can see what `fence` covers, now or a moment later.
 
         A commit is not always that moment: readers of Kafka also wait for earlier transactions.
-        StageStopped if what was written is gone with its topic.
+        Raise StageStopped if what was written was deleted with its topic.
         """
 
     def close(self) -> None: ...
@@ -115,7 +118,7 @@ class Versioned(Protocol):
 
     @property
     def versions_from(self) -> int:
-        """The least sequence of a batch whose version can still be read."""
+        """The least sequence of a batch with a version that can still be read."""
 
 
 class Kept(NamedTuple):
@@ -128,15 +131,18 @@ class Kept(NamedTuple):
 
 @runtime_checkable
 class Maintained(Protocol):
-    """A sink whose table must be kept in order."""
+    """A sink with a table that needs maintenance."""
 
     def keep_in_order(self) -> Kept | None:
-        """What is due, between two batches, and no longer than a batch takes. Never raises."""
+        """Run the maintenance that is due, between two batches, and no longer than a batch takes.
+
+        Never raises.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSink:
-    """What a manifest wants of a sink, and whose it is."""
+    """What a manifest wants of a sink, and its owner."""
 
     sink: SinkManifest
     pipeline_uid: str
@@ -147,11 +153,13 @@ class WantedSink:
 
 @runtime_checkable
 class Keeper(Protocol):
-    """A kind of sinks whose tables can be kept in order at once."""
+    """A kind of sinks with tables that can be maintained on demand."""
 
     def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
-        """All tasks of the manifest, due or not: what was done, or would be, in numbers. Raises
-        UserError, and Retryable."""
+        """Run all tasks of the manifest, due or not.
+
+        Return what was done, or would be, in numbers. Raises UserError, and Retryable.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +189,7 @@ class Fit(NamedTuple):
     """That a sink takes rows of a schema."""
 
     alterations: tuple[str, ...] = ()
-    """What the first rows would change beside rows, in words."""
+    """What the first rows would change in the target apart from rows, in words."""
     table: str = ""
     """Which table that is, whatever connection leads to it, where it can be one sink's only."""
 
@@ -192,11 +200,11 @@ class Loader(Protocol):
     def open(self, opening: Opening) -> Sink: ...
 
     def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
-        """What of a view the sink is given, under the names that it knows."""
+        """Return the columns of a view that the sink gets, under the names that it knows."""
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
-        """Changes nothing itself.
+        """Check the target and change nothing.
 
-        UserError if rows of this schema can never go in, as all stands now; Retryable if nobody
-        knows.
+        Raise UserError if rows of this schema can never be written as things are now, and Retryable
+        if it cannot be known.
         """

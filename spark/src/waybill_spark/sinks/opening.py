@@ -1,4 +1,4 @@
-"""Finds the kinds of sinks beside Spark, by the table of kinds."""
+"""Finds the loaders of sinks in this package, by the table of kinds."""
 
 from importlib import import_module
 

@@ -46,11 +46,11 @@ def all_columns(frame: DataFrame) -> Mapping[str, Taken]:
 
 
 def select_all(frame: DataFrame, wanted: Iterable[Mapping[str, Taken]]) -> DataFrame:
-    """Each column that a sink is given once, so that one pass serves all."""
+    """Select each column that a sink gets once, so that one pass serves all."""
     columns = {taken.name: taken.column for each in wanted for taken in each.values()}
     return frame.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def select_for(table: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
-    """`wanted`: names in the table, by those that the sink knows."""
+    """Select and rename columns. `wanted`: names in the table, by those that the sink knows."""
     return table.select(list(wanted.values())).rename_columns(list(wanted))

@@ -22,7 +22,9 @@ class Share:
     task: int
     """Shares of greater numbers have later rows."""
     attempt: int
-    """Unique: a task that failed, or whose answer was lost, is run again under another one."""
+    """Unique: a task that failed, or with an answer that was lost, is run again under another
+    number.
+    """
     rows: Iterable[pa.RecordBatch]
 
 
@@ -38,13 +40,18 @@ class SpreadRows(ABC):
 
     @abstractmethod
     def answers(self, work: Callable[[Share], Iterable[T]]) -> list[T | ContractError]:
-        """What `work` gives for each share, where the rows are. It goes there as a pickle."""
+        """Return what `work` returns for each share, where the rows are.
+
+        It goes there as a pickle.
+        """
 
     def carry_out(
         self, work: Callable[[Share], Iterable[T]], undo: Callable[[list[T]], None]
     ) -> list[T]:
-        """As `answers`. An attempt may do its work and be run again all the same: only what is told
-        here counts. If an answer is an error, it is raised, and `undo` is given what others did.
+        """Return the results of `answers`.
+
+        An attempt may do its work and still be run again: only returned results count. If one is an
+        error, pass the other results to `undo` and raise it.
         """
         done: list[T] = []
         errors: list[ContractError] = []
@@ -60,15 +67,18 @@ class SpreadRows(ABC):
 
     @abstractmethod
     def by_keys(self, keys: Sequence[str], came: str) -> "SpreadRows":
-        """Those of one key in one share. The column `came` has the place of each in the batch."""
+        """Return the rows with those of one key in one share.
+
+        The column `came` has the place of each in the batch.
+        """
 
     @abstractmethod
     def others(self, rows: pa.Table) -> "SpreadRows":
-        """Other rows, whose columns are bytes, with the same executors."""
+        """Return other rows with columns of bytes, with the same executors."""
 
     @abstractmethod
     def forget(self) -> None:
-        """Nobody needs them any more; may be repeated."""
+        """Delete the rows: nobody needs them any more. May be repeated."""
 
     def to_batches(self) -> "SpreadRows":
         return self

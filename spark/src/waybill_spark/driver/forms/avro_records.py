@@ -91,7 +91,7 @@ def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
     return ClassicColumn(columns.column(found))
 
 
-def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it came
+def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it is
     """Give decimals as many digits as they may have.
 
     If they have 18 or fewer, Spark keeps only the last bits of a larger number.

@@ -170,7 +170,7 @@ def _without_end(text: Column) -> Column:
 
 
 def _field(name: str, form: CsvForm) -> Column:
-    text = F.coalesce(F.col(f"parsed.{name}"), F.lit(""))  # null is where nothing stands
+    text = F.coalesce(F.col(f"parsed.{name}"), F.lit(""))  # null if there is nothing
     return F.when(text != form.null_text, text)
 
 

@@ -25,7 +25,7 @@ from waybill_spark.driver.forms.names import (
 )
 from waybill_spark.driver.inputs import DecodedInput
 
-# Spark ignores what stands behind a value. In here, anything behind the record makes it malformed:
+# Spark ignores what follows a value. In here, anything after the record makes it malformed:
 # more text breaks the array, brackets that close it early lose `end`, or make more than two keys.
 BEFORE: Final = '{"record":['
 BEHIND: Final = f'],"end":"{END}"}}'

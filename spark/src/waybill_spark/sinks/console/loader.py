@@ -23,7 +23,7 @@ class ConsoleLoader:
         return all_columns(frame)
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
-        """A log takes everything."""
+        """Return a fit without changes: a log accepts everything."""
         return Fit()
 
 

@@ -44,7 +44,7 @@ class ConsoleSink:
         return None
 
     def await_visible(self, fence: Fence) -> bool:
-        """A log has no readers that wait for anything."""
+        """Return True: a log has no readers that wait for anything."""
         return True
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ WIDTH_MAX: Final = 40  # of a column; longer values end with …
 
 
 def draw(table: pa.Table, rows_max: int) -> str:
-    """The first rows, and how many more there are."""
+    """Draw the first rows, and how many more there are."""
     head = table.slice(0, rows_max)
     columns = [
         [_cell(name), *(_cell(value) for value in head.column(number).to_pylist())]
@@ -25,7 +25,7 @@ def draw(table: pa.Table, rows_max: int) -> str:
 
 
 def _cell(value: object) -> str:
-    """On one line: what a text holds must not look like another line of the log."""
+    """Return a value on one line, because a text must not look like another line of the log."""
     if value is None:
         return "NULL"
     plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))

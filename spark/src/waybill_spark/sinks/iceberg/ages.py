@@ -1,7 +1,7 @@
-"""What the store of a table says of its files: whether they are there, and how old they are.
+"""What the store of a table reports of its files: whether they exist, and how old they are.
 
-Ages are measured by the store's own clock, never by that of the host. A host whose clock differs
-keeps no table in order.
+Ages are measured by the store's own clock, never by that of the host. If the clock of a host
+differs, it does no maintenance.
 """
 
 import uuid

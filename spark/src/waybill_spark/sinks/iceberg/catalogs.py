@@ -38,7 +38,9 @@ class OpenCatalog:
     """Where a person looks when it does not answer."""
 
     def identity(self, name: str, table: Table | None) -> str:
-        """Of a table, or of the one that would be made there, whatever connection led here."""
+        """Return the identity of a table, or of the one that would be made there, whatever
+        connection led here.
+        """
         if table is not None:
             return str(table.metadata.table_uuid)
         own = self.tables.name if isinstance(self.tables, SqlCatalog) else ""
@@ -48,7 +50,10 @@ class OpenCatalog:
 def open_catalog(
     connection: str, places: SinkPlaces, *, what: str, make: bool = True
 ) -> OpenCatalog:
-    """`what`: who wants it, in messages. `make`: a database that is no catalog yet becomes one."""
+    """Open a catalog. `what`: the user of it, in messages.
+
+    With `make` a database that is no catalog yet becomes one.
+    """
     known = read_connections(places.connections_file)
     if connection == LOCAL and LOCAL not in known.names():
         return open_local(places.lakehouse_folder, what)
@@ -77,7 +82,7 @@ def open_local(folder: Path, what: str) -> OpenCatalog:
 
 
 def is_yet_to_be_made(connection: str, places: SinkPlaces) -> bool:
-    """Whether it is the local one, and nothing was ever written there."""
+    """Return True if it is the local one, and nothing was ever written there."""
     if connection != LOCAL or (places.lakehouse_folder / DATABASE).exists():
         return False
     return LOCAL not in read_connections(places.connections_file).names()
@@ -162,7 +167,7 @@ def _place(to: IcebergConnection, known: Connections) -> str:
 
 
 def _class(module: str, name: str) -> type[Catalog]:
-    """Of libraries that few drivers need."""
+    """Import the class of a catalog. Few drivers need these libraries."""
     found: type[Catalog] = getattr(import_module(module), name)
     return in_warehouse(found)
 
@@ -172,7 +177,7 @@ def _region(known: Connections, to: IcebergConnection) -> str:
 
 
 def _files(connection: str, to: IcebergConnection, known: Connections) -> Properties:
-    """How PyIceberg reaches data and metadata."""
+    """Return the properties by which PyIceberg reaches data and metadata."""
     found: Properties = options(to.all_folders)
     if to.warehouse is not None:
         found["warehouse"] = as_location(to.warehouse)

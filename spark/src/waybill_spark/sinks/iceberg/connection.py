@@ -141,12 +141,12 @@ class Reached:
     """The sink, or the connection."""
     place: str
     was_open: bool = False
-    """Whether it has let us in before: then a key that it refuses has expired, perhaps."""
+    """True if it has accepted us before: then a key that it refuses may have expired."""
 
 
 @contextmanager
 def told(reached: Reached) -> Iterator[None]:
-    """Errors of catalog and store as what they mean: a person is needed, or only time."""
+    """Convert errors of catalog and store: either a person must act, or only time is needed."""
     try:
         yield
     except OutsideWarehouse as error:
@@ -182,6 +182,6 @@ def meaning(error: Exception, reached: Reached) -> Exception:
 
 
 def why(error: Any) -> str:  # noqa: ANN401 - errors of five libraries
-    """What was said, without the statement that it was said of."""
+    """Return the message, without the statement that it is about."""
     said = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     return said.splitlines()[0][:SAID_MAX]

@@ -42,7 +42,7 @@ CAME: Final = "__waybill_came"  # the number of a row in its batch
 
 
 class SpreadFiles:
-    """The files of one batch. Their names say whose rows they are."""
+    """The files of one batch. Their names include the owner of the rows."""
 
     def __init__(self, rows: SpreadRows, reached: Reached, fence: Fence) -> None:
         self._rows = rows
@@ -57,8 +57,9 @@ class SpreadFiles:
     def write(
         self, metadata: TableMetadata, io: FileIO, sort_by: Sequence[SortField] | None
     ) -> list[DataFile]:
-        """Once for a table that is the same, whoever has written there in between; unless so much
-        time has passed that somebody took the files for orphans."""
+        """Write the files, once for a table that is unchanged, even if others have written there in
+        between. They are written again if they were removed as orphans meanwhile.
+        """
         there = self._there(metadata, io, sort_by, with_snapshot=False)
         before = self._written.get(there.table)
         if before is None or not all(io.new_input(file.file_path).exists() for file in before):
@@ -71,8 +72,10 @@ class SpreadFiles:
     def upsert(
         self, metadata: TableMetadata, io: FileIO, settings: IcebergSinkSettings
     ) -> "Upserted":
-        """Each share has all rows of its keys. It writes those that count, and tells which rows of
-        which files they take the place of; then each of these files is written without them."""
+        """Upsert the rows. Each share has all rows of its keys: it writes those that count, and
+        reports which rows of which files they replace. Then each of these files is written
+        without the replaced rows.
+        """
         there = self._there(metadata, io, settings.sort_by, with_snapshot=True)
         rows, undo = self._rows.by_keys(settings.keys, CAME), _undoing(io)
         shares = rows.carry_out(_Matching(there, settings), lambda done: undo(_files_of(done)))
@@ -92,7 +95,9 @@ class SpreadFiles:
         return Upserted([task.file for task, _ in gone.values()], added)
 
     def _refuse_fewer(self, count: int) -> None:
-        """Rows that are not those that were judged."""
+        """Raise Retryable if the executors had another number of rows than those that were
+        judged.
+        """
         if count != self.num_rows:
             text = f"{self._reached.what}: executors had {count} rows of {self.num_rows}"
             raise Retryable(f"{text}: records went meanwhile")
@@ -149,7 +154,7 @@ class _Matched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _There:
-    """A table as executors are told of it, and whose rows they write."""
+    """A table as executors get it, and the owner of the rows that they write."""
 
     table: str
     properties: Mapping[str, Any] = field(repr=False)
@@ -256,7 +261,7 @@ def _united(parts: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 @contextmanager
 def _meant(reached: Reached) -> Iterator[None]:
-    """As where the driver writes."""
+    """Convert errors as where the driver writes."""
     try:
         yield
     except MemoryError:
@@ -274,7 +279,7 @@ def _undoing(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
 
 
 def _without_history(metadata: TableMetadata, *, with_snapshot: bool) -> str:
-    """What executors ask of a table, however old that is."""
+    """Return the metadata that executors need, which does not grow with the age of the table."""
     told_of = json.loads(metadata.model_dump_json(by_alias=True))
     for name in HISTORY:
         told_of.pop(name, None)

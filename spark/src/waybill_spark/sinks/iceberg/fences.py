@@ -41,8 +41,11 @@ class TableFence:
         return next((each for each in newest_first if self._sequence(each) == wanted), None)
 
     def versions_from(self, table: Table, fence: Fence) -> int:
-        """Return the first batch behind the last snapshot that is gone: a tag may keep an older
-        one, and nobody can say which. Those of strangers say nothing."""
+        """Return the first batch after the last snapshot that was deleted.
+
+        A tag may keep an older snapshot, and nobody can say which. Snapshots of others do not
+        count.
+        """
         before = {self._sequence(each): self._before(each) for each in table.metadata.snapshots}
         least, sequence = fence.sequence + 1, self._last(table, fence)
         while sequence is not None and sequence in before:
@@ -63,13 +66,16 @@ class TableFence:
         files.stage(made | ({} if last is None else {BEFORE + self.key: str(last)}))
 
     def has(self, table: Table, files: CommitFiles) -> bool:
-        """Return whether the commit was taken: its snapshot is there, or its mark."""
+        """Return whether the table has this commit: its snapshot is there, or its mark."""
         if files.makes_snapshot:
             return files.is_in(table)
         return table.properties.get(MARK + self.key) == files.mark
 
     def _last(self, table: Table, fence: Fence) -> int | None:
-        """An earlier release does not write the property."""
+        """Return the newest sequence with a snapshot.
+
+        An earlier release does not write the property.
+        """
         made = {self._sequence(each) for each in table.metadata.snapshots}
         noted = _number(table.properties, SEQUENCE + self.key)
         return fence.sequence if fence.sequence in made else noted

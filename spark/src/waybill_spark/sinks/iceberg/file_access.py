@@ -111,7 +111,7 @@ def options(folders: Iterable[str]) -> dict[str, Any]:
 
 
 def in_warehouse(kind: type[C]) -> type[C]:
-    """Return a catalog of this kind whose tables choose nothing of the access to files."""
+    """Return a catalog of this kind with tables that choose nothing of the access to files."""
     return type(kind.__name__, (_InWarehouse, kind), {"__module__": kind.__module__})
 
 

@@ -41,7 +41,10 @@ NewRows: TypeAlias = pa.Table | SpreadFiles
 
 class _ReplaceFiles(_OverwriteFiles):
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
-        """PyIceberg counts files of an overwrite only."""
+        """Return the summary of a replacing snapshot.
+
+        PyIceberg counts files of an overwrite only.
+        """
         counted = super()._summary(snapshot_properties)
         return Summary(operation=Operation.REPLACE, **counted.additional_properties)
 
@@ -64,7 +67,7 @@ class CommitFiles:
     """A transaction, and the files that are its one snapshot."""
 
     def __init__(self, table: Table, sort_by: Sequence[SortField] | None = None) -> None:
-        """`sort_by`: the order of rows in a file, if it is not the table's."""
+        """Start a commit. `sort_by`: the order of rows in a file, if it is not the table's."""
         self._sort_by = sort_by
         self.transaction, now = table.transaction(), table.metadata
         # Whoever changes columns or partitions makes no snapshot, by which it would be noticed.
@@ -112,11 +115,11 @@ class CommitFiles:
         return True
 
     def begin(self) -> None:
-        """From here on all is as the table will be when what was staged is done."""
+        """Continue with the table as it will be after the staged changes."""
         self._metadata = self.transaction.table_metadata
 
     def add(self, rows: NewRows, *, in_order: bool = True) -> list[DataFile]:
-        """In the order of the table, if they are not in any."""
+        """Add rows, sorted in the order of the table unless `in_order` is False."""
         if isinstance(rows, SpreadFiles):
             files = rows.write(self._metadata, self._io, self._sort_by)
             self._spread += files
@@ -133,25 +136,25 @@ class CommitFiles:
         self._removed.append(file)
 
     def replace(self, file: DataFile, rest: pa.Table) -> None:
-        """`rest`: its rows that stay; they are in the order that they had."""
+        """Replace a file by its rows that stay, which keep their order."""
         self.remove(file)
         self.add(rest, in_order=False)
 
     def upsert(self, rows: SpreadFiles, settings: IcebergSinkSettings) -> None:
-        """By executors."""
+        """Upsert rows that are with the executors."""
         done = rows.upsert(self._metadata, self._io, settings)
         self._removed += done.removed
         self._added += done.added
 
     def present(self, where: BooleanExpression | None = None) -> Iterable[FileScanTask]:
-        """The files that may have such rows."""
+        """Return the files that may have such rows."""
         return PresentFiles(self._metadata, self._io).find(where)
 
     def read(self, task: FileScanTask, columns: Sequence[str] | None = None) -> pa.Table:
         return PresentFiles(self._metadata, self._io).read(task, columns)
 
     def partitions(self, rows: pa.Table) -> Iterator[tuple[Record, pa.Table]]:
-        """The rows of each partition that the table has now."""
+        """Yield the rows of each partition that the table has now."""
         for each in _determine_partitions(self._metadata.spec(), self._metadata.schema(), rows):
             yield each.partition_key.partition, each.arrow_table_partition
 
@@ -166,18 +169,20 @@ class CommitFiles:
                 self._snapshot.append_data_file(file)
 
     def send(self) -> None:
-        """Commit, if all files are there: somebody may have taken them for orphans.
+        """Commit, if all files are there: somebody may have removed them as orphans.
 
-        When the catalog says no, PyIceberg would take all manifests away; but a proxy that asked
-        twice may have got a yes before.
+        When the catalog refuses, PyIceberg would delete all manifests; but a proxy that asked twice
+        may have got a yes before.
         """
         self._refuse_missing()
         self.transaction._snapshot_producers.clear()
         self.transaction.commit_transaction()
 
     def discard(self) -> None:
-        """What was written for a commit that surely was not taken. What executors wrote may be of
-        use for the next one."""
+        """Delete what was written for a commit that surely was refused.
+
+        Files that executors wrote stay, because the next commit may use them.
+        """
         remove(self._io, [file.file_path for file in self._added] + self._own_manifests)
 
     def _refuse_missing(self) -> None:
@@ -203,7 +208,10 @@ class CommitFiles:
         return update.merge_append() if merged.lower() == "true" else update.fast_append()
 
     def _replacement(self, summary: dict[str, str]) -> Any:  # noqa: ANN401 - as `_producer`
-        """Whoever follows the table has nothing to do with it."""
+        """Return a snapshot that replaces files.
+
+        Followers of the table have nothing to do with it.
+        """
         found = _ReplaceFiles(
             operation=Operation.OVERWRITE,
             transaction=self.transaction,

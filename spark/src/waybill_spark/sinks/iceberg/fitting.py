@@ -44,9 +44,8 @@ CREATED: str = "format-version"  # a property that only counts when a table is m
 
 
 def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Alteration:
-    """What must change so that the table takes rows of this schema, as the manifest allows.
-
-    UserError if they can never go in, with what would mend it.
+    """Return what must change so that the table accepts rows of this schema, as the manifest
+    allows. Raise UserError with a hint if they can never be written.
     """
     untyped = [*_untyped(target, schema)]
     if untyped:
@@ -88,7 +87,7 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
 
 @dataclass
 class _Columns:
-    """The columns of a table beside those of a query."""
+    """The columns of a table, compared with those of a query."""
 
     target: IcebergTarget
     table: Table
@@ -166,7 +165,9 @@ class _Columns:
 
 
 def _takes(column: IcebergType, given: IcebergType) -> bool:
-    """More strictly than PyIceberg, which lets bytes pass for text, and decimals lose digits."""
+    """Return True if the column accepts the type. This is stricter than PyIceberg, which accepts
+    bytes as text, and lets decimals lose digits.
+    """
     match column, given:
         case StructType(), StructType():
             return _takes_struct(column, given)
@@ -196,7 +197,7 @@ def _takes_field(column: NestedField, given: NestedField) -> bool:
 
 
 def _is_wider(kind: IcebergType, than: IcebergType) -> bool:
-    """Whether what was written as `than` can be read as this."""
+    """Return True if what was written as `than` can be read as `kind`."""
     match than, kind:
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
             return True
@@ -229,7 +230,9 @@ def _new_partitions(target: IcebergTarget, table: Table) -> tuple[PartitionField
 def _other_partitions(
     target: IcebergTarget, table: Table, wanted: tuple[PartitionField, ...] | None
 ) -> Iterator[Problem]:
-    """Only who made a table says how it is partitioned."""
+    """Yield what is wrong with the partitions. Only the pipeline that made a table decides how it
+    is partitioned.
+    """
     names = table.schema()
     for each in fields_of(table.spec()):
         column = names.find_field(each.source_id)
@@ -305,7 +308,7 @@ def _no_partitions(target: IcebergTarget) -> Problem:
 
 
 def _untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
-    """Columns that no table can have."""
+    """Yield a problem for each column that no table can have."""
     for each in schema:
         try:
             iceberg_schema(pa.schema([each]))
@@ -321,7 +324,7 @@ def _untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
 def _wrong_columns(
     settings: IcebergSinkSettings, columns: Schema, target: IcebergTarget
 ) -> Iterator[Problem]:
-    """What the manifest asks of columns that they cannot be asked."""
+    """Yield what the manifest asks of columns that they do not support."""
     kinds = {each.name: each.field_type for each in columns.fields}
     yield from _wrong_keys(target, kinds)
     for number, part in enumerate(settings.partition_by or ()):
@@ -355,5 +358,5 @@ def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
 
 
 def _is_float(kind: IcebergType) -> bool:
-    """What is not a number equals nothing, not even itself."""
+    """Return True for floats: a value that is not a number equals nothing, not even itself."""
     return isinstance(kind, (FloatType, DoubleType))

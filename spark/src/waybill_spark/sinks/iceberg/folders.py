@@ -40,7 +40,7 @@ def refuse_other_tables(table: Table) -> None:
             try:
                 other = table.catalog.load_table(name)
             except NoSuchTableError:
-                continue  # of another kind, or gone meanwhile
+                continue  # of another kind, or deleted meanwhile
             _refuse_shared(own, other)
 
 
@@ -76,7 +76,7 @@ def _namespaces(catalog: Catalog, parent: Identifier = ()) -> Iterator[Identifie
     """Iterate over them, also those that are in others."""
     try:
         found = catalog.list_namespaces(parent)
-    except NoSuchNamespaceError:  # it is gone, or the catalog has none in others
+    except NoSuchNamespaceError:  # it was deleted, or the catalog has none in others
         return
     for each in found:
         yield each

@@ -60,7 +60,9 @@ class KeyedRows:
         self._keys = self._keys_of(self.rows)
 
     def where(self) -> BooleanExpression:
-        """True of every row that has one of the keys, and of few others."""
+        """Return a condition that is true of every row that has one of the keys, and of few
+        others.
+        """
         if not self.rows.num_rows:
             return AlwaysTrue()
         found: BooleanExpression = AlwaysTrue()
@@ -80,7 +82,7 @@ class KeyedRows:
         return found
 
     def are_in(self, keys: pa.Table) -> bool:
-        """`keys`: of a file, without its other columns."""
+        """Return True if one of the keys is in a file. `keys` are the key columns of that file."""
         return bool(self._pairs(keys).num_rows)
 
     def matches(self, old: pa.Table) -> Matches:
@@ -99,7 +101,9 @@ class KeyedRows:
         return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
 
     def taken(self, losers: Iterable[int]) -> pa.Table:
-        """Those that go into the table: no `losers`, and none that only delete."""
+        """Return the rows that are written: without `losers`, and without those that only
+        delete.
+        """
         taken = without(self.rows, pa.array(losers, pa.int64()))
         flag = self._settings.delete_where
         if flag is None:
@@ -108,7 +112,7 @@ class KeyedRows:
         return taken.filter(pc.invert(deleted)).drop_columns([flag])
 
     def _pairs(self, old: pa.Table) -> pa.Table:
-        """The numbers of rows that have one key, here and there."""
+        """Return the numbers of rows that have the same key in the batch and in the file."""
         keys = self._keys_of(old)
         likely = pc.is_in(keys.column(0), value_set=self._keys.column(0).combine_chunks())
         there = keys.append_column(THERE, _numbers(keys)).filter(likely)  # of few rows it is quick
@@ -116,7 +120,7 @@ class KeyedRows:
         return new.join(there, keys.column_names, join_type="inner").select([AT, THERE])
 
     def _keys_of(self, rows: pa.Table) -> pa.Table:
-        """With the types of the table, and under names of their own."""
+        """Return the key columns with the types of the table, under names of their own."""
         return pa.table(
             {
                 f"key{number}": rows.column(name).cast(kind)
@@ -128,7 +132,9 @@ class KeyedRows:
 
 
 def _widths(metadata: TableMetadata) -> Mapping[str, int]:
-    """By column, the greatest width to which a partition of the table has ever truncated it."""
+    """Return by column the greatest width to which a partition of the table has ever truncated
+    it.
+    """
     widths: dict[str, int] = {}
     for spec in metadata.specs().values():
         for field in spec.fields:
@@ -139,8 +145,11 @@ def _widths(metadata: TableMetadata) -> Mapping[str, int]:
 
 
 def _wraps(kind: pa.DataType, least: Any, width: int) -> bool:  # noqa: ANN401 - of any type
-    """Whether truncating leaves the type: files are written to the partition that comes at its
-    other end, as others do, and PyIceberg would look for them beyond the first."""
+    """Return True if truncating leaves the range of the type.
+
+    Then files are written to the partition at the other end of it, as others do, and PyIceberg
+    would not find them.
+    """
     return bool(pa.types.is_integer(kind) and least - width < -(1 << (kind.bit_width - 1)))
 
 
@@ -149,7 +158,9 @@ def without(rows: pa.Table, numbers: pa.Array) -> pa.Table:
 
 
 def far_away(rows: pa.Table) -> str | None:
-    """A column with a time that Python has not, and so no statistics of PyIceberg."""
+    """Return a column with a time that Python cannot represent, so that PyIceberg has no statistics
+    of it.
+    """
     for field in rows.schema:
         for is_kind, number, (least, greatest) in YEARS:
             if is_kind(field.type):
@@ -162,12 +173,12 @@ def far_away(rows: pa.Table) -> str | None:
 
 
 def keyless(rows: pa.Table, keys: Sequence[str]) -> str | None:
-    """The key that has no value in one of the rows, and so names none."""
+    """Return the first key that has no value in one of the rows; None if all have one."""
     return next((key for key in keys if rows.column(key).null_count), None)
 
 
 def _last_of_each(rows: pa.Table, settings: IcebergSinkSettings) -> pa.Table:
-    """The greatest by `orderBy`, or the last one of the batch."""
+    """Return of each key the greatest row by `orderBy`, or the last one of the batch."""
     names = [f"key{number}" for number in range(len(settings.keys))]
     columns: dict[str, Any] = dict(
         zip(names, rows.select(list(settings.keys)).columns, strict=True)

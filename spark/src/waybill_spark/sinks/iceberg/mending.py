@@ -82,7 +82,9 @@ def _partition(key: PartitionKey) -> Record:
 
 
 def upper_bound(value: str, length: int | None) -> str | None:
-    """The least text of that length which is not less than `value`; None if there is none."""
+    """Return the least text of that length which is not less than `value`; None if there is
+    none.
+    """
     cut = value[:length]
     if cut == value:
         return value

@@ -26,7 +26,10 @@ def _overwrite(files: CommitFiles, rows: NewRows, _: IcebergSinkSettings) -> Non
 
 
 def _overwrite_partitions(files: CommitFiles, rows: NewRows, _: IcebergSinkSettings) -> None:
-    """A file that is partitioned in another way may have rows of these partitions and of others."""
+    """Replace the partitions of these rows.
+
+    A file with another partitioning may have rows of these partitions and of others.
+    """
     present = [*files.present()]
     replaced = {file.partition for file in files.add(rows)}
     for task in present if replaced else ():

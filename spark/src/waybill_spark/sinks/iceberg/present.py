@@ -16,12 +16,12 @@ class PresentFiles:
         self._io = io
 
     def find(self, where: BooleanExpression | None = None) -> Iterable[FileScanTask]:
-        """Those that may have such rows."""
+        """Return the files that may have such rows."""
         row_filter = AlwaysTrue() if where is None else where
         return DataScan(self._metadata, self._io, row_filter=row_filter).plan_files()
 
     def read(self, task: FileScanTask, columns: Sequence[str] | None = None) -> pa.Table:
-        """In the order that they have in the file."""
+        """Read the rows in the order that they have in the file."""
         schema = self._metadata.schema()
         wanted = schema if columns is None else schema.select(*columns)
         return ArrowScan(self._metadata, self._io, wanted, AlwaysTrue()).to_table([task])

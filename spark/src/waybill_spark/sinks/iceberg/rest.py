@@ -1,5 +1,6 @@
-"""PyIceberg's REST catalog, which would wait for ever for a server that stands still, and would do
-whatever that server says."""
+"""PyIceberg's REST catalog, with limits: by itself it would wait for ever for a server that hangs,
+and would do whatever that server says.
+"""
 
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -29,7 +30,9 @@ ADDRESS: Final = ("s3.endpoint", "s3.force-virtual-addressing")
 
 class PatientRestCatalog(RestCatalog):
     def _config_headers(self, session: Session) -> None:
-        """The first that is done with a session; even its token is asked for after that."""
+        """Set limits of time. This is the first call with a session; even its token is asked for
+        after it.
+        """
         super()._config_headers(session)
         for scheme in ("http://", "https://"):
             session.mount(scheme, _Patience())

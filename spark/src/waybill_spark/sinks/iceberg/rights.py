@@ -1,4 +1,4 @@
-"""Whether a table's files may be written, by a file that is written and taken away."""
+"""Checks that a table's files may be written: it writes a file and deletes it."""
 
 import errno
 import uuid
@@ -50,7 +50,10 @@ def refuse_no_rights(catalog: Catalog, table: Table | None, target: IcebergTarge
 
 
 def _place(catalog: Catalog, table: Table | None, name: str) -> tuple[str | None, FileIO]:
-    """None: only the catalog knows where it would make the table, and with which keys."""
+    """Return the folder of the files and the access to it.
+
+    None: only the catalog knows where it would make the table, and with which keys.
+    """
     if table is not None:
         return table.location_provider().data_path, table.io
     place = _default(catalog, name) if isinstance(catalog, MetastoreCatalog) else None
@@ -70,7 +73,7 @@ def _default(catalog: Catalog, name: str) -> str | None:
 
 
 def _nearest(place: str) -> str:
-    """Of a folder here the one that is there already: nothing is made by looking."""
+    """Return the nearest local folder that exists, because a check creates nothing."""
     if not place.startswith((FILE, "/")):
         return place
     folder = Path(place.removeprefix(FILE))

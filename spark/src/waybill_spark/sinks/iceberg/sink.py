@@ -1,9 +1,11 @@
 """The Iceberg sink: one commit per batch, which changes files and the fence, a table property.
 
 The commit requires the snapshot that was current when the fence was read, and never retries by
-itself: a driver that lost its turn is refused instead of doubling rows. Where only a stranger came
-in between, all of it is done again, as an upsert must look at what came. A batch that changes no
-file makes no snapshot, where the commit can require the fence itself.
+itself. So a driver that was replaced is refused instead of doubling rows.
+
+If only another writer committed in between, all of it is done again, because an upsert must look at
+the new rows. A batch that changes no file makes no snapshot; then the commit requires the fence
+itself.
 """
 
 import logging
@@ -78,7 +80,9 @@ class IcebergSink:
         schema: pa.Schema | None,
         clock: Clocks | None = None,
     ) -> None:
-        """Without a schema the sink can only be read: the table is not made if it is missing."""
+        """Create the sink. Without a schema it can only be read: the table is not made if it is
+        missing.
+        """
         self.name = life.name
         self.since = life.since
         self.moved = life.moved
@@ -91,7 +95,7 @@ class IcebergSink:
         self._clock = clock or SystemClock()
         self._table: Table | None = None
         self._seen: Fence | None = None
-        """Its own last one: whatever else stands in the table, another driver has moved it."""
+        """Its own last one: if the table has another one, another driver has moved it."""
         self._turn_at = self._turn_ms = 0
         """When its last commit was made, and how long that took; 0 where nobody else writes."""
         self._alteration: Alteration = NOTHING
@@ -99,7 +103,9 @@ class IcebergSink:
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
 
     def claim(self) -> None:
-        """Nothing to shut out: the commit's own requirement refuses a writer of the past."""
+        """Read or make the table. Nobody needs to be fenced: the commit's own requirement refuses
+        an earlier driver.
+        """
         with told(self._reached):
             self._table = find_table(self._catalog, self._target.name)
         if self._schema is not None:
@@ -133,7 +139,7 @@ class IcebergSink:
         return next((why for why in map(self._why_refused, parts) if why is not None), None)
 
     def await_visible(self, fence: Fence) -> bool:
-        """A snapshot is visible as soon as it is committed."""
+        """Return True: a snapshot is visible as soon as it is committed."""
         return True
 
     @property
@@ -171,14 +177,16 @@ class IcebergSink:
             logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
             return Kept(str(name), {}, f"{refused}; {refused.problems[0].hint}")
         if self._is_as(table, found):
-            self._table = found  # else the next commit is to meet what came in between
+            self._table = found  # else the next commit must see what was committed in between
         if name is None or done is None:
             return None
         logger.info("table is kept in order", extra=self._about(task=name, **done.counts))
         return Kept(name, done.counts) if done.is_something else None
 
     def _is_as(self, table: Table, found: Table) -> bool:
-        """Whether it was made ready for this sink's rows, and no driver has taken over."""
+        """Return True if the table is still prepared for this sink's rows, and no driver has
+        replaced this one.
+        """
         one, other = table.metadata, found.metadata
         return self._own.read(table) == self._own.read(found) and (
             (one.table_uuid, one.current_schema_id, one.default_spec_id, one.default_sort_order_id)
@@ -229,8 +237,10 @@ class IcebergSink:
         return self._written(fence)
 
     def _let_others_go_first(self) -> bool:
-        """Whether there are any. Who has just had a turn at a table of many waits about as long as
-        that took: else one that is a little slower would come in too late each time."""
+        """Wait, and return True if others have committed. After its own commit a sink of a shared
+        table waits about as long as that commit took. Otherwise a slower writer would be too
+        late each time.
+        """
         if not self._turn_ms:
             return False
         turn_ms = min(self._turn_ms, TURN_MS_MAX) * random.uniform(1, 2)
@@ -242,7 +252,7 @@ class IcebergSink:
         return self._current().metadata_location != before.metadata_location
 
     def _refit(self) -> None:
-        """For what others have made of the table."""
+        """Compute the alteration again after others have changed the table."""
         self._refuse_superseded()
         if self._schema is not None:
             self._alteration = fitting(self._target, self._current(), self._schema)
@@ -252,10 +262,12 @@ class IcebergSink:
             raise SinkSuperseded(f"{self._reached.what}: another driver has moved its fence")
 
     def _is_committed(self, rows: NewRows | None, fence: Fence) -> bool:
-        """False if somebody came in between: then the table is read anew, and nothing was done."""
+        """Return False if somebody committed in between: then the table is read again, and nothing
+        was done.
+        """
         table = self._current()
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the commit
-        # on whatever came in between, and so double the rows of a batch that another driver wrote.
+        # on whatever was committed since, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
         files = CommitFiles(table, self._target.settings.sort_by)
         with told(self._reached):
@@ -285,10 +297,9 @@ class IcebergSink:
             raise
 
     def _may_stay(self, fence: Fence) -> bool:
-        """Return whether the newest snapshot of this sink can stand for the batch, too.
-
-        The first commit of a driver makes one: by that alone are drivers of earlier releases shut
-        out, which do not require the fence.
+        """Return whether the newest snapshot of this sink can represent this batch, too. The first
+        commit of a driver makes one: only that fences drivers of earlier releases, which do not
+        require the fence.
         """
         seen = self._seen
         if seen is None or (seen.lifecycle_id, seen.epoch) != (fence.lifecycle_id, fence.epoch):
@@ -306,7 +317,7 @@ class IcebergSink:
             return True
         changed = now.metadata_location != before.metadata_location
         if changed and self._own.read(now) != fence:
-            files.discard()  # else a catalog may have told what it was before
+            files.discard()  # else a catalog may have answered with an old state
         conflict = isinstance(error, CommitFailedException)
         if not conflict and not changed:
             raise does_not_take(self._reached, error) from error

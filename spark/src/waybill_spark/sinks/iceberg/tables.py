@@ -42,25 +42,28 @@ class IcebergTarget:
     settings: IcebergSinkSettings
     pipeline_uid: str
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What the manifest says of itself, beside those of the sink."""
+    """The properties that the manifest defines for all, in addition to those of the sink."""
 
     @property
     def name(self) -> str:
         return self.settings.table
 
     def wanted_properties(self, *, mine: bool = True) -> dict[str, str]:
-        """`mine`: whether it is the one to say what the table is."""
+        """Return the wanted properties.
+
+        `mine` is True if this pipeline decides what the table is.
+        """
         return {**(self.properties if mine else {}), **self.settings.properties}
 
     def written(self, schema: pa.Schema) -> pa.Schema:
-        """Those of the rows' columns that are the table's."""
+        """Return those of the rows' columns that are the table's."""
         flag = self.settings.delete_where
         return pa.schema([field for field in schema if field.name != flag])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What the next commit changes beside rows."""
+    """What the next commit changes apart from rows."""
 
     added: Mapping[str, IcebergType] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +74,7 @@ class Alteration:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def said(self) -> Iterator[str]:
-        """Of what a person would want to know beforehand."""
+        """Yield what a person would want to know before."""
         yield from said_of_new(self.added, self.renamed)
         for name, (before, after) in self.widened.items():
             yield f"gets a wider column {name}: {after}, was {before}"
@@ -116,12 +119,12 @@ def find_table(catalog: Catalog, name: str) -> Table | None:
 
 
 def is_no_catalog_yet(error: ProgrammingError) -> bool:
-    """Whether the database has not the tables that a catalog is made of."""
+    """Return True if the database lacks the tables of a catalog."""
     return getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
 
 
 def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Table:
-    """Of the rows' own columns. Another driver may be faster: then it is the other one's."""
+    """Make the table with the rows' own columns. If another driver is faster, its table is used."""
     namespace = target.name.rsplit(".", 1)[0]
     try:
         if not catalog.namespace_exists(namespace):
@@ -158,7 +161,9 @@ def problem(target: IcebergTarget, what: str, hint: str, path: str = "table") ->
 
 
 def fields_of(spec: PartitionSpec) -> list[SpecField]:
-    """Without what a table of format version 1 keeps of fields that were removed."""
+    """Return the fields, without the void ones that a table of format version 1 keeps for removed
+    fields.
+    """
     return [each for each in spec.fields if not isinstance(each.transform, VoidTransform)]
 
 

@@ -1,8 +1,8 @@
-"""What keeps an Iceberg table in order: old snapshots go, small files and manifests are united, and
-files that nobody knows are removed.
+"""The maintenance tasks of an Iceberg table: delete old snapshots, unite small files and manifests,
+and remove files that no snapshot knows.
 
-Each task is a commit of its own, which asks for the snapshot that it has looked at: when somebody
-came in between, nothing is done, and the next round does it. None moves a fence.
+Each task is a commit of its own, which requires the snapshot that it has looked at. If somebody
+committed in between, nothing is done, and the next round repeats it. No task moves a fence.
 """
 
 import logging
@@ -43,7 +43,7 @@ class Done:
 
     counts: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = True
-    """Whether nothing is left to do now."""
+    """True if nothing is left to do now."""
 
     @property
     def is_something(self) -> bool:
@@ -79,9 +79,10 @@ def expire_snapshots(
 
 
 def compact(table: Table, target_bytes: int, *, dry_run: bool) -> Done:
-    """Small files of one partition become one. Files of an older partitioning stay.
+    """Unite small files of one partition into one.
 
-    So many at once as fill some files; in memory is one of them at a time.
+    Files of an older partitioning stay. At once as many are united as fill some files; only one of
+    them at a time is in memory.
     """
     bins = [*_bins(table, target_bytes)]
     now = bins if dry_run else bins[:AT_ONCE]
@@ -92,7 +93,7 @@ def compact(table: Table, target_bytes: int, *, dry_run: bool) -> Done:
 
 
 def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
-    """Each batch leaves one, and a reader opens all of them."""
+    """Unite manifests: each batch leaves one, and a reader opens all of them."""
     small: Counter[int] = Counter()
     snapshot = table.current_snapshot()
     for manifest in () if snapshot is None else snapshot.manifests(table.io):
@@ -115,8 +116,9 @@ def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
 
 
 def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
-    """Remove files in the folder of the table that no snapshot knows, and nobody is writing any
-    more. MaintenanceRefused where it is not sure whose they are."""
+    """Remove files in the folder of the table that no snapshot knows, and that nobody is writing
+    any more. Raise MaintenanceRefused if their owner is not certain.
+    """
     refuse_other_tables(table)
     system, listed = files_from_before(table, older_than_ms)
     here = is_local(table.location())
@@ -171,7 +173,7 @@ def _bins(table: Table, target_bytes: int) -> Iterator[list[FileScanTask]]:
 
 
 def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
-    """How many files there are in their place."""
+    """Unite the files and return how many there are afterwards."""
     properties = table.metadata.properties  # in this copy only
     properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
     properties[TableProperties.WRITE_TARGET_FILE_SIZE_BYTES] = str(ONE_FILE_BYTES)
@@ -199,12 +201,12 @@ def _unite(table: Table, bins: Iterable[list[FileScanTask]]) -> int:
 
 
 def _reach(table: Table, task: str) -> None:
-    """All is written, and nothing of it counts yet."""
+    """Mark the point at which all is written, and nothing of it counts yet."""
     reach(f"{'.'.join(table.name())}.{task}")
 
 
 def _alone(table: Table) -> Transaction:
-    """A transaction that is not tried again: what it would do may be wrong by then."""
+    """Return a transaction without retries, because what it would do may be wrong later."""
     table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
     return table.transaction()
 
@@ -228,7 +230,7 @@ def _known(table: Table) -> set[str]:
 
 
 def _refuse_other_names(table: Table, known: Iterable[str], orphans: Iterable[str]) -> None:
-    """What has the name of a file that is known is that file, perhaps, by another way."""
+    """Refuse if an orphan has the name of a known file: it may be that file under another path."""
     names = {posixpath.basename(path) for path in known}
     for path in orphans:
         if posixpath.basename(path) in names:

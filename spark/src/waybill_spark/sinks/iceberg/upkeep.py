@@ -31,7 +31,7 @@ from waybill_spark.sinks.iceberg.tasks import (
 DONE_AT: Final = "waybill.maintained."
 CONFLICTS_MS: Final = 60_000  # so long others may come in between of one step
 NOTES_MAX: Final = 5  # tries to write down when a task was done
-AGAIN_MS: Final = 60_000  # after one that failed, or that somebody came in between of
+AGAIN_MS: Final = 60_000  # after one that failed, or that a commit of others prevented
 
 
 class Upkeep:
@@ -41,7 +41,10 @@ class Upkeep:
         self._failures: Counter[str] = Counter()
 
     def take_due(self, table: Table, now_ms: int) -> str | None:
-        """The first that is due. If nothing comes of it, it is tried ever later, not at once."""
+        """Return the first task that is due.
+
+        After each failure it is tried again later than before, not at once.
+        """
         for name in self._tasks:
             if now_ms >= self._not_before.get(name, 0) and self._is_due(table, name, now_ms):
                 self._failures[name] += 1
@@ -51,9 +54,9 @@ class Upkeep:
         return None
 
     def do(self, table: Table, name: str, clock: Clock) -> Done | None:
-        """A part of it at most, so that no batch waits for long; the rest is due at once.
+        """Do at most a part of a task, so that no batch waits for long; the rest is due at once.
 
-        None: another pipeline has done it.
+        Return None if another pipeline has done it.
         """
         now_ms = clock.now_ms()
         if not self._is_due(table, name, now_ms):
@@ -75,7 +78,10 @@ class Upkeep:
 def do_all(
     table: Table, tasks: Mapping[str, TableTask], clock: Clocks, *, dry_run: bool
 ) -> dict[str, dict[str, int]]:
-    """At once, each to its end, whoever writes there meanwhile. What was done, in numbers."""
+    """Do all tasks now, each to its end, while others may write to the table.
+
+    Return what was done, in numbers.
+    """
     done: dict[str, dict[str, int]] = {}
     for name, task in tasks.items():
         counts: Counter[str] = Counter()
@@ -103,7 +109,10 @@ def _patiently(table: Table, task: TableTask, clock: Clocks, *, dry_run: bool) -
 
 
 def _remember(table: Table, name: str, now_ms: int) -> None:
-    """What is done is done, also where others come in between each time: then it is done again."""
+    """Write down when the task was done.
+
+    If others commit in between each time it is not written, and the task is done again.
+    """
     for _ in range(NOTES_MAX):
         table.refresh()
         with suppress(CommitFailedException), table.transaction() as transaction:
@@ -112,7 +121,10 @@ def _remember(table: Table, name: str, now_ms: int) -> None:
 
 
 def run(table: Table, task: TableTask, clock: Clock, *, dry_run: bool = False) -> Done:
-    """Ages are by the clock of the store. If that of this host differs, nothing is done."""
+    """Run one task. Ages are by the clock of the store.
+
+    If that of this host differs, nothing is done.
+    """
     now_ms = store_now_ms(table, clock)
     match task:
         case ExpireSnapshots():

@@ -50,8 +50,10 @@ class FileWriter:
         name: str,
         sort_by: Sequence[SortField] | None = None,
     ) -> None:
-        """`name` is in that of each file. `sort_by`: the order of rows in a file, if it is not the
-        table's."""
+        """Create a writer. `name` is part of the name of each file.
+
+        `sort_by`: the order of rows in a file, if it is not the table's.
+        """
         self._metadata = metadata
         self._io = io
         self._name: Any = name  # PyIceberg would have a UUID, of which it takes the text
@@ -59,7 +61,7 @@ class FileWriter:
         self._counter = itertools.count()
 
     def write(self, rows: pa.Table, *, in_order: bool = True) -> list[DataFile]:
-        """In the order of the table, if they are not in any."""
+        """Write rows, sorted in the order of the table unless `in_order` is False."""
         if not rows.num_rows:
             return []
         _check_pyarrow_schema_compatible(
@@ -73,7 +75,10 @@ class FileWriter:
         ]
 
     def _with_sources(self, rows: pa.Table) -> pa.Table:
-        """A column that the query has lost is null, also where the table is partitioned by it."""
+        """Add missing columns as null.
+
+        The query may have lost a column, also one by which the table is partitioned.
+        """
         schema = self._metadata.schema()
         for source in self._metadata.spec().fields:
             name = schema.find_column_name(source.source_id) or ""

@@ -40,7 +40,7 @@ class KafkaLoader:
         return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
-        """JSON takes all that has a schema."""
+        """Return a fit without changes: JSON accepts all that has a schema."""
         return Fit()
 
 

@@ -1,4 +1,4 @@
-"""Rows become records of a topic: in the transaction of a driver, or from beside an executor."""
+"""Rows become records of a topic: in the transaction of a driver, or sent by an executor."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -36,14 +36,16 @@ class Sent:
     failures: list[KafkaError] = field(default_factory=list)
     left: int = 0
     ended: KafkaException | None = None
-    """By a record before, whose report may still be to come."""
+    """The error that ended the transaction at an earlier record; the report of that record may be
+    missing yet.
+    """
 
     @property
     def whole(self) -> bool:
         return not self.failures and not self.left and self.ended is None
 
     def refuse(self, what: str) -> NoReturn:
-        """Why not."""
+        """Raise why the records are not accepted."""
         if any(each.code() == KafkaError.MSG_SIZE_TOO_LARGE for each in self.failures):
             message = f"{what}: a record is larger than the topic takes"
             raise RowsRefused(message, hint=f"raise max.message.bytes of {self.topic}")
@@ -95,7 +97,7 @@ class Produced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producing:
-    """Beside an executor, outside of any transaction."""
+    """Work of an executor, outside of any transaction."""
 
     sink: str
     cluster: Kafka = field(repr=False)

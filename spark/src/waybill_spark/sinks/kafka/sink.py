@@ -29,7 +29,7 @@ VISIBLE_POLL_S_MAX: Final = 0.1
 class KafkaSinkTarget:
     topic: str
     topic_id: str
-    absent_s: float  # so long the topic must be unknown until it counts as gone
+    absent_s: float  # so long the topic must be unknown until it counts as deleted
     at_least_once: bool = False  # whether rows may be there again, so that executors may write
 
 
@@ -66,13 +66,16 @@ class KafkaSink:
         return None
 
     def await_visible(self, fence: Fence) -> bool:
-        """Our markers take a moment; a stranger's open transaction takes as long as it likes."""
+        """Wait until readers see the rows.
+
+        Our own markers take a moment; an open transaction of others takes as long as they like.
+        """
         ends = {o.partition: o.end for o in fence.outputs if o.topic_id == self._target.topic_id}
         deadline = time.monotonic() + VISIBLE_WAIT_S
         pause_s = VISIBLE_POLL_S_MIN
         while True:
             visible = self._covered(ends)
-            self._check_topic()  # behind it: the ends of another topic of that name say nothing
+            self._check_topic()  # after it: the ends of another topic of that name say nothing
             if visible:
                 return True
             if time.monotonic() > deadline:
@@ -87,7 +90,7 @@ class KafkaSink:
         try:
             stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
         except Retryable:
-            self._check_topic()  # a topic that is gone is no fault that passes
+            self._check_topic()  # a deleted topic is no fault that passes
             raise
         return all(stable.get(partition, 0) >= end for partition, end in ends.items())
 
@@ -106,12 +109,12 @@ class KafkaSink:
         """Produce and flush; first offset and end by partition, as Kafka reported them."""
         sent = send(producer, self._target.topic, rows, batch)
         if not sent.whole:
-            self._check_topic()  # a topic that is gone is no fault that passes
+            self._check_topic()  # a deleted topic is no fault that passes
             sent.refuse(f"sink {self.name}, topic {self._target.topic}")
         return sent.placed
 
     def _spread(self, rows: SpreadRows, fence: Fence) -> Fence:
-        """Executors write, each for itself: what is run again is there again."""
+        """Let executors write, each for itself. What is run again is written again."""
         work = Producing(
             sink=self.name, cluster=self._admin.cluster, topic=self._target.topic, fence=fence
         )

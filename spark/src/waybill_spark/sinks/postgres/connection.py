@@ -12,7 +12,7 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
 from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 
-IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that stands still may hold a lock
+IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that hangs may hold a lock
 IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
 PATIENCE: Final = "SET LOCAL lock_timeout = '2s'"
 """For a lock that shuts out readers. Longer than `deadlock_timeout`, when a vacuum gives way."""
@@ -39,8 +39,10 @@ REFUSED: Final = re.compile(
 
 
 def connect(name: str, to: PostgresConnection, secret: str | None = None) -> Session:
-    """A session in which nothing is committed before the disk has it. `secret`: its password, where
-    that was read already."""
+    """Open a session in which nothing is committed before it is on disk.
+
+    `secret`: its password, where that was read already.
+    """
     if secret is None and to.password is not None:
         secret = to.password.read(name)
     try:
@@ -75,7 +77,7 @@ def connect(name: str, to: PostgresConnection, secret: str | None = None) -> Ses
 
 @contextmanager
 def told(what: str, place: str) -> Iterator[None]:
-    """Errors of the server as what they mean: the rows are at fault, the world is, or a person."""
+    """Convert errors of the server: either the rows, the world or a person is the cause."""
     try:
         yield
     except psycopg.Error as error:
@@ -98,7 +100,7 @@ def meaning(error: psycopg.Error, what: str, place: str) -> Exception:
 
 
 def is_conflict(error: psycopg.Error) -> bool:
-    """Whether the same transaction may well pass at once."""
+    """Return True if the same transaction may well succeed at once."""
     return (error.sqlstate or "").startswith(AGAIN)
 
 

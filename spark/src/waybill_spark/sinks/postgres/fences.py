@@ -24,7 +24,9 @@ TRIES: Final = 3  # two who make it at once: one of them is refused, and then fi
 
 
 def refuse_no_place(session: Session, connection: str, schema: str) -> None:
-    """UserError if the schema of the fences is not there, or its table is not ours to use."""
+    """Raise UserError if the schema of the fences does not exist, or its table is not ours to
+    use.
+    """
     row = session.execute(RIGHTS, (FENCES, schema)).fetchone()
     place = sql.Identifier(schema)
     if row is None:
@@ -76,7 +78,10 @@ def read_fence(session: Session, schema: str, key: str) -> Fence | None:
 def move_fence(
     session: Session, schema: str, key: str, fence: Fence, *, seen: Fence | None
 ) -> bool:
-    """Whether it stood where it was `seen` last; inside a transaction, with what it covers."""
+    """Move the fence inside a transaction with what it covers.
+
+    Return True if it was still where it was `seen` last.
+    """
     body = codec.to_json(fence)
     if seen is None:
         insert = sql.SQL(

@@ -88,13 +88,13 @@ def _missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableCh
 
 
 def _given(target: PostgresTarget, schema: pa.Schema) -> dict[str, str]:
-    """The types that columns of the table would be made with, by name."""
+    """Return the types that columns of the table would be made with, by name."""
     kinds = {name: column_type(schema.field(name).type) for name in target.written(schema.names)}
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def _refuse_name(target: PostgresTarget) -> None:
-    """UserError if rows of a pipeline would be what Postgres or Waybill lives by."""
+    """Raise UserError if the table belongs to Postgres or to Waybill."""
     schema, table = target.parts
     if schema.startswith("pg_") or schema == "information_schema":
         raise UserError([problem(target, f"schema {schema} is Postgres' own", "take another")])
@@ -103,7 +103,7 @@ def _refuse_name(target: PostgresTarget) -> None:
 
 
 def _refuse_place(session: Session, target: PostgresTarget) -> None:
-    """UserError if no table can be made there."""
+    """Raise UserError if no table can be made there."""
     name = target.parts[0]
     schema = sql.Identifier(name)
     row = session.execute(CREATES, (name,)).fetchone()
@@ -167,7 +167,7 @@ def _unfit(target: PostgresTarget, table: Table, schema: pa.Schema) -> list[Prob
 
 
 def _not_added(target: PostgresTarget, table: Table, name: str, kind: str) -> Problem | None:
-    """Say why the table does not get a column that it lacks."""
+    """Return why the table does not get a column that it lacks."""
     said, statement = f"it has no column {name}", add_columns(target, {name: kind}).as_string()
     other = next((each.name for each in table.columns if each.name.lower() == name.lower()), None)
     if other is not None:
@@ -188,7 +188,7 @@ def _not_added(target: PostgresTarget, table: Table, name: str, kind: str) -> Pr
 
 
 def _not_taken(target: PostgresTarget, column: TableColumn, kind: str) -> Problem | None:
-    """Say why a column does not take values of a type."""
+    """Return why a column does not accept values of a type."""
     if column.computed:
         hint = "leave it out of the query: Postgres computes it"
         return problem(target, f"its column {column.name} is computed", hint)

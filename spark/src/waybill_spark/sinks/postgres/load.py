@@ -1,4 +1,6 @@
-"""What one batch does to a table: rows are copied beside it, and then go in by one statement."""
+"""What one batch does to a table: rows are copied into a second table, and then go in by one
+statement.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +14,9 @@ from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 
 ORDER: Final = "__waybill_order"  # of the rows in their batch; never in a table
-ATTEMPT: Final = "__waybill_attempt"  # by which they came
+ATTEMPT: Final = "__waybill_attempt"  # of the executor that copied them
 AS_CSV: Final = csv.WriteOptions(include_header=False)
-"""Only text stands in quotes, so that NULL is not an empty text."""
+"""Only texts have quotes, so that NULL is not an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ OWN: Final = Room(sql.Identifier("pg_temp", "waybill_load"))
 
 
 def make_room(session: Session, target: PostgresTarget, columns: Sequence[str]) -> None:
-    """A table of this session for the rows of one batch."""
+    """Create a temporary table for the rows of one batch."""
     session.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(OWN.table))
     session.execute(
         sql.SQL(
@@ -49,7 +51,7 @@ def make_room(session: Session, target: PostgresTarget, columns: Sequence[str]) 
 
 
 def columns_of_room(target: PostgresTarget, columns: Sequence[str]) -> sql.Composed:
-    """They have the target's types."""
+    """Return the columns of that table, which have the target's types."""
     own: list[sql.Composable] = [sql.Identifier(name) for name in target.written(columns)]
     if target.settings.delete_where is not None:
         flag = sql.Identifier(target.settings.delete_where)
@@ -68,7 +70,7 @@ def copy(
     attempt: int | None = None,
     first: int = 0,
 ) -> int:
-    """How many there were. `first`: the number of the first in the batch."""
+    """Copy rows and return how many there were. `first`: the number of the first in the batch."""
     number = first
     with session.cursor() as cursor:
         for batch in rows:
@@ -86,7 +88,7 @@ def copy(
 
 
 def lock(session: Session, target: PostgresTarget) -> None:
-    """Until the transaction ends nobody else of us is at work in the table."""
+    """Lock the table until the transaction ends: no other sink of ours works in it."""
     schema, table = target.parts
     session.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"waybill {schema}.{table}",)
@@ -96,9 +98,9 @@ def lock(session: Session, target: PostgresTarget) -> None:
 def take(
     session: Session, target: PostgresTarget, columns: Sequence[str], room: Room = OWN
 ) -> int | None:
-    """Into the table, while no other load of it is at work: so none waits for another in a ring.
-
-    How many rows went in; None where a row may be passed over for a newer one.
+    """Insert the rows into the table, while no other load of it runs, so that loads cannot wait for
+    each other in a ring. Return how many were inserted; None where a row may be skipped for a
+    newer one.
     """
     lock(session, target)
     if target.settings.mode == "append":
@@ -120,7 +122,9 @@ def _as_csv(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> memoryview:
 
 
 def _last(target: PostgresTarget, room: Room) -> sql.Composed:
-    """Of each key the row that counts: the greatest by `orderBy`, or the last one of the batch."""
+    """Select of each key the row that counts: the greatest by `orderBy`, or the last one of the
+    batch.
+    """
     keys, order = _names(target.settings.keys), sql.Identifier(ORDER)
     by = target.settings.order_by
     first = sql.SQL("{} DESC NULLS LAST, ").format(sql.Identifier(by)) if by else sql.SQL("")
@@ -165,7 +169,10 @@ def _upsert(target: PostgresTarget, columns: Sequence[str], room: Room) -> sql.C
 
 
 def _no_greater(column: str, than: Literal["last", "EXCLUDED"]) -> sql.Composed:
-    """The table's own row is not; one without a value is the smallest."""
+    """Return a condition that the table's own row is not greater.
+
+    One without a value is the smallest.
+    """
     by = sql.Identifier(column)
     return sql.SQL("(t.{} IS NULL OR t.{} <= {}.{})").format(by, by, sql.SQL(than), by)
 

@@ -50,7 +50,9 @@ class PostgresSink:
         *,
         schema: pa.Schema | None,
     ) -> None:
-        """Without a schema of its rows it is only closed: no table is made or looked at."""
+        """Create the sink. Without a schema of its rows it is only closed: no table is made or
+        looked at.
+        """
         self.name = life.name
         self.since = life.since
         self.moved = life.moved
@@ -65,7 +67,9 @@ class PostgresSink:
         self._seen: Fence | None = None
 
     def claim(self) -> None:
-        """Nothing to shut out: the fence moves only from where it was seen last."""
+        """Connect and prepare. Nobody needs to be fenced: the fence moves only from where it was
+        seen last.
+        """
         self.close()
         self._session = connect(self._target.settings.connection, self._connection)
         self._ask(self._prepare)
@@ -89,7 +93,7 @@ class PostgresSink:
 
     @contextmanager
     def _filled(self, rows: SpreadRows, uid: str) -> Iterator[tuple[Room, int]]:
-        """By executors."""
+        """Let executors fill a staging table."""
         assert self._schema is not None, "a sink without a schema takes no rows"
         session = self._current()
         with (
@@ -121,7 +125,7 @@ class PostgresSink:
         return None
 
     def await_visible(self, fence: Fence) -> bool:
-        """A commit is visible as soon as it is answered."""
+        """Return True: a commit is visible as soon as it is answered."""
         return True
 
     def close(self) -> None:
@@ -159,7 +163,9 @@ class PostgresSink:
         make_room(session, self._target, self._schema.names)
 
     def _add_columns(self, session: Session, added: Mapping[str, str]) -> None:
-        """While this waits, all who come later wait too, readers among them: so not for long."""
+        """Add columns. While this waits for its lock, all who come later wait too, readers among
+        them; so it does not wait for long.
+        """
         session.execute(PATIENCE)
         try:
             session.execute(add_columns(self._target, added))
@@ -173,7 +179,7 @@ class PostgresSink:
         return f"end the transaction that holds it: {query.format(of).as_string()}"
 
     def _refuse_to_begin_anew(self, session: Session) -> None:
-        """A table that was dropped is not made again in silence: it would seem to have all rows."""
+        """Refuse to make a table again that was dropped: it would seem to have all rows."""
         if read_fence(session, self._connection.fences, self._fence_key) is not None:
             detail = f"{self._what} is gone, and its fence says that it may have rows"
             hint = "restore the table, or make an empty one; then start the pipeline"
@@ -212,9 +218,10 @@ class PostgresSink:
         reach(f"{fence.pipeline_uid}.{self.name}.{edge}")
 
     def _version(self) -> FieldMap:
-        """A reader of a replica has the batch when the replica has replayed this far.
+        """Return the position of the log as a version.
 
-        It is only more than the batch needs, because others may have written since.
+        A replica has the batch when it has replayed this far. It may be more than the batch needs,
+        because others may have written since.
         """
         try:
             row = self._current().execute("SELECT pg_current_wal_lsn()::text").fetchone()

@@ -1,7 +1,7 @@
-"""A table beside the target, which executors fill with the rows of one big batch.
+"""A second table, which executors fill with the rows of one big batch.
 
-It is not logged: a crash of the server empties it, and the batch is done again. What is left of a
-driver that was killed goes when the next one claims the sink.
+It is not logged: a crash of the server empties it, and the batch is done again. What a killed
+driver has left is deleted when the next one claims the sink.
 """
 
 import hashlib
@@ -48,7 +48,10 @@ class Staging:
         return found is not None and bool(found[0])
 
     def clear(self, session: Session) -> None:
-        """Of whoever wrote this sink before. Whoever comes after is refused by the fence then."""
+        """Delete the tables of earlier drivers of this sink.
+
+        A later driver is refused by the fence.
+        """
         for (name,) in session.execute(LEFT, (self.schema, self._prefix)).fetchall():
             self._drop(session, sql.Identifier(self.schema, name))
 
@@ -56,7 +59,7 @@ class Staging:
     def filled(
         self, session: Session, rows: SpreadRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
-        """And how many rows there are."""
+        """Yield the filled table and how many rows there are."""
         name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
         session.execute(
             sql.SQL(
@@ -105,7 +108,7 @@ class Staging:
     def _drop(self, session: Session, name: sql.Identifier) -> None:
         try:
             with session.transaction():
-                session.execute(PATIENCE)  # an executor that stands still may hold it
+                session.execute(PATIENCE)  # an executor that hangs may hold it
                 session.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
         except psycopg.Error as error:
             about = {"table": name.as_string(), "reason": str(error)}
@@ -118,7 +121,7 @@ class Staging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """Beside an executor: a transaction for each share, and what it copied in which attempt."""
+    """Work of an executor: a transaction for each share, and what it copied in which attempt."""
 
     target: PostgresTarget
     connection: PostgresConnection

@@ -55,11 +55,11 @@ class Table:
     unique: tuple[frozenset[str], ...]
     """The sets of columns of which no two rows have the same values."""
     plain: bool
-    """Whether it is a table, and no view or the like."""
+    """True if it is a table, and no view or the like."""
     lasting: bool
-    """Whether what was committed survives a crash of the server."""
+    """True if committed rows survive a crash of the server."""
     ruled: bool
-    """Whether it may take other rows than it is given, by rules or policies."""
+    """True if it may store other rows than it gets, by rules or policies."""
     owned: bool
     """True if its user may change its columns."""
     has_parts: bool
@@ -92,7 +92,7 @@ class PostgresTarget:
         return ["INSERT", *upsert, *(upsert and ["SELECT"]), *delete]
 
     def written(self, columns: Iterable[str]) -> list[str]:
-        """Those of the rows' columns that are the table's."""
+        """Return those of the rows' columns that are the table's."""
         return [name for name in columns if name != self.settings.delete_where]
 
 
@@ -133,7 +133,7 @@ def find_table(session: Session, target: PostgresTarget) -> Table | None:
 
 
 def make_table(target: PostgresTarget, schema: pa.Schema) -> sql.Composed:
-    """The statement; its rows' keys are its primary key."""
+    """Return the statement that makes the table; the keys of its rows are its primary key."""
     parts = [
         sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(column_type(field.type) or ""))
         for field in schema

@@ -15,7 +15,7 @@ WIDER: Final = {
     "text": TEXTS,
     "jsonb": ("jsonb", "json"),
 }
-"""The types that hold every value of a type, without what stands in brackets."""
+"""The types that can store every value of a type, without what is in brackets."""
 DIGITS: Final = {"smallint": 5, "integer": 10, "bigint": 19}
 SIMPLE: Final = {
     pa.bool_(): "boolean",
@@ -34,7 +34,7 @@ SIMPLE: Final = {
 
 
 def column_type(given: pa.DataType) -> str | None:
-    """The type of the column that is made for it; None if there is none."""
+    """Return the type of the column that is made for it; None if there is none."""
     if pa.types.is_decimal(given):
         return f"numeric({given.precision},{given.scale})"
     if pa.types.is_timestamp(given):
@@ -45,9 +45,9 @@ def column_type(given: pa.DataType) -> str | None:
 
 
 def takes(column: str, given: str, *, enumerated: bool) -> bool:
-    """Whether a column of the type `column` holds every value of the type `given`.
+    """Return True if a column of the type `column` can store every value of the type `given`.
 
-    Both are named as Postgres names them; `enumerated`: it is an enum of the database.
+    Both are named as in Postgres; with `enumerated` it is an enum of the database.
     """
     kind, limits = _split(column)
     wanted, digits = _split(given)
@@ -60,7 +60,10 @@ def takes(column: str, given: str, *, enumerated: bool) -> bool:
 
 
 def _split(name: str) -> tuple[str, tuple[int, ...]]:
-    """As `numeric(10,2)` into its kind and its limits; those of a length say nothing here."""
+    """Split a type such as `numeric(10,2)` into its kind and its limits.
+
+    Limits of a length are ignored here.
+    """
     kind, _, rest = name.partition("(")
     if kind != "numeric" or not rest:
         return _bare(name), ()
@@ -69,6 +72,6 @@ def _split(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _bare(name: str) -> str:
-    """Without a length or the digits of a second: `character varying(20)`, `timestamp(3) with …`"""
+    """Remove a length or the digits of a second: `character varying(20)`, `timestamp(3) with …`"""
     before, bracket, behind = name.partition("(")
     return before + behind.partition(")")[2] if bracket else before
