@@ -56,25 +56,19 @@ class Source(Readings, Protocol):
     """The topics that a stage reads, outside of its query. Each call raises Retryable."""
 
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the ids by name of topics that had those of `wanted`. The answer is certain where
-        it is another id, and where a topic is left out because it does not exist.
-        """
+        """Return the ids by name of topics that had those of `wanted`, without deleted ones.
+        An answer that differs from `wanted` is certain."""
 
     def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
-        """Return the first offset that each partition still has; certain where `held` ends before
-        it.
-        """
+        """Return the first offset that each partition still has; certain where `held` ends
+        before it."""
 
     @property
     def uncut(self) -> bool:
-        """True if a batch must be written in one piece, because each write replaces the one
-        before.
-        """
+        """True if a batch must stay in one piece, because each write replaces the one before."""
 
     def hollow(self, ranges: Ranges) -> bool:
-        """Return True if the ranges contain no record for readers, only transaction markers and
-        aborted records.
-        """
+        """Return True if readers find no record: only transaction markers and aborted records."""
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Cut `ranges` into parts small enough to be read at once, one after the other."""
@@ -301,7 +295,7 @@ class TrackedStage:
         return stops
 
     def _give_up(self) -> list[StageStopped]:
-        """Report the loss of a sink's topic that was created again, before anything else of that
+        """Report the loss of a sink's topic that was created again, before all else of that
         sink.
         """
         stops: list[StageStopped] = []
@@ -360,9 +354,7 @@ class TrackedStage:
                 self._taking.take(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
-        """Return the ranges as a batch; if another sink has written them as a batch, the same
-        one.
-        """
+        """Return the ranges as a batch; the same one if another sink has written them as one."""
         fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
         model = next((fence for fence in fences if fence.inputs == ranges), None)
         return Batch(
@@ -374,7 +366,7 @@ class TrackedStage:
         )
 
     def _begin_later_sinks(self) -> None:
-        """Give a first fence to sinks that were added later, but not to one that lost its fence."""
+        """Give a first fence to sinks that were added later, not to one that lost its fence."""
         for ledger in self._ledgers:
             stand = where_to_begin(ledger, self._ledgers)
             if stand is not None:

@@ -62,7 +62,10 @@ class Stop:
 def readings(
     stage: str, inputs: Iterable[StageInput], held: Iterable[Vector]
 ) -> tuple[Reading, ...]:
-    """`held`: how far each sink of the stage has come."""
+    """Return what each stage reads, with its frontier.
+
+    `held`: how far each sink of the stage is.
+    """
     vectors = tuple(held)
     return tuple(
         Reading(
@@ -78,7 +81,7 @@ def readings(
 def stops(
     frontier: Mapping[int, int], stable: Mapping[int, int], ends: Mapping[int, int]
 ) -> dict[int, int]:
-    """Where everything readable is processed and yet more is written, by partition."""
+    """Return where everything readable is processed and yet more is written, by partition."""
     return {
         partition: offset
         for partition, offset in stable.items()
@@ -89,7 +92,7 @@ def stops(
 def lasting(
     before: Mapping[StagePartition, Stop], found: Mapping[StagePartition, int], now_s: float
 ) -> dict[StagePartition, Stop]:
-    """What was found now, each stop with the time at which it was first found just there."""
+    """Return the stops of now, each with the time at which it was first found at this offset."""
     return {
         place: stop
         if (stop := before.get(place)) is not None and stop.offset == offset
@@ -110,9 +113,10 @@ class OpenTransactions:
         self._blocked: Obstacle | None = None
 
     def look(self, stages: Iterable[Reading]) -> Obstacle | None:
-        """BLOCKED_BY_OPEN_TRANSACTION if a stage waits for one, else None.
+        """Return BLOCKED_BY_OPEN_TRANSACTION if a stage waits for one, else None.
 
-        May be called at any pace; between looks, and while Kafka is away, the last answer stands.
+        May be called at any rate; between looks, and while Kafka is away, it returns the last
+        answer.
         """
         now_s = self._now_s()
         if now_s >= self._look_at_s:
@@ -134,7 +138,7 @@ class OpenTransactions:
         self._conclude({p: s for p, s in self._stops.items() if now_s - s.since_s >= LASTS_S})
 
     def _rests(self, reading: Reading) -> bool:
-        """Whether nothing was processed since the last look."""
+        """Return True if nothing was processed since the last look."""
         key = (reading.stage, reading.topic)
         before = self._frontiers.get(key)
         self._frontiers[key] = reading.frontier
@@ -143,7 +147,7 @@ class OpenTransactions:
     def _found(self, reading: Reading) -> dict[int, int]:
         identity = self._offsets.identify([reading.topic]).get(reading.topic)
         if identity is None or identity.topic_id != reading.topic_id:
-            return {}  # what becomes of a topic that is gone is not decided here
+            return {}  # what becomes of a deleted topic is not decided here
         stable = self._offsets.stable_ends(reading.topic, identity.partitions)
         processed = [p for p, offset in stable.items() if reading.frontier.get(p, 0) >= offset]
         ends = self._offsets.ends(reading.topic, processed) if processed else {}
@@ -161,6 +165,9 @@ class OpenTransactions:
 
 
 def _lowest(topic_id: str, held: tuple[Vector, ...]) -> dict[int, int]:
-    """A sink that does not name a partition holds nothing of it."""
+    """Return the lowest offsets of all sinks.
+
+    A sink that does not name a partition has nothing of it.
+    """
     partitions = {p for vector in held for of, p in vector if of == topic_id}
     return {p: min(vector.get((topic_id, p), 0) for vector in held) for p in partitions}

@@ -21,7 +21,7 @@ from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.stopping import StageStopped
 
 VALUE: Final = re.compile("22(?!000)")
-"""The class of SQL states that tell of a value; 22000 is what sources say of their records."""
+"""The class of SQL states that are about a value; 22000 is what sources report of their records."""
 
 Domain = Literal["user", "external", "internal"]
 
@@ -50,19 +50,22 @@ def naming_values(steps: Sequence[Step] = ()) -> Iterator[None]:
 
 
 def cause_of(failure: Exception) -> BaseException:
-    """Why the stage ended, where the failure says no more than that it did."""
+    """Return why the stage ended, if the failure says no more than that it did."""
     return failure.__cause__ or failure if isinstance(failure, StageFailed) else failure
 
 
 def for_the_log(cause: BaseException) -> dict[str, object]:
-    """`expected`: raised on purpose, so that nobody needs its traceback to understand it."""
+    """Return fields for the log.
+
+    `expected` is True if it was raised on purpose: nobody needs its traceback to understand it.
+    """
     said = describe(cause, None)
     expected = isinstance(cause, ContractError) or said.domain != "internal"
     return {"expected": expected, "reason": said.message}
 
 
 def describe(failure: BaseException, stage: str | None) -> LifecycleError:
-    """Who must act, what happened, where, and what to do."""
+    """Describe who must act, what happened, where, and what to do."""
     sink = failure.sink if isinstance(failure, ContractError) else None
     said = _query_failed(failure) if _at_a_value(failure) else failure
     return replace(_describe(said, stage), sink=sink)

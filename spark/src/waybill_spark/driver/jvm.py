@@ -49,7 +49,7 @@ class JvmFailed(Retryable):
 
 
 class JvmEnded(Retryable):
-    """Spark's JVM is gone, and nobody has ended it."""
+    """Error: Spark's JVM has ended, and nobody has ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class SparkJvm:
         self._process = process
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-        """Whether it has ended well by itself."""
+        """Stop the JVM. Return True if it has ended well by itself."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -89,10 +89,10 @@ def start_jvm(
     recording: Path | None = None,
     on_end: Callable[[], None] = lambda: None,
 ) -> SparkJvm:
-    """A JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark.
+    """Start a JVM with a Py4J gateway; `PYSPARK_GATEWAY_PORT` and `_SECRET` are set for PySpark.
 
-    `recording`: a class archive that it writes when it ends. `on_end` is called when it has ended,
-    however, from a thread of its own.
+    `recording`: a class archive that it writes when it ends. `on_end` is called in a thread of its
+    own when the JVM has ended for any reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "connection"
@@ -129,7 +129,7 @@ def _launch(command: list[str], place: Mapping[str, str], info: Path) -> subproc
 
 
 def _hand_on(process: subprocess.Popen[bytes], on_end: Callable[[], None]) -> None:
-    """What it says goes to wherever this process says things now."""
+    """Copy the output of the JVM to the present output of this process."""
     assert process.stdout is not None
     with process.stdout as output:
         while said := os.read(output.fileno(), CHUNK):
@@ -138,7 +138,7 @@ def _hand_on(process: subprocess.Popen[bytes], on_end: Callable[[], None]) -> No
 
 
 def _environment() -> dict[str, str]:
-    """Without our settings: a query may read the environment of its JVM, `${env:…}`."""
+    """Return the environment without our settings: a query may read that of its JVM, `${env:…}`."""
     return {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
 
 

@@ -36,7 +36,7 @@ CONF: Final = {
     # A speculative or asynchronous batch could be reported before it is done.
     "spark.speculation": "false",
     "spark.sql.streaming.asyncProgressTrackingEnabled": "false",
-    # A task that keeps rows and then fails would find them when it is run again, and tell nothing.
+    # A task that keeps rows and then fails would find them in its next run, and report nothing.
     "spark.rdd.cache.visibilityTracking.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Wherever Spark shows a source's options: not how the source logs in.
@@ -63,7 +63,9 @@ def spark_conf(
 def open_session(
     properties: Mapping[str, str] | None = None, sql_guard: SqlGuard = "strict"
 ) -> SparkSession:
-    """The session on the gateway that `start_jvm` has announced; `properties` may be secret."""
+    """Open the session on the gateway that `start_jvm` has announced; `properties` may be
+    secret.
+    """
     session = SparkSession.builder.config(map=dict(properties or {})).getOrCreate()
     if sql_guard == "strict":
         _forget_functions(session)
@@ -71,9 +73,10 @@ def open_session(
 
 
 def _forget_functions(spark: SparkSession) -> None:
-    """Take what no query may call from the registry that every session begins with.
+    """Remove what no query may call from the registry that every session starts with.
 
-    And `now()` tells another time when a batch is run again; the batch has one of its own.
+    And replace `now()`: it would return another time when a batch is run again; the batch has one
+    of its own.
     """
     jvm = spark._jvm
     assert jvm is not None

@@ -1,6 +1,6 @@
 """Mends PyIceberg 0.12.
 
-A list of structs, or a map to them, that is null stays null: it builds such arrays anew from their
+A list of structs, or a map to them, that is null stays null: it builds such arrays again from their
 parts, when rows are written and when they are read, and forgets which were null; they became empty
 ones, also in rows that are only copied from one file to another.
 

@@ -267,7 +267,7 @@ class IcebergSink:
         """
         table = self._current()
         # In this copy of the metadata only, never in the table: PyIceberg would rebase the commit
-        # on whatever was committed since, and so double the rows of a batch that another driver wrote.
+        # on any commit since, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
         files = CommitFiles(table, self._target.settings.sort_by)
         with told(self._reached):
