@@ -1,6 +1,6 @@
 """Real services that ask for keys: what each key may do, on every route there is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,24 +27,28 @@ REFUSED = {401, 403}
 class Guarded:
     """Services on all addresses, one key per scope, and the file."""
 
+    http: httpx2.Client
     urls: Mapping[str, str]
     keys: Mapping[Scope, str]
     file: Path
 
     def ask(self, method: str, service: str, path: str, key: str = "") -> httpx2.Response:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx2.request(method, self.urls[service] + path, headers=headers)
+        return self.http.request(method, self.urls[service] + path, headers=headers)
 
 
 @pytest.fixture(scope="module")
-def guarded(start_service: StartService, tmp_path_factory: pytest.TempPathFactory) -> Guarded:
+def guarded(
+    start_service: StartService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
     file = tmp_path_factory.mktemp("api_keys") / "api_keys.json"
     keys = {scope: add_key(file, frozenset({scope}), env="test", now=NOW)[0] for scope in Scope}
     settings = {"WAYBILL_API_KEYS_FILE": str(file), "WAYBILL_HOST": "0.0.0.0"}
     urls = {
         name: start_service(name, **settings) for name in ("ingress", "status", "token_tracker")
     }
-    return Guarded(urls=urls, keys=keys, file=file)
+    with httpx2.Client() as client:
+        yield Guarded(http=client, urls=urls, keys=keys, file=file)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

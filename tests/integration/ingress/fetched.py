@@ -16,7 +16,6 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
 
-WITHIN_S = 120.0
 LOOPBACK = {"WAYBILL_CONNECTORS_ALLOW": "127.0.0.0/8"}
 
 
@@ -67,7 +66,7 @@ class Fetched:
             wanted = {"state": state, **more}
             return {key: now.get(key) for key in wanted} == wanted
 
-        eventually(reached, within_s=WITHIN_S)
+        eventually(reached, saw=lambda: self.told(name))
         return self.told(name)
 
     def written(self) -> Counter[int]:

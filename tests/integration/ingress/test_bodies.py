@@ -64,6 +64,12 @@ def known(surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client)
     return make_pipeline(surroundings, admin, ingress)
 
 
+@pytest.fixture(scope="module")
+def untouched(surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client) -> Known:
+    """A pipeline for requests of which nothing is written."""
+    return make_pipeline(surroundings, admin, ingress)
+
+
 def as_ndjson() -> bytes:
     return b"\n".join(json.dumps(row).encode() for row in ROWS)
 
@@ -163,15 +169,15 @@ def test_a_raw_body_is_one_record(
 def test_of_a_body_that_is_wrong_at_its_end_nothing_is_written(
     surroundings: Surroundings,
     ingress: httpx2.Client,
-    known: Known,
+    untouched: Known,
     body: bytes,
     media_type: str,
     packed: str,
     slug: str,
 ) -> None:
-    answer = send(ingress, known, body, media_type, **({"packed": packed} if packed else {}))
+    answer = send(ingress, untouched, body, media_type, **({"packed": packed} if packed else {}))
     assert (answer.status_code, answer.json()["type"]) == (422, f"urn:waybill:problem:{slug}")
-    assert [*read_to_end(surroundings.kafka, known.topic, range(PARTITIONS))] == []
+    assert [*read_to_end(surroundings.kafka, untouched.topic, range(PARTITIONS))] == []
 
 
 def test_a_packed_request_with_a_key_is_carried_out_once(
@@ -189,15 +195,15 @@ def test_a_packed_request_with_a_key_is_carried_out_once(
 
 
 def test_with_a_key_a_request_is_as_small_as_a_transaction_is_to_be(
-    surroundings: Surroundings, ingress: httpx2.Client, known: Known
+    surroundings: Surroundings, ingress: httpx2.Client, untouched: Known
 ) -> None:
     body = b'{"order_id": 1}\n' * 10_001
-    answer = send(ingress, known, body, NDJSON, idempotency_key="many")
+    answer = send(ingress, untouched, body, NDJSON, idempotency_key="many")
     assert (answer.status_code, answer.json()["records_max"]) == (413, 10_000)
     large = b'{"order_id": 1, "customer": "%s"}\n' % (b"x" * 400_000) * 13
-    answer = send(ingress, known, large, NDJSON, idempotency_key="large")
+    answer = send(ingress, untouched, large, NDJSON, idempotency_key="large")
     assert (answer.status_code, answer.json().get("bytes_max")) == (413, 10_000_000), answer.text
-    assert [*read_to_end(surroundings.kafka, known.topic, range(PARTITIONS))] == []
+    assert [*read_to_end(surroundings.kafka, untouched.topic, range(PARTITIONS))] == []
 
 
 def test_a_gigabyte_of_zeros_is_refused_and_takes_no_memory(

@@ -35,7 +35,7 @@ from integration.waiting import eventually
 from waybill import Client
 from waybill_shared.kafka.admin import KafkaAdmin
 
-SENDS = 1_000
+SENDS = 300
 KEYS, CLIENTS, REQUESTS = 50, 200, 50
 
 

@@ -32,7 +32,7 @@ def world(surroundings: Surroundings, valkey: Valkey, _folder: Path) -> Iterator
         with (
             serving("token_tracker", mine, _folder / "token_tracker.log") as tracker,
             serving("status", theirs, _folder / "status.log") as status,
-            httpx2.Client(base_url=status.url, timeout=30) as client,
+            httpx2.Client(base_url=status.url, timeout=120) as client,
         ):
             yield World(
                 surroundings=surroundings,

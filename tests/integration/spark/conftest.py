@@ -52,7 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, class_archive: None) -> Iter
         os.environ.update(before)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def raw_frame(spark: SparkSession) -> RawFrame:
     """Raw records as (topic, partition, offset, value)."""
 

@@ -164,8 +164,8 @@ ROW = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("form", FORMS, ids=repr)
-@settings(max_examples=5, deadline=None, suppress_health_check=[*HealthCheck])
-@given(rows=st.lists(ROW, min_size=30, max_size=60))
+@settings(max_examples=2, deadline=None, suppress_health_check=[*HealthCheck])
+@given(rows=st.lists(ROW, min_size=75, max_size=150))
 def test_what_ingress_writes_comes_out_of_spark(
     raw_frame: RawFrame, form: CsvForm, rows: list[dict[str, object]]
 ) -> None:

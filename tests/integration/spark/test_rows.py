@@ -1,6 +1,7 @@
 """The rows of a batch: what each sink gets, and that one action serves all sinks of a view."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -100,19 +101,23 @@ def test_batch_without_rows_gives_empty_tables(spark: SparkSession, raw_frame: R
     assert {name: table.num_rows for name, table in tables.items()} == {"out": 0, "lake": 0}
 
 
-@pytest.mark.parametrize("value", EXTREMES)
-def test_timestamp_decodes_to_itself_behind_a_kafka_sink(
-    spark: SparkSession, raw_frame: RawFrame, value: str
+def test_timestamps_decode_to_themselves_behind_a_kafka_sink(
+    spark: SparkSession, raw_frame: RawFrame
 ) -> None:
     sql = "SELECT order_id, placed_at FROM orders"
     compiled = make_stage(spark, sql, sinks=(KAFKA_SINK, LAKE_SINK))
-    tables = tables_of(compiled.rows(raw_frame([("orders.in", 0, 0, raw_order(placed_at=value))])))
-    written = tables["out"].column(VALUE)[0].as_py().encode()
+    values = [raw_order(placed_at=value) for value in EXTREMES]
+    tables = tables_of(compiled.rows(raw_frame(numbered("orders.in", values))))
+    written = [value.as_py().encode() for value in tables["out"].column(VALUE)]
     source = DecodedInput(
         name="out", topic="orders.out", columns=compiled.columns["out"], own_output=True
     )
-    decoded = decode(raw_frame([("orders.out", 0, 0, written)]), source)
+    decoded = decode(raw_frame(numbered("orders.out", written)), source)
     again = decoded.toArrow()
     assert look(decoded._jdf.queryExecution(), (source,))["out"].dead == ()
     assert again.column("placed_at") == tables["lake"].column("placed_at")
-    assert again.column("placed_at")[0].as_py() == datetime.fromisoformat(value)
+    assert again.column("placed_at").to_pylist() == [*map(datetime.fromisoformat, EXTREMES)]
+
+
+def numbered(topic: str, values: Sequence[bytes]) -> list[tuple[str, int, int, bytes | None]]:
+    return [(topic, 0, offset, value) for offset, value in enumerate(values)]

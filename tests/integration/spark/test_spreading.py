@@ -27,14 +27,14 @@ SQL = "SELECT order_id, customer FROM orders"
 COUNT = 2_000
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> CompiledStage:
     manifest = make_manifest(SQL, sinks=(KAFKA_SINK, LAKE_SINK))
     (made,) = compile_pipeline(spark, manifest, allowed())
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def batch(spark: SparkSession, compiled: CompiledStage, raw_frame: RawFrame) -> Iterator[BatchRows]:
     records = [
         ("orders.in", 0, offset, b'{"order_id": %d, "customer": "c%d"}' % (offset, offset % 7))

@@ -26,6 +26,7 @@ from waybill_spark.driver.source import leave_out
 from waybill_spark.driver.topics import BatchTaking, TopicSource
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.pieces import Ranges
+from waybill_spark.sinks.rows import BatchRows
 
 TIMEOUT_S = 10.0
 MANIFEST = """
@@ -109,6 +110,11 @@ def bench(spark: SparkSession, servers: Servers, request: pytest.FixtureRequest)
     return Bench(admin=admin, source=source, **names)
 
 
+@pytest.fixture(scope="module")
+def rows(bench: Bench) -> BatchRows:
+    return bench.source.read(bench.ranges)
+
+
 def fill(kafka: str, names: dict[str, str]) -> None:
     """Positions are those of the comments; what was taken back has 5, and its marker 6."""
     producer = make_producer(kafka, **{"transactional.id": names["orders"]})
@@ -145,8 +151,9 @@ def places(bench: Bench, records: Sequence[RawRecord | Doomed]) -> list[tuple[st
     return [(names[each.topic], each.partition, each.offset) for each in records]
 
 
-def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(bench: Bench) -> None:
-    rows = bench.source.read(bench.ranges)
+def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(
+    bench: Bench, rows: BatchRows
+) -> None:
     assert sorted(tables_of(rows)["lake"].column("order_id").to_pylist()) == [1, 2, 4]
     assert rows.dropped == {"orders.few": 1, "people.malformed": 1}
     dead = bench.source.dead(rows.dead)
@@ -166,8 +173,8 @@ def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(bench: Benc
     ]
 
 
-def test_of_each_dead_record_it_is_said_why(bench: Bench) -> None:
-    dead = bench.source.dead(bench.source.read(bench.ranges).dead)
+def test_of_each_dead_record_it_is_said_why(bench: Bench, rows: BatchRows) -> None:
+    dead = bench.source.dead(rows.dead)
     malformed, violated = DeadReason.MALFORMED, DeadReason.VIOLATED
     assert [(each.death.reason, each.death.rule, each.death.message) for each in dead] == [
         (malformed, None, "byte 15 is not UTF-8"),
@@ -196,9 +203,9 @@ def test_what_is_left_out_is_not_judged(bench: Bench) -> None:
     ]
 
 
-def test_records_are_told_as_they_stand_in_their_topics(bench: Bench) -> None:
+def test_records_are_told_as_they_stand_in_their_topics(bench: Bench, rows: BatchRows) -> None:
     """What was taken back was never there, nor is a marker a record."""
-    dead = [each.record for each in bench.source.dead(bench.source.read(bench.ranges).dead)]
+    dead = [each.record for each in bench.source.dead(rows.dead)]
     assert list(bench.source.raw(positions_of(dead))) == dead
     some = {(bench.orders, 0): frozenset({1, 4, 5, 6, 7}), (bench.orders, 1): frozenset[int]()}
     assert places(bench, bench.source.raw(some)) == [("orders", 0, 1), ("orders", 0, 7)]
@@ -215,9 +222,9 @@ def test_ten_thousand_positions_can_be_left_out(raw_frame: RawFrame) -> None:
     assert tuple(found) == (10_000, 1)
 
 
-def test_what_retention_has_taken_is_left_out(bench: Bench) -> None:
+def test_what_retention_has_taken_is_left_out(bench: Bench, rows: BatchRows) -> None:
     """The last test here: the topic is not what it was afterwards."""
-    dead = bench.source.read(bench.ranges).dead
+    dead = rows.dead
     first = TopicPartition(bench.people, 0, 2)
     for future in bench.admin.client.delete_records([first]).values():
         future.result()

@@ -1,21 +1,21 @@
 """A Hive metastore on loopback: that of the jars which come with PySpark, with tables in Derby."""
 
-import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError
 
 from integration.waiting import eventually
 from waybill_local.java import find_java
 from waybill_local.ports import accepts, pick
 
 JARS: Final = Path(pyspark.__file__).parent / "jars"
-METASTORE: Final = "org.apache.hadoop.hive.metastore"
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = 120.0
 OPENED: Final = [
     f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("lang", "net", "util")
 ]
@@ -48,29 +48,38 @@ def serving_hive(folder: Path) -> Iterator[str]:
     )
     (folder / "hive-site.xml").write_text(f"<configuration>{lines}</configuration>")
     (folder / "hive-log4j2.properties").write_text(LOG)
-    classes, java = f"{folder}:{JARS}/*", str(find_java().path)
-    options = [*OPENED, f"-Dderby.stream.error.file={folder}/derby.log"]
-    make_tables_of_locks(classes, java, options)
+    gateway_port, process = launch_gateway(
+        classpath=f"{folder}:{JARS}/*",
+        javaopts=[*OPENED, f"-Dderby.stream.error.file={folder}/derby.log"],
+        java_path=str(find_java().path),
+        die_on_exit=True,
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port))
     port = pick({"hive": 0})["hive"]
-    with (folder / "log").open("w") as log:
-        command = [java, "-cp", classes, *options, f"{METASTORE}.HiveMetaStore", "-p", str(port)]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+    serving = threading.Thread(target=_serve, args=(gateway, port))
     try:
-        eventually(lambda: accepts(port), within_s=WITHIN_S)
+        _make_tables_of_locks(gateway)
+        serving.start()
+        eventually(lambda: accepts(port))
         yield f"thrift://127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait(WITHIN_S)
+        process.stdin.close()
+        serving.join(WITHIN_S)
+        gateway.close()
 
 
-def make_tables_of_locks(classes: str, java: str, options: list[str]) -> None:
+def _make_tables_of_locks(gateway: JavaGateway) -> None:
     """Which a metastore expects to be there."""
-    port, process = launch_gateway(
-        classpath=classes, javaopts=options, java_path=java, die_on_exit=True, return_proc=True
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     hive = gateway.jvm.org.apache.hadoop.hive
     hive.metastore.txn.TxnDbUtil.prepDb(hive.conf.HiveConf())
-    gateway.shutdown()
-    process.stdin.close()
-    process.wait(WITHIN_S)
+
+
+def _serve(gateway: JavaGateway, port: int) -> None:
+    """Until the process is killed."""
+    words = gateway.new_array(gateway.jvm.java.lang.String, 2)
+    words[0], words[1] = "-p", str(port)
+    with suppress(Py4JError):
+        gateway.jvm.org.apache.hadoop.hive.metastore.HiveMetaStore.main(words)
