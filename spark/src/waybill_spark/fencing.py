@@ -1,7 +1,8 @@
 """Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
 
-A sink stores a fence next to its rows: the vector (offset for each partition) below which it has
-everything. Fence and rows change in one transaction. For each batch this happens:
+Each sink has a fence: the vector (an offset for each partition) below which it has everything.
+The fence moves in the transaction that writes the rows. Only rows that are printed, or that
+executors send to Kafka, are written before it, and may come twice. For each batch this happens:
 
 1. Spark plans a batch and writes its start and end offsets into the checkpoint.
 2. `batch_runs` makes a range of them for each partition. A new partition starts at its base.

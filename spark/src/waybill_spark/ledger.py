@@ -1,9 +1,9 @@
 """The fence of one sink of a stage: reads it, moves it, and reports it. Nothing else does.
 
-A fence says what the sink has. It moves only in the same transaction as the rows. In order:
+A fence says what the sink has. The sink moves it together with the rows, or alone. In order:
 
-1. `claim` makes the sink refuse earlier drivers. `read` reads the fence after all claims.
-   It raises SinkSuperseded if the fence is already of a later claim.
+1. `claim` makes a Kafka sink refuse earlier drivers; a table refuses them after its fence moved.
+   `read` reads the fence after all claims. It raises SinkSuperseded if that is of a later claim.
 2. A sink that was added to a running stage has no fence. `where_to_begin` computes its start, and
    `begin_at` writes a first fence there. What lies before is set aside.
 3. `decide` says if a batch is to be written, is there already, or does not fit (`fencing`).
@@ -146,7 +146,7 @@ class Ledger:
         """Give a sink that was added later its first fence; `stand` is where the stage's other
         sinks are.
 
-        A partition that is newer than the sink has no start before which it is set aside.
+        A partition that was added after the sink belongs to it from its first offset.
         """
         assert self.later is not None
         latest = self._bases | dict(self.later.bases)

@@ -3,8 +3,8 @@
 It knows no manifests and no runners. It gets inputs, sinks and a function from a batch to rows.
 The driver calls, in this order:
 
-1. `open` claims the journal of dead letters and all sinks, so that no earlier driver can write
-   there. Then it reads the fences, and gives a first fence to sinks that were added later.
+1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
+   the fences, gives a first one to sinks that were added later, and stops if one is missing.
 2. `settle` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the

@@ -1,4 +1,4 @@
-"""Whether what is asked of a token can be, by the sinks and pipelines that there are now."""
+"""Checks that what is asked of a token exists among the present sinks and pipelines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol

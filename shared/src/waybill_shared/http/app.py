@@ -223,31 +223,31 @@ def _refuse_strangers(request: Request, origins: Sequence[str]) -> None:
 def _add_home(app: FastAPI) -> None:
     @app.get(HOME, tags=["operations"], status_code=307, response_class=RedirectResponse)
     async def home() -> str:
-        """Leads to `/docs`, which shows all operations."""
+        """Redirect to `/docs`, which shows all operations."""
         return "/docs"
 
 
 def _add_operations(app: FastAPI, service: str, health: Health) -> None:
     @app.get("/healthz", tags=["operations"])
     async def healthz() -> Response:
-        """Whether the process is alive: it answers."""
+        """Report that the process is alive: it answers."""
         health.beat()  # answering is this loop's beat
         return JSONResponse({"alive": True})
 
     @app.get("/readyz", tags=["operations"], responses={503: NOT_READY})
     def readyz() -> Response:
-        """Whether all that the service needs is there: each by its name, with what is wrong."""
+        """Report each thing that the service needs by its name, with `ok` or what is wrong."""
         readiness = health.readiness()
         return JSONResponse(readiness, status_code=200 if ready(readiness) else 503)
 
     @app.get("/version", tags=["operations"])
     async def version() -> dict[str, str]:
-        """The service and its version."""
+        """Return the service and its version."""
         return {"service": service, "version": VERSION}
 
     @app.get("/metrics", tags=["operations"], response_class=PlainTextResponse)
     def metrics_text() -> Response:
-        """What the service measures, as Prometheus reads it: docs/metrics.md has the names."""
+        """Return what the service measures, for Prometheus; docs/metrics.md has the names."""
         text = metrics.text_of(service, health.readiness())
         return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 

@@ -1,4 +1,4 @@
-"""Whether the group of a consumer still gives it a part."""
+"""Checks that the group of a consumer still gives it partitions."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whether a table takes the rows of a query, and what of it must change so that it does."""
+"""Decides if a table accepts the rows of a query, and what of it must change so that it does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
