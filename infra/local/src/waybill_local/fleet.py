@@ -104,6 +104,10 @@ class Fleet:
             on_ready=lambda child: self._ready(self.members[child.spec.name]),
         )
 
+    def late(self, names: Sequence[str]) -> list[str]:
+        """Return those of `names` that were not ready yet."""
+        return [name for name in names if not self.members[name].was_ready]
+
     def watch(self) -> None:
         """One look at every process: restart what crashed, raise if it must not have."""
         for name, member in list(self.members.items()):

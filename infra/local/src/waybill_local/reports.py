@@ -4,6 +4,7 @@ Says nothing itself: a callback renders each report, or writes it down.
 """
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -36,6 +37,17 @@ Reporter = Callable[[Report], None]
 
 STACK = "stack"
 """The name in the reports about the whole: ready is the last one of a start."""
+
+
+def one_at_a_time(report: Reporter) -> Reporter:
+    """Return a reporter for several threads: each report is finished before the next begins."""
+    lock = threading.Lock()
+
+    def tell(told: Report) -> None:
+        with lock:
+            report(told)
+
+    return tell
 
 
 def line(report: Report) -> str:

@@ -35,11 +35,12 @@ class Service:
     stop_timeout_s: float = 10.0
 
 
+RUNNER = "stage_runner"
 SERVICES = (
     Service(name="ingress", module="waybill_ingress"),
     Service(name="token_tracker", module="waybill_token_tracker"),
     # It ends its Spark drivers first, and those finish the batch they are in.
-    Service(name="stage_runner", module="waybill_stage_runner", stop_timeout_s=55.0),
+    Service(name=RUNNER, module="waybill_stage_runner", stop_timeout_s=55.0),
     Service(name="status", module="waybill_status"),
     Service(name="gateway", module="waybill_local.gateway"),
 )

@@ -23,7 +23,7 @@ from waybill_local import (
     postgres,
     room,
     services,
-    shown,
+    spark_files,
     valkey,
 )
 from waybill_local.errors import StackError
@@ -31,14 +31,16 @@ from waybill_local.fleet import RESTART_DELAY_S_MAX, Fleet
 from waybill_local.folders import make_private, state_folder
 from waybill_local.java import Java, find_java
 from waybill_local.ports import address, holder, pick
-from waybill_local.processes import end_all, find
+from waybill_local.processes import Interrupted, end_all, find
 from waybill_local.reports import (
     STACK,
     Report,
     Reporter,
     ReportKind,
+    one_at_a_time,
 )
-from waybill_local.services import SERVICES, Service
+from waybill_local.services import RUNNER, SERVICES, Service
+from waybill_local.spark_files import SparkFiles
 from waybill_local.state import (
     StackPhase,
     StackState,
@@ -78,7 +80,7 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
     Raises AlreadyRunning, Interrupted when asked to stop before it was ready, or StackError when
     it cannot start or when Kafka or Valkey ends.
     """
-    home = make_private(state_folder(folder))
+    home, report = make_private(state_folder(folder)), one_at_a_time(report)
     _allow_many_files()
     with only_supervisor(home):
         room.require(home, room.STATE_BYTES_MIN, "a stack")
@@ -99,28 +101,16 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
 
 
 def prepare(report: Reporter) -> Java:
-    """Java and the jars: what must be on this machine before anything can start."""
+    """Find Java, and fetch the broker's jars: what must be here before anything can start."""
     java = find_java()
-    ready = ReportKind.READY
     if java.note:
         report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
-    report(Report(kind=ready, name="java", version=java.version, address=str(java.path)))
-    started = time.monotonic()
-    missing = not all(jars.jar_set(name).present for name in jars.NEEDED)
-    if missing:
+    report(Report(kind=ReportKind.READY, name="java", version=java.version, address=str(java.path)))
+    if not all(jars.jar_set(name).present for name in jars.NEEDED):
         room.require(jars.root(), room.JARS_BYTES, "the jars")
-    jars.retrieve_all(java=java, progress=lambda progress: report(_jars_report(progress)))
-    if missing:
-        took = time.monotonic() - started
-        report(Report(kind=ready, name="jars", address=str(jars.root()), seconds=took))
-    _ensure_archive(java, report)
+    spark_files.retrieve(jars.jar_set(jars.KAFKA), java, report)
+    archives.ensure_default(java)  # the broker's archive builds on it
     return java
-
-
-def _ensure_archive(java: Java, report: Reporter) -> None:
-    begin = Report(kind=ReportKind.WORKING, name="archive", text=shown.ARCHIVE)
-    if not archives.ensure_spark(java, jars.jar_set(jars.SPARK).folder, lambda: report(begin)):
-        report(Report(kind=ReportKind.NOTE, name="archive", text=shown.ARCHIVE_MISSING))
 
 
 def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
@@ -212,6 +202,7 @@ class _Run:
 
     def start(self) -> None:
         ensure_key_ring(self.home / services.KEY_RING)
+        spark = SparkFiles(self.java, self.report)
         self.fleet.start(broker.spec(self.kafka))  # first: preparing its folder takes a moment
         self.fleet.start(valkey.spec(self.home / "valkey", self.ports["valkey"]))
         stores = [valkey.NAME, broker.NAME]
@@ -224,8 +215,23 @@ class _Run:
         if self.options.postgres:
             environment = self.connected(environment)
         for service in self.options.services:
-            self.fleet.start(services.spec(service, self.ports[service.name], environment))
-        self.fleet.wait_ready(self.names)
+            if service.name != RUNNER or spark.present:
+                self.fleet.start(services.spec(service, self.ports[service.name], environment))
+        if not spark.present:
+            self.fleet.wait_ready([name for name in self.names if name in self.fleet.members])
+            self.await_files(spark)
+        for service in self.options.services:
+            if service.name not in self.fleet.members:
+                self.fleet.start(services.spec(service, self.ports[service.name], environment))
+        self.fleet.wait_ready(self.fleet.late(self.names))
+
+    def await_files(self, spark: SparkFiles) -> None:
+        """Return when drivers can start; what runs already accepts records meanwhile."""
+        while not spark.present:
+            self.fleet.watch()
+            spark.wait(WATCH_S)
+            if self.fleet.stopping:
+                raise Interrupted
 
     @property
     def postgres(self) -> postgres.Server:
@@ -305,7 +311,3 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _jars_report(progress: jars.Download) -> Report:
-    return Report(kind=ReportKind.WORKING, name="jars", text=progress.text)

@@ -8,6 +8,7 @@ than a driver may take to end.
 import fcntl
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -39,10 +40,23 @@ def main() -> int:
     java, jars, folder = map(Path, sys.argv[1:])
     archive = archive_of(folder, java, class_path(jars))
     folder.mkdir(parents=True, exist_ok=True)
-    with archive.with_suffix(".lock").open("w") as lock, tempfile.TemporaryDirectory() as scratch:
+    with archive.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if archive.exists():
             return 0
+        if not _record_in(folder, archive, java, jars):
+            return 1
+    remove_older(archive, class_path(jars))
+    logger.info("class archive is written", extra={"path": str(archive)})
+    return 0
+
+
+def _record_in(folder: Path, archive: Path, java: Path, jars: Path) -> bool:
+    """What it needs meanwhile is next to the archive: the next one finds what a killed one left."""
+    prefix = f".{archive.stem}-"
+    for left in folder.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=prefix) as scratch:
         options = JvmOptions(
             java=java,
             jars=jars,
@@ -54,11 +68,9 @@ def main() -> int:
         draft = archive.with_suffix(".draft")
         if not record(options, draft):
             logger.error("class archive was not written", extra={"path": str(archive)})
-            return 1
+            return False
         draft.rename(archive)
-    remove_older(archive, class_path(jars))
-    logger.info("class archive is written", extra={"path": str(archive)})
-    return 0
+    return True
 
 
 def record(options: JvmOptions, draft: Path) -> bool:
