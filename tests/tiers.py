@@ -154,6 +154,7 @@ DEEP = {
     "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_trusted.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
+    "integration/spark/test_guard.py": ("can_stand[1]", "can_stand[2]"),
     "integration/spark/test_hostile.py": ("",),
     "integration/spark/test_judging.py": (
         "dropped_where_the_input_says_so[spread]",

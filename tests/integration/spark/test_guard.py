@@ -3,6 +3,7 @@ a query is looked at."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -142,17 +143,20 @@ def judged(spark: SparkSession, sql: str) -> Objection | None:
     )
 
 
-def test_forbidden_call_is_found_wherever_an_expression_can_stand(spark: SparkSession) -> None:
+@pytest.mark.parametrize("third", range(3))
+def test_forbidden_call_is_found_wherever_an_expression_can_stand(
+    spark: SparkSession, third: int
+) -> None:
     found = 0
-    for query in good():
-        for sql in planted(query.sql):
+    for number, query in enumerate(good()):
+        for sql in islice(planted(query.sql), (third + number) % 3, None, 3):
             try:
                 objection = judged(spark, sql)
             except PySparkException:
                 continue  # no query any more
             assert objection is not None, sql
             found += "runs Java" in objection.message
-    assert found > len(good()) * 5
+    assert found > len(good()) * 5 / 3
 
 
 def test_lists_name_every_function_of_spark(spark: SparkSession) -> None:
