@@ -78,6 +78,7 @@ DEEP_S = {
     "integration/local_stack/test_spark_cluster.py": 70,
     "integration/local_stack/test_trusted.py": 35,
     "integration/local_stack/test_two_million_rows.py": 140,
+    "integration/spark/test_guard.py": 20,
     "integration/spark/test_hostile.py": 55,
     "integration/spark/test_judging.py": 40,
     "integration/stage_runner/test_iceberg_catalogs.py": 60,
@@ -140,7 +141,10 @@ AREAS = {
         "integration/local_stack/test_big_batches",
         "integration/local_stack/test_spark_cluster",
     ),
-    "spark/src/waybill_spark/guard": ("integration/spark/test_hostile",),
+    "spark/src/waybill_spark/guard": (
+        "integration/spark/test_guard",
+        "integration/spark/test_hostile",
+    ),
     "spark/src/waybill_spark/sinks/iceberg": (
         "e2e/test_four_upserts",
         "e2e/test_iceberg",
