@@ -205,7 +205,7 @@ DEEP = {
 }
 """Left to `make test-deep`: what takes more than a minute and is shown by the simulation or in part
 by others too, and of a promise at many edges those that show it once more. By file, what stands in
-the names of its tests."""
+the names of its tests. How long they take is in tests/deep_parts.py."""
 
 
 class ByFile(LoadScopeScheduling):
