@@ -228,6 +228,11 @@ SELECT if(amount > 1, raise_error('x'), 1) AS x FROM orders
 SELECT from_csv(customer, 'a INT', map('maxColumns', '2000000000')) AS x FROM orders
 SELECT from_csv(customer, 'a INT', map('sep', ';', 'MAXCHARSPERCOLUMN', '-1')) AS x FROM orders
 SELECT to_json(struct(order_id), map('path', '/tmp/x')) AS x FROM orders
+SELECT to_csv(struct(order_id), map('maxColumns', '9')) AS x FROM orders
+SELECT schema_of_csv('1', map('inputBufferSize', '9')) AS x FROM orders
+SELECT schema_of_json('{}', map('maxNestingDepth', '9')) AS x FROM orders
+SELECT from_json(customer, 'a INT', map('maxNumLen', '9')) AS x FROM orders
+SELECT from_json(customer, 'a INT', map('mode', 'FAILFAST', 'maxStringLen', '9')) AS x FROM orders
 
 -- class: options of a library
 -- says: the name of an option must be a constant
