@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,12 +43,14 @@ def table_name() -> str:
 class Writer:
     """A pipeline, and the keys that it was given: each once, or again with a greater value."""
 
-    def __init__(self, stack: StackState, table: str, number: int = 0) -> None:
+    def __init__(self, stack: StackState, catalog: SqlCatalog, table: str, number: int = 0) -> None:
         self.client = Client(stack.url)
         self.name = f"{table.removeprefix('raw.').replace('_', '-')}-{number}"
         self.table = table
         self.sent: dict[int, int] = {}
         self.first = number * 1_000_000
+        self._catalog = catalog
+        self._values = count()
 
     def apply(self, more: str, sql: str = "SELECT key, value FROM orders") -> None:
         text = MANIFEST.format(name=self.name, table=self.table, more=more, sql=sql)
@@ -59,12 +62,15 @@ class Writer:
         return str(self.client.pipeline(self.name).uid)
 
     def send(self, keys: Sequence[int]) -> str:
-        """The token of these rows, which are in the table now."""
-        value = len(self.sent)
-        rows = [{"key": self.first + key, "value": value} for key in keys]
-        token = self.client.send(self.name, "orders", rows).token
+        """The token of these rows, which are in the table, once, for who reads it now."""
+        rows = dict.fromkeys((self.first + key for key in keys), next(self._values))
+        records = [{"key": key, "value": value} for key, value in rows.items()]
+        token = self.client.send(self.name, "orders", records).token
         assert self.client.wait(token, timeout_s=WAIT_S).kind == "complete"
-        self.sent |= {row["key"]: row["value"] for row in rows}
+        found = rows_by_key(self._catalog.load_table(self.table))
+        wrong = {row: found[row] for row in rows.items() if found[row] != 1}
+        assert not wrong, f"{token} is complete; so often in the table: {wrong}"
+        self.sent |= rows
         return token
 
     def snapshot_of(self, token: str) -> tuple[int, str | None]:

@@ -25,8 +25,8 @@ WIDER = "SELECT key, value, value * 2 AS twice, CAST(value AS STRING) AS said FR
 
 
 @pytest.fixture
-def writer(stack: StackState) -> Iterator[Writer]:
-    made = Writer(stack, table_name())
+def writer(stack: StackState, catalog: SqlCatalog) -> Iterator[Writer]:
+    made = Writer(stack, catalog, table_name())
     yield made
     made.end()
 

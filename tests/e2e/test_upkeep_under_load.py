@@ -32,10 +32,10 @@ TASKS = (
 
 
 @pytest.fixture
-def writers(stack: StackState) -> Iterator[list[Writer]]:
+def writers(stack: StackState, catalog: SqlCatalog) -> Iterator[list[Writer]]:
     """Of one table."""
     name = table_name()
-    made = [Writer(stack, name, number) for number in range(2)]
+    made = [Writer(stack, catalog, name, number) for number in range(2)]
     yield made
     for writer in made:
         writer.end()
