@@ -38,7 +38,7 @@ STEPS: Final[Mapping[str, str]] = {
     "stack": "the stack",
     "apply": "`apply`, until the pipeline is `Running`",
     "follow": "from sending until the first token is complete",
-    "stop": "the stop",
+    "stop": "a second record, and the stop",
 }
 """By the word with which `make demo` prints the line of its end, the first time that it comes."""
 REST: Final = "all else"
@@ -46,6 +46,7 @@ WHOLE: Final = "the whole"
 MOVED: Final = "over the network, MB"
 KEPT: Final = "on the disk, MB"
 NAMES: Final = (WHOLE, *STEPS.values(), REST)
+ROWS: Final = (*NAMES, MOVED, KEPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

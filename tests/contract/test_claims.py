@@ -16,6 +16,7 @@ import waybill_ingress.core.connectors.rows as chunks
 import waybill_spark.driver.app as driver
 import waybill_spark.guard.judge as guard
 import waybill_status.adapters.webhooks as receivers
+from bench import first_minute
 from waybill.cli import send
 from waybill.contexts import CONTEXT_VARIABLE
 from waybill.target import KEY_VARIABLE, URL_VARIABLE
@@ -180,6 +181,16 @@ def test_the_readme_counts_the_ratios_as_the_bench_has_them() -> None:
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     assert f"of its {len(ratios)} ratios" in readme
     assert f"{len(missed)} miss their target" in readme
+
+
+def test_the_first_minute_has_the_rows_that_are_measured() -> None:
+    page = (DOCS / "first-steps.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| [^|]* \| [^|]* \|$", page, re.MULTILINE)
+    assert [name for name in rows if name in first_minute.ROWS] == [*first_minute.ROWS]
+    (moved,) = re.findall(rf"^\| {first_minute.MOVED} \| (\d+) \|", page, re.MULTILINE)
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"downloads (\d+) MB", readme)
+    assert abs(int(told) - int(moved)) < 50
 
 
 def test_the_claims_are_of_different_sentences() -> None:
