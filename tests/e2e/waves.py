@@ -184,8 +184,8 @@ class Traffic:
         finally:
             self._done.set()
             reading.join()
+        assert not self.failures, self.failures  # also where the test has failed: this may be why
         if error is None:
-            assert not self.failures, self.failures
             self.waves.assert_exact()
 
     def await_progress(self) -> None:
