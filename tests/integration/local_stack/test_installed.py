@@ -5,9 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+from waybill_local.packages import split
+from waybill_local.pyspark import site_packages
 from waybill_shared.contract.routes import SERVICES
 
 ROOT = Path(__file__).parents[3]
@@ -41,21 +44,36 @@ def run(*command: str | Path, folder: Path, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def members(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Constraints that name the wheel of each member, so that no index is asked for one."""
+    """Constraints: the lock, with a wheel of each member and of PySpark, which no index has."""
     folder = tmp_path_factory.mktemp("wheels")
     run(UV, "build", "--offline", "--all-packages", "--wheel", "--out-dir", folder, folder=ROOT)
+    pack_pyspark(folder)
     named = [f"{path.name.partition('-')[0]} @ {path.as_uri()}" for path in folder.glob("*.whl")]
-    constraints = folder / "members.txt"
-    constraints.write_text("\n".join(named))
+    others, _ = split((ROOT / "requirements.lock").read_text())
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join((others, *named)))
     return constraints
+
+
+def pack_pyspark(folder: Path) -> None:
+    """Make a wheel of the PySpark that is installed here: `make sync` keeps none in uv's cache."""
+    site = site_packages()
+    (facts,) = site.glob("pyspark-*.dist-info")
+    of_installer = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_build.json"}
+    files = [path for part in (site / "pyspark", facts) for path in sorted(part.rglob("*"))]
+    name = f"{facts.name.removesuffix('.dist-info')}-py3-none-any.whl"
+    with ZipFile(folder / name, "w") as wheel:
+        for path in files:
+            if path.name not in of_installer and "__pycache__" not in path.parts:
+                wheel.write(path, path.relative_to(site))
 
 
 def install(distribution: str, members: Path, folder: Path) -> Path:
     """The programs of a new environment with nothing but `distribution` and what it needs. Offline:
-    `make sync` has left everything in uv's cache, and looking again means PySpark's 450 MB."""
+    `make sync` has left all else in uv's cache."""
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", folder=folder)
     programs = folder / "venv" / "bin"
-    constraints = ("--constraints", "requirements.lock", "--constraints", members)
+    constraints = ("--constraints", members)
     build = ("--build-constraints", "requirements.build.txt")
     chosen = ("--offline", "--python", programs / "python", *constraints, *build)
     run(UV, "pip", "install", *chosen, distribution, folder=ROOT)

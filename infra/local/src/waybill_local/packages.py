@@ -58,7 +58,7 @@ class Uv:
     def install(self, requirements: Path, output: Path, *more: str) -> subprocess.Popen[bytes]:
         """Begin to install all that `requirements` names, each with its hash."""
         command = (
-            *(str(self.program), "pip", "install", "--python", sys.executable, "--no-deps"),
+            *(str(self.program), "pip", "install", "--python", sys.executable),
             *("--require-hashes", "--build-constraints", str(self.build)),
             *("--no-progress", "--color", "never", *more, "-r", str(requirements)),
         )
