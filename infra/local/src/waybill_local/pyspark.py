@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from waybill_local.folders import cache_folder
-from waybill_shared.process.spark_jars import UNUSED_FOLDERS, UNUSED_JARS, used
+from waybill_shared.process.spark_jars import HIVE, UNUSED_FOLDERS, UNUSED_JARS, kept
 
 ARCHIVE_MB: Final = 456
 BUILT: Final = "built"
@@ -40,7 +40,7 @@ class Copy:
 
     @property
     def folder(self) -> Path:
-        text = f"{self.requirement} {UNUSED_JARS} {UNUSED_FOLDERS}"
+        text = f"{self.requirement} {UNUSED_JARS} {UNUSED_FOLDERS} {HIVE}"
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return cache_folder() / f"{PACKAGE}-{self.version}-{digest}"
 
@@ -109,7 +109,7 @@ def _size(file: Path) -> int:
 def leave_out(built: Path) -> None:
     """Remove what nothing here uses."""
     for jar in (built / PACKAGE / "jars").glob("*.jar"):
-        if not used(jar.name):
+        if not kept(jar.name):
             jar.unlink()
     for name in UNUSED_FOLDERS:
         remove(built / PACKAGE / name)
