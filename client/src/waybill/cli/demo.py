@@ -85,7 +85,7 @@ def _ends_in_a_sentence() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        render.complain("interrupted: what the demo started is stopped; `waybill demo` begins anew")
+        render.complain("interrupted: what the demo started is stopped; run it again")
         raise
 
 

@@ -283,7 +283,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted: run it again; this step begins anew", file=sys.stderr)
+        print("\ninterrupted: run it again; this step starts again", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
 

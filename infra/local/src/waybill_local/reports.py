@@ -43,11 +43,11 @@ def one_at_a_time(report: Reporter) -> Reporter:
     """Return a reporter for several threads: each report is finished before the next begins."""
     lock = threading.Lock()
 
-    def tell(told: Report) -> None:
+    def report_one(each: Report) -> None:
         with lock:
-            report(told)
+            report(each)
 
-    return tell
+    return report_one
 
 
 def line(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Spark's jars and the archive of its classes, fetched and made beside all that needs no Spark.
+"""Spark's jars and the archive of its classes, made while all that needs no Spark starts.
 
 The first start of a user has none of them: Kafka, Valkey and the other services come up meanwhile.
 """
