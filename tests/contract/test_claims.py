@@ -44,7 +44,7 @@ from waybill_shared.setup import SetupSettings
 from waybill_spark import topic_ids
 from waybill_spark.driver import ignored
 from waybill_stage_runner.app import checks
-from waybill_stage_runner.core import attempts, supervision
+from waybill_stage_runner.core.pipelines import attempts, supervision
 from waybill_stage_runner.settings import Settings as Runner
 from waybill_status.app import event_log, turns
 from waybill_status.core import dead, deliveries

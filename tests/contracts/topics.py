@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from waybill_stage_runner.app.ports import Topics
-from waybill_stage_runner.core.planning import TopicPlan
+from waybill_stage_runner.core.pipelines.planning import TopicPlan
 
 PARTITIONS: Final = 2
 

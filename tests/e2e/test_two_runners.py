@@ -19,7 +19,7 @@ from waybill_local.stack import StackState
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import FOLDER, REACHED
-from waybill_stage_runner.adapters.past import read_records
+from waybill_stage_runner.adapters.recovery import read_records
 
 STOP_TIMEOUT_S = 60.0
 TAKEOVER_TIMEOUT_S = 180.0  # until the group misses the first, and the second has a driver

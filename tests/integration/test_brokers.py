@@ -43,7 +43,7 @@ from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.topic_ids import OTHER_ID_S
 from waybill_stage_runner.adapters.topics import KafkaTopics
-from waybill_stage_runner.core.planning import TopicPlan
+from waybill_stage_runner.core.pipelines.planning import TopicPlan
 
 PREFIX: Final = "brokers"
 FENCES: Final = f"{PREFIX}.fences"

@@ -37,7 +37,7 @@ from waybill_spark.driver.failures import StageFailed, describe
 from waybill_spark.ledger import Ledger
 from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.stopping import StageStopped
-from waybill_stage_runner.core.moves import DriverEnded, DriverFailed, DriverRuns
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed, DriverRuns
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,

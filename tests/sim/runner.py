@@ -24,15 +24,15 @@ from waybill_shared.contract.events import (
 )
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Answer,
     DriverEnded,
     DriverFailed,
     DriverRuns,
 )
-from waybill_stage_runner.core.placing import CheckFailure
-from waybill_stage_runner.core.planning import TopicPlan, TopicState
-from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute

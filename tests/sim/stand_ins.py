@@ -39,7 +39,7 @@ from waybill_spark.sinks.contract import Written
 from waybill_spark.sinks.rows import BatchRows
 from waybill_spark.stopping import StageStopped
 from waybill_spark.taking import Taking
-from waybill_stage_runner.core.planning import TopicState, define
+from waybill_stage_runner.core.pipelines.planning import TopicState, define
 from waybill_status.core import judge as judging
 from waybill_status.core.judge import Claim
 from waybill_status.core.judgements import Judgement

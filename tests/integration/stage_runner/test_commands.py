@@ -17,11 +17,11 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
 from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
-from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
+from waybill_stage_runner.adapters.recovery import KafkaPast
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import Answer
+from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.wiring import watched_topics
 
 PARTITIONS = 8

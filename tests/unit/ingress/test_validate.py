@@ -21,8 +21,8 @@ from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.words import Action
-from waybill_stage_runner.core.changes import Change
-from waybill_stage_runner.core.findings import findings_of
+from waybill_stage_runner.core.pipelines.changes import Change
+from waybill_stage_runner.core.pipelines.validation_result import findings_of
 
 PATH = "/v1/validate"
 FOREIGN: list[dict[str, Any]] = YAML(typ="safe", pure=True).load(

@@ -2,9 +2,9 @@
 
 from builders import NOW
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.moves import Event, Move, Tick
-from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.core.supervision import decide
+from waybill_stage_runner.core.pipelines.actions import Event, Move, Tick
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.supervision import decide
 
 
 class Decisions:

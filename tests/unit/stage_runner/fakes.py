@@ -18,9 +18,9 @@ from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns
-from waybill_stage_runner.core.planning import TopicPlan, TopicState
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.states import PipelineState
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 UID = "uid"

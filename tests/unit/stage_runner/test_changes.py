@@ -7,15 +7,15 @@ import pytest
 from unit.stage_runner.fakes import EXAMPLE, command
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_stage_runner.core.changes import (
+from waybill_stage_runner.core.pipelines.changes import (
     Alterations,
     Change,
     Columns,
     changes_of,
     split_columns,
 )
-from waybill_stage_runner.core.planning import as_planned, define, topics_of
-from waybill_stage_runner.core.records import created
+from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.records import created
 
 LOAD = EXAMPLE.index("  - name: load")
 SINK = "      - {name: lake, iceberg: {table: raw.orders, mode: append}}"

@@ -20,8 +20,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.checks import SLOW_MS
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import DriverEnded, DriverRuns
-from waybill_stage_runner.core.placing import CheckFailure
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 CHANGED = EXAMPLE.replace("0.2", "0.3")
 OTHER_SINK = EXAMPLE.replace("topic: orders.enriched", "topic: orders.taxed")

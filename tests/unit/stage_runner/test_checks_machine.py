@@ -16,7 +16,7 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.app.ports import Checked, Lease
-from waybill_stage_runner.core.moves import Answer, DriverEnded, DriverRuns, DriverWaits
+from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns, DriverWaits
 
 PIPELINES = ("a", "b")
 TEXTS = tuple(f"{MANIFEST}# {number}\n" for number in range(2))

@@ -9,8 +9,7 @@ from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import Command, LifecycleError
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
-from waybill_stage_runner.core.attempts import CRASHES_MAX
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Announce,
     Answer,
     DriverEnded,
@@ -23,7 +22,8 @@ from waybill_stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
-from waybill_stage_runner.core.supervision import CLOSING_MS_MAX, STOPPING_MS_MAX
+from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
+from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX, STOPPING_MS_MAX
 
 RECORD = make_record()
 DELETED = replace(RECORD, desired="deleted")

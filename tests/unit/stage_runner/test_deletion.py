@@ -7,7 +7,7 @@ import pytest
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Definition, LifecycleError, PipelineRecord
-from waybill_stage_runner.core.moves import DriverEnded, DriverFailed
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
 
 ERROR = LifecycleError(
     domain="user", message="the table is not ours", hint="", stage=None, retryable=False

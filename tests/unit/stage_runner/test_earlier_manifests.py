@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from unit.stage_runner.fakes import command
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.records import (
+from waybill_stage_runner.core.pipelines.records import (
     EARLIER_BYTES_MAX,
     EARLIER_MAX,
     changed,

@@ -12,7 +12,7 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
-from waybill_stage_runner.core.moves import DriverRuns
+from waybill_stage_runner.core.pipelines.actions import DriverRuns
 
 
 @pytest.fixture

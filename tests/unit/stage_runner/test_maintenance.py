@@ -13,8 +13,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.placing import CheckFailure
-from waybill_stage_runner.core.upkeep import upkeep_of
+from waybill_stage_runner.core.pipelines.maintenance import upkeep_of
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 KEPT = EXAMPLE.replace(
     "table: raw.orders,", "table: raw.orders, maintenance: {compact: {}, removeOrphans: {}},"

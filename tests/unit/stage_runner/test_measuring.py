@@ -9,7 +9,7 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.process import metrics
 from waybill_stage_runner.app.measuring import measure, show
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import PipelineState
 
 STARTING = PipelineState(record=make_record(), phase=Phase.STARTING, since=NOW)
 CRASH = LifecycleError(

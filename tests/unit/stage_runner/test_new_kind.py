@@ -21,7 +21,7 @@ from waybill_spark.driver.planned import join
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkSuperseded
-from waybill_stage_runner.core.planning import TopicState, define, topics_of
+from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
 MANIFEST = """
 version: 1

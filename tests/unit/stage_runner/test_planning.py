@@ -16,8 +16,8 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_stage_runner.core.compatibility import refuse_incompatible, refuse_recreated
-from waybill_stage_runner.core.planning import (
+from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible, refuse_recreated
+from waybill_stage_runner.core.pipelines.planning import (
     TopicPlan,
     TopicState,
     define,

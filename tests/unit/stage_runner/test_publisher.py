@@ -20,8 +20,8 @@ from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_shared.kafka.partition_producer import Outgoing
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.app.ports import Lease
-from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.states import PipelineState
 
 RECORD = make_record()
 

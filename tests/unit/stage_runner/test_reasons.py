@@ -8,7 +8,7 @@ from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, run
 from waybill_shared.contract.events import Command, LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import DriverEnded, DriverFailed
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
 
 OTHER_INPUT = EXAMPLE.replace("topic: orders.in", "topic: others.in", 1)
 

@@ -9,7 +9,7 @@ from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Announce,
     Answer,
     DriverEnded,
@@ -22,8 +22,8 @@ from waybill_stage_runner.core.moves import (
     StopDriver,
     Wanted,
 )
-from waybill_stage_runner.core.removal import going
-from waybill_stage_runner.core.supervision import CLOSING_MS_MAX
+from waybill_stage_runner.core.pipelines.removal import going
+from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
 BEFORE = make_record(stages=(make_stage("a", sinks=(LAKE, OUT)), make_stage("b")))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
-from waybill_stage_runner.core.moves import DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.moves import DriverEnded, DriverRuns, DriverWaits
-from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.core.supervision import STARTING_MS_MAX
+from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns, DriverWaits
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.supervision import STARTING_MS_MAX
 
 
 @pytest.fixture

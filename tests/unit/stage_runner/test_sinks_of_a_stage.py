@@ -15,7 +15,7 @@ from waybill_spark.driver import sinks
 from waybill_spark.driver.planned import join
 from waybill_spark.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, SinkLife
-from waybill_stage_runner.core.planning import TopicState, define
+from waybill_stage_runner.core.pipelines.planning import TopicState, define
 
 MANIFEST = parse_manifest(
     """

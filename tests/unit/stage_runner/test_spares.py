@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.stage_runner.placements import (
+from unit.stage_runner.pools import (
     Drivers,
     begun,
     check,
@@ -15,14 +15,14 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.assign import (
     FIRST_SPARE_AFTER_MS,
     IDLE_MS,
     MANY,
     SPARE_AFTER_MS,
 )
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pool.model import (
     DriverState,
     EndAll,
     EndProcess,

@@ -10,8 +10,7 @@ from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUp
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_stage_runner.core.attempts import CRASHES_MAX
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Announce,
     Answer,
     BeatNow,
@@ -29,8 +28,13 @@ from waybill_stage_runner.core.moves import (
     TellUpkeep,
     Wanted,
 )
-from waybill_stage_runner.core.states import ITSELF
-from waybill_stage_runner.core.supervision import HEALTHY_MS, STARTING_MS_MAX, STOPPING_MS_MAX
+from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
+from waybill_stage_runner.core.pipelines.states import ITSELF
+from waybill_stage_runner.core.pipelines.supervision import (
+    HEALTHY_MS,
+    STARTING_MS_MAX,
+    STOPPING_MS_MAX,
+)
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")

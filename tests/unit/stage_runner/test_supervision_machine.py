@@ -12,7 +12,7 @@ from strategies import patiently
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import TRANSITIONS, Phase
 from waybill_shared.contract.words import Obstacle
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Announce,
     Answer,
     BeatNow,
@@ -28,8 +28,8 @@ from waybill_stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.core.supervision import decide
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.supervision import decide
 
 
 class Supervision(RuleBasedStateMachine):

@@ -11,7 +11,7 @@ from waybill_shared.kafka import majority
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.cluster import KafkaCluster
 from waybill_stage_runner.adapters.topics import KafkaTopics
-from waybill_stage_runner.core.planning import TopicPlan
+from waybill_stage_runner.core.pipelines.planning import TopicPlan
 
 PLAN = TopicPlan(topic="t", partitions=1, starting="earliest")
 

@@ -25,8 +25,8 @@ from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.checks import VALIDATIONS_MAX, Admission
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.findings import RESULT_BYTES_MAX
-from waybill_stage_runner.core.placing import CheckFailure
+from waybill_stage_runner.core.pipelines.validation_result import RESULT_BYTES_MAX
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 COLUMNS = {"enrich": {"enriched_topic": "`order_id` bigint, `tax` decimal(13,3)"}}
 WRONG = Problem(message="no view is called `ordrs`", line=15, column=60, path="stages.0", hint="h")

@@ -21,8 +21,8 @@ from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandQueue
 from waybill_stage_runner.adapters.drivers import DriverPool
-from waybill_stage_runner.adapters.past import KafkaPast
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
+from waybill_stage_runner.adapters.recovery import KafkaPast
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.app.checks import Admission

@@ -1,4 +1,4 @@
-"""Gives runs and checks to drivers, as `placement` decides. Fulfils `Drivers`.
+"""Gives runs and checks to drivers, as `core.pool.decide` says. Fulfils `Drivers`.
 
 `hear` returns what became of them. All of it happens on the main thread, because a driver dies with
 the thread that has started it.
@@ -26,13 +26,13 @@ from waybill_shared.contract.driver import (
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_stage_runner.adapters.driver_config import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.driver_log import newest_lines
-from waybill_stage_runner.adapters.given import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.processes import LOG, PROGRAM, DriverProcesses, Gone, Heard
 from waybill_stage_runner.app.ports import Checked, Lease
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placement import decide
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.decide import decide
+from waybill_stage_runner.core.pool.model import (
     CheckBegun,
     CheckDone,
     CheckUnwanted,

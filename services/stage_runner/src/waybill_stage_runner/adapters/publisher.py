@@ -21,8 +21,8 @@ from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.partition_producer import Outgoing
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Lease
-from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Saying
 
 
 class Voice(Protocol):

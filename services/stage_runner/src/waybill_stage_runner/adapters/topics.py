@@ -16,7 +16,7 @@ from waybill_shared.contract.grants import KafkaOperation
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN, lowest
 from waybill_shared.kafka.topics import create_missing
-from waybill_stage_runner.core.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 
 NEW_TOPIC_TIMEOUT_S: Final = 10.0
 NEW_TOPIC_POLL_S: Final = 0.02

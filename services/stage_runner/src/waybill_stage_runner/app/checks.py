@@ -18,11 +18,11 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Checked, Drivers
-from waybill_stage_runner.core.changes import notes_of
-from waybill_stage_runner.core.findings import findings_of
-from waybill_stage_runner.core.lines import Lines, Waiting
-from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.placing import CheckFailure
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.changes import notes_of
+from waybill_stage_runner.core.pipelines.command_queue import Lines, Waiting
+from waybill_stage_runner.core.pipelines.validation_result import findings_of
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
 TOO_SLOW: Final = (

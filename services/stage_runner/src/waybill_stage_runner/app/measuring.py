@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.process import metrics
-from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.placing import Driver, DriverState
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pool.model import Driver, DriverState
 
 
 def show(states: Iterable[PipelineState]) -> None:

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
-from waybill_stage_runner.core.moves import Answer
-from waybill_stage_runner.core.placing import CheckFailure
-from waybill_stage_runner.core.planning import TopicPlan, TopicState
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pool.model import CheckFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

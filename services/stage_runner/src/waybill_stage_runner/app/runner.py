@@ -29,12 +29,11 @@ from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, LINES, SI
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.app.change_preview import compare
 from waybill_stage_runner.app.checks import Admission, Checks, failed
-from waybill_stage_runner.app.comparing import compare
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
-from waybill_stage_runner.core.compatibility import refuse_recreated
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Announce,
     Answer,
     BeatNow,
@@ -49,17 +48,18 @@ from waybill_stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from waybill_stage_runner.core.planning import as_planned, define, topics_of
-from waybill_stage_runner.core.records import (
+from waybill_stage_runner.core.pipelines.compatibility import refuse_recreated
+from waybill_stage_runner.core.pipelines.maintenance import upkeep_of
+from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.records import (
     beginning,
     changed,
     created,
     refuse_gone,
     restarted,
 )
-from waybill_stage_runner.core.states import PipelineState
-from waybill_stage_runner.core.supervision import decide
-from waybill_stage_runner.core.upkeep import upkeep_of
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.supervision import decide
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from waybill_shared.contract.driver import SinkPlaces, SparkPlace
-from waybill_stage_runner.core.placing import Limits
+from waybill_stage_runner.core.pool.model import Limits
 from waybill_stage_runner.settings import Settings
 
 

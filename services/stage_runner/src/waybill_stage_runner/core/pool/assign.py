@@ -1,6 +1,6 @@
 """Gives drivers to the runs and checks that wait, and keeps spare drivers ready.
 
-`placement` calls `give` after each event, and it does all that can be done then. It serves the
+`decide` calls `give` after each event, and it does all that can be done then. It serves the
 queue from its head. Whoever cannot use a free driver does not block those after it. No I/O, no
 clock.
 """
@@ -8,7 +8,7 @@ clock.
 from dataclasses import replace
 from typing import Final
 
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pool.model import (
     Ask,
     CheckAsk,
     Driver,

@@ -19,7 +19,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_stage_runner.core.moves import Announce, Answer, Move
+from waybill_stage_runner.core.pipelines.actions import Announce, Answer, Move
 
 ITSELF: Final = "stage_runner"
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)

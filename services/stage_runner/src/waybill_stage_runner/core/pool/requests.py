@@ -6,8 +6,8 @@ Never does I/O, never reads the clock.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from waybill_stage_runner.core.giving import Decision, in_order, kill, start
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pool.assign import Decision, in_order, kill, start
+from waybill_stage_runner.core.pool.model import (
     CheckAsk,
     CheckUnwanted,
     CheckWanted,

@@ -6,8 +6,8 @@ from typing import Final
 
 from waybill_shared.contract.events import LifecycleError, Problem
 from waybill_shared.contract.problems import Slug
-from waybill_stage_runner.core.moves import DriverEnded
-from waybill_stage_runner.core.states import PipelineState
+from waybill_stage_runner.core.pipelines.actions import DriverEnded
+from waybill_stage_runner.core.pipelines.states import PipelineState
 
 BACKOFF_MS_FIRST: Final = 500
 BACKOFF_MS_MAX: Final = 60_000

@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_command
 from waybill_shared.contract.events import Command
-from waybill_stage_runner.core.lines import Lines, Waiting
+from waybill_stage_runner.core.pipelines.command_queue import Lines, Waiting
 
 A1, A2, A3 = (make_command("apply", id=f"a{number}") for number in (1, 2, 3))
 B1 = replace(make_command("apply", id="b1"), pipeline_uid="b")

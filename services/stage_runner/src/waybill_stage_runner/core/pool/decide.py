@@ -2,7 +2,7 @@
 
 The pool works in this order. A run or a check is wanted, and joins one queue. Urgent runs come
 first, then checks of what is to run, then resumed runs, then other checks. After each event
-`giving` serves the queue from its head with drivers that are ready. If there are too few, it starts
+`assign` serves the queue from its head with drivers that are ready. If there are too few, it starts
 more, at most `starts` at once.
 
 A driver gets one run or one check at a time. After a check of a manifest that is likely to run, it
@@ -24,7 +24,8 @@ started from then on.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from waybill_stage_runner.core.giving import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.assign import (
     FIRST_SPARE_AFTER_MS,
     SPARE_AFTER_MS,
     Decision,
@@ -36,8 +37,7 @@ from waybill_stage_runner.core.giving import (
     places,
     servable,
 )
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pool.model import (
     CheckAsk,
     CheckBegun,
     CheckDone,
@@ -60,7 +60,7 @@ from waybill_stage_runner.core.placing import (
     TellCheckFailed,
     TellRunOver,
 )
-from waybill_stage_runner.core.wishes import NOT_CLOSED, follow
+from waybill_stage_runner.core.pool.requests import NOT_CLOSED, follow
 
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
 PATIENCE_MS: Final = {

@@ -11,8 +11,8 @@ from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import WITHOUT_PLACES, notes_in
-from waybill_stage_runner.core.changes import Change, Columns
-from waybill_stage_runner.core.planning import TopicState, define, topics_of
+from waybill_stage_runner.core.pipelines.changes import Change, Columns
+from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much
 

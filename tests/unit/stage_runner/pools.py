@@ -1,9 +1,9 @@
 """Drivers to which one thing happens after another, and short words for what is decided."""
 
 from builders import NOW
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placement import decide
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.decide import decide
+from waybill_stage_runner.core.pool.model import (
     CheckBegun,
     CheckDone,
     CheckWanted,

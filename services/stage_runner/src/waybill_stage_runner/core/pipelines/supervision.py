@@ -36,15 +36,7 @@ from waybill_shared.contract.events import Command, LifecycleError, PipelineReco
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
-from waybill_stage_runner.core.attempts import (
-    PROBLEM_OF,
-    anew,
-    as_problems,
-    crash,
-    later,
-    worth_another,
-)
-from waybill_stage_runner.core.moves import (
+from waybill_stage_runner.core.pipelines.actions import (
     Answer,
     BeatNow,
     DriverBlocked,
@@ -64,8 +56,16 @@ from waybill_stage_runner.core.moves import (
     Tick,
     Wanted,
 )
-from waybill_stage_runner.core.removal import going
-from waybill_stage_runner.core.states import (
+from waybill_stage_runner.core.pipelines.attempts import (
+    PROBLEM_OF,
+    anew,
+    as_problems,
+    crash,
+    later,
+    worth_another,
+)
+from waybill_stage_runner.core.pipelines.removal import going
+from waybill_stage_runner.core.pipelines.states import (
     Decision,
     PipelineState,
     answer_all,

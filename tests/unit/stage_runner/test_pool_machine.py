@@ -8,10 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from builders import NOW
 from strategies import patiently
-from waybill_stage_runner.core.giving import BEGINS_MS_MAX, SPARE_AFTER_MS
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placement import decide
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, SPARE_AFTER_MS
+from waybill_stage_runner.core.pool.decide import decide
+from waybill_stage_runner.core.pool.model import (
     CheckBegun,
     CheckDone,
     CheckUnwanted,

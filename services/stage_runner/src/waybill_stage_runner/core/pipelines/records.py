@@ -13,7 +13,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
-from waybill_stage_runner.core.compatibility import refuse_incompatible
+from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 
 EARLIER_MAX: Final = 10  # earlier manifests that are kept
 EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message

@@ -1,4 +1,4 @@
-"""Drivers, the queue for them, and the actions of the pool. Values only: `placement` decides.
+"""Drivers, the queue for them, and the actions of the pool. Values only: `decide` decides.
 
 A driver is a process with Spark in it. A run is one pipeline in one generation in a driver. A check
 is a compile without effect. Times are those of a clock that never goes back.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from waybill_stage_runner.core.moves import Tick
+from waybill_stage_runner.core.pipelines.actions import Tick
 
 CheckFailure = Literal["deadline", "gone", "not_begun"]
 

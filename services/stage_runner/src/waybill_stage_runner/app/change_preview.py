@@ -8,10 +8,10 @@ from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_stage_runner.app.ports import Checked, Topics
-from waybill_stage_runner.core.changes import Change, changes_of, notes_of, only_text
-from waybill_stage_runner.core.compatibility import refuse_incompatible
-from waybill_stage_runner.core.findings import findings_of
-from waybill_stage_runner.core.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.changes import Change, changes_of, notes_of, only_text
+from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
+from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.validation_result import findings_of
 
 
 def compare(command: Command, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:

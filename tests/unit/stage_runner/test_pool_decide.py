@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from unit.stage_runner.placements import (
+from unit.stage_runner.pools import (
     Drivers,
     begins,
     begun,
@@ -20,10 +20,10 @@ from unit.stage_runner.placements import (
     waits,
     want,
 )
-from waybill_stage_runner.core.giving import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
-from waybill_stage_runner.core.moves import Tick
-from waybill_stage_runner.core.placement import KEPT_MS, PATIENCE_MS
-from waybill_stage_runner.core.placing import (
+from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
+from waybill_stage_runner.core.pool.decide import KEPT_MS, PATIENCE_MS
+from waybill_stage_runner.core.pool.model import (
     CheckUnwanted,
     CheckWanted,
     DriverState,
