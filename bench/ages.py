@@ -41,7 +41,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.partitioner import partition_of
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_token_tracker.adapters.journal import STAMPED, stamp
 from waybill_token_tracker.core.snapshots import HISTORY_MAX, TAIL_MAX, pack
 

@@ -29,18 +29,18 @@ from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark import driver
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
-from waybill_spark.driver.session import open_session, spark_conf
-from waybill_spark.driver.source import read_ranges
-from waybill_spark.driver.spreading import KeptRows
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.session import open_session, spark_conf
+from waybill_spark.driver.reading.executor_rows import KeptRows
+from waybill_spark.driver.reading.source import read_ranges
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.iceberg.catalogs import open_local
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.sinks.spread import SpreadRows
+from waybill_spark.tracking.distributed_rows import SpreadRows
 
 RECORDS: Final = 500_000
 PARTITIONS: Final = 2

@@ -15,8 +15,8 @@ from bench.surroundings import Surroundings
 from waybill_local import archives, jars
 from waybill_local.java import find_java
 from waybill_spark import driver
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
-from waybill_spark.driver.session import open_session, spark_conf
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.session import open_session, spark_conf
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.guard.plans import refuse_analyzed, refuse_parsed
 

@@ -128,10 +128,6 @@ AREAS = {
     "services/token_tracker": ("e2e/test_services", "e2e/test_lag", "e2e/test_partitions"),
     "shared/src/waybill_shared/access": ("e2e/existing_clusters",),
     "shared/src/waybill_shared/contract": ("sim",),
-    "spark/src/waybill_spark/dead_letters": (
-        "e2e/test_dead_letters",
-        "integration/spark/test_judging",
-    ),
     "spark/src/waybill_spark/driver": (
         "e2e/test_big_batches",
         "e2e/test_checkpoints",
@@ -158,6 +154,12 @@ AREAS = {
         "e2e/test_crashes",
         "e2e/test_postgres",
         "integration/stage_runner/test_spread_rows",
+    ),
+    "spark/src/waybill_spark/tracking": (
+        "e2e/test_checkpoints",
+        "e2e/test_dead_letters",
+        "e2e/test_pieces",
+        "integration/spark/test_judging",
     ),
 }
 """Where a change is felt: how the names of deep tests begin that are about a folder's code."""

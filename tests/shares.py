@@ -8,7 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from waybill_shared.contract.errors import ContractError
-from waybill_spark.sinks.spread import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import Share, SpreadRows
 
 T = TypeVar("T")
 

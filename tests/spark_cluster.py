@@ -14,7 +14,7 @@ from integration.waiting import eventually
 from waybill_local.java import Java, find_java
 from waybill_local.ports import HOST, pick
 from waybill_local.processes import die_with, end_all
-from waybill_spark.driver.jvm import OPENS
+from waybill_spark.driver.jvm.launch import OPENS
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_S = 40.0

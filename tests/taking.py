@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from waybill_spark.driver.topics import BatchTaking
+from waybill_spark.driver.reading.topics import BatchTaking
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.sinks.spread import SpreadRows
+from waybill_spark.tracking.distributed_rows import SpreadRows
 
 
 def in_pieces_of(bytes_max: int, rows_max: int = 1_000_000) -> BatchTaking:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
-from waybill_spark.driver.session import spark_conf
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.session import spark_conf
 
 HEAP: Final = "1g"
 LOG4J: Final = Path(__file__).parents[2] / "examples" / "truth" / "log4j2.properties"

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from examples.truth import bare
 from waybill_local.jars import ICEBERG, jar_set
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
 
 CATALOG: Final = "local"
 NAMESPACE: Final = "orders"

@@ -41,8 +41,8 @@ from waybill_shared.contract.manifest.sinks import KINDS, ConsoleSinkSettings
 from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.setup import SetupSettings
-from waybill_spark import topic_ids
-from waybill_spark.driver import ignored
+from waybill_spark.driver.reading import ignored
+from waybill_spark.kafka import topic_ids
 from waybill_stage_runner.app import checks
 from waybill_stage_runner.core.pipelines import attempts, supervision
 from waybill_stage_runner.settings import Settings as Runner

@@ -34,14 +34,14 @@ from waybill_shared.kafka import admin as kafka_admin
 from waybill_shared.kafka import clients
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, position_of, read_to_end
-from waybill_spark.driver.sizes import RecordSizes
-from waybill_spark.driver.topics import TopicSource
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.driver.reading.sizes import RecordSizes
+from waybill_spark.driver.reading.topics import TopicSource
+from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.kafka.topic_ids import OTHER_ID_S
 from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.topic_ids import OTHER_ID_S
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.core.pipelines.planning import TopicPlan
 

@@ -22,8 +22,6 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.process.clock import Clock
-from waybill_spark.checkpoint import CheckpointDamaged
-from waybill_spark.commits import Identity
 from waybill_spark.driver.app import (
     RunningStage,
     begin,
@@ -34,9 +32,11 @@ from waybill_spark.driver.app import (
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import refuse_before_begun, staying
 from waybill_spark.driver.failures import StageFailed, describe
-from waybill_spark.ledger import Ledger
+from waybill_spark.kafka.commits import Identity
 from waybill_spark.sinks.contract import SinkSuperseded
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.checkpoint import CheckpointDamaged
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed, DriverRuns
 
 FAILURES = (

@@ -9,7 +9,7 @@ Load = Callable[[], None]
 
 
 class SimLoads:
-    """Fulfils `waybill_spark.loads.Loads`; `interleave` is called wherever a load may be held."""
+    """Fulfils `waybill_spark.tracking.loads.Loads`; calls `interleave` wherever a load may wait."""
 
     def __init__(self, pick: Callable[[int], int]) -> None:
         self._pick = pick

@@ -13,7 +13,7 @@ from random import Random
 from sim.files import MemoryPath
 from sim.log import Cluster, OutOfRange, Place, Row, Topic
 from waybill_shared.contract.events import Range
-from waybill_spark.checkpoint import LOG_VERSION
+from waybill_spark.tracking.checkpoint import LOG_VERSION
 
 EARLIEST = -2
 LIMIT_MAX = 6

@@ -16,10 +16,13 @@ from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.events import Commit, Fact, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.checkpoint import Checkpoint
-from waybill_spark.commits import Identity
-from waybill_spark.dead_letters.budget import Budget
-from waybill_spark.dead_letters.records import (
+from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
+from waybill_spark.kafka.commits import Identity
+from waybill_spark.sinks.contract import SinkLife
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
     BuriedRecord,
     Death,
@@ -28,13 +31,10 @@ from waybill_spark.dead_letters.records import (
     Without,
     positions_of,
 )
-from waybill_spark.dead_letters.records import QueryFailed as ValueFails
-from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
-from waybill_spark.loads import Loads
-from waybill_spark.pieces import Ranges, in_steps
-from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.stage import TrackedStage
+from waybill_spark.tracking.dead_letters.records import QueryFailed as ValueFails
+from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.pieces import Ranges, in_steps
+from waybill_spark.tracking.stage import TrackedStage
 
 STEP_MAX = 8
 BUDGET = 1_000_000
@@ -67,7 +67,7 @@ class Host(Protocol):
 
 
 class SimStage:
-    """As `RunningStage`, with a simulated query; fulfils `waybill_spark.stage.Source`."""
+    """As `RunningStage`, with a simulated query; fulfils `waybill_spark.tracking.stage.Source`."""
 
     def __init__(self, definition: StageDefinition, host: Host) -> None:
         self.name = definition.name

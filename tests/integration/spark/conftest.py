@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from waybill_local import archives, jars
 from waybill_local.java import find_java
 from waybill_spark import driver
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
-from waybill_spark.driver.session import open_session, spark_conf
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.session import open_session, spark_conf
 
 CANARY = "a secret of the driver"
 RawFrame = Callable[[Sequence[tuple[str, int, int, bytes | None]]], DataFrame]

@@ -18,10 +18,10 @@ from integration.spark.test_decode import rows_of
 from waybill_ingress.core.written.avro_records import AvroRecords
 from waybill_shared.contract.formats.avro_schemas import columns_of
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import MalformedRecord
-from waybill_spark.driver.reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.decode_report import MalformedRecord
+from waybill_spark.driver.reading.inputs import DecodedInput
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
 SIZE = {"type": "enum", "name": "size", "symbols": ["S", "L"]}

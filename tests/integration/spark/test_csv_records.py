@@ -15,9 +15,9 @@ from integration.spark.test_decode import rows_of, values_of
 from waybill_ingress.core.written.csv_records import CsvRecords
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import MalformedRecord
-from waybill_spark.driver.reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.decode_report import MalformedRecord
+from waybill_spark.driver.reading.inputs import DecodedInput
 
 FORMS = [
     CsvForm(),

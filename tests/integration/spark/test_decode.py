@@ -17,11 +17,11 @@ from unit.ingress.bodies import rows_of as rows_of_body
 from waybill_ingress.core.bodies.csv_rows import CsvOptions, read_csv
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.ignored import NAMES_MAX, Ignored
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import MalformedRecord, look, remember
-from waybill_spark.driver.sizes import RecordSizes
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.decode_report import MalformedRecord, look, remember
+from waybill_spark.driver.reading.ignored import NAMES_MAX, Ignored
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.sinks.kafka.loader import TIMESTAMP_TEXT
 
 LIMITS = RowLimits(records_max=1_000, record_bytes_max=1_000_000, bytes_max=10_000_000)

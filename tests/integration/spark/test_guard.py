@@ -21,7 +21,7 @@ from waybill_local import jars
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem, SqlGuard
 from waybill_shared.process.archives import class_path
-from waybill_spark.driver.compile import analyzed
+from waybill_spark.driver.sql.compile import analyzed
 from waybill_spark.guard.allowed import allowed, kinds, read_lists
 from waybill_spark.guard.judge import Objection, objection_to_parsed
 from waybill_spark.guard.plans import refuse_parsed, tree_of, windows_at

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import ORDERS, OTHERS
 from sql.corpora import Query, good
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.inputs import DecodedInput
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.inputs import DecodedInput
 
 PLAIN = {"order_id": 1, "customer": "ada", "amount": 1, "placed_at": "2026-11-21T09:00:00Z"}
 TEXTS = (

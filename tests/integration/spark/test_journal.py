@@ -22,12 +22,12 @@ from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
 from waybill_shared.kafka.topics import create_missing
-from waybill_spark.dead_letters import topics
-from waybill_spark.dead_letters.journal import LETTERS_MAX, JournalOf, KafkaDeadJournal
-from waybill_spark.dead_letters.records import BuriedRecord, Death, RawRecord
-from waybill_spark.fence_topic import moving
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka import dead_letter_topics
+from waybill_spark.kafka.dead_letter_journal import LETTERS_MAX, JournalOf, KafkaDeadJournal
+from waybill_spark.kafka.fence_topic import moving
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.tracking.dead_letters.records import BuriedRecord, Death, RawRecord
 
 PARTITIONS = 3
 WAIT_S = 120.0
@@ -44,7 +44,7 @@ def source(admin: KafkaAdmin) -> str:
     name = f"orders-{uuid.uuid4().hex[:8]}"
     create_missing(admin, [NewTopic(name, PARTITIONS, 1)])
     eventually(lambda: name in admin.identify([name]))
-    topics.make_absent(admin, {name: f"{name}.dlq"}, 1)
+    dead_letter_topics.make_absent(admin, {name: f"{name}.dlq"}, 1)
     eventually(lambda: len(partitions(admin, f"{name}.dlq")) == PARTITIONS)
     return name
 
@@ -193,10 +193,10 @@ def test_of_an_entry_that_was_not_committed_nothing_is_seen(source: str, fences:
 
 
 def test_a_topic_that_is_there_is_left_as_it_is(source: str, admin: KafkaAdmin) -> None:
-    topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
+    dead_letter_topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
     producer = make_producer(admin.cluster)
     produce_and_wait(producer, f"{source}.dlq", "k", b"v")
-    topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
+    dead_letter_topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
     assert admin.ends(f"{source}.dlq", range(PARTITIONS)) != dict.fromkeys(range(PARTITIONS), 0)
 
 

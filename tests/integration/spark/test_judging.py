@@ -11,13 +11,13 @@ from integration.spark.manifests import LAKE_SINK, make_manifest
 from taking import tables_of
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.manifest.model import Expectation
-from waybill_spark.dead_letters.records import QueryFailed
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import MalformedRecord, RuleBroken, look
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken, look
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.dead_letters.records import QueryFailed
 
 ALL = "SELECT order_id FROM orders"
 TWO_VIEWS = (

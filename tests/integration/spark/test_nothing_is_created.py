@@ -17,7 +17,7 @@ from waybill_shared.contract.events import Range
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.kafka.topics import create_missing
-from waybill_spark.driver import source
+from waybill_spark.driver.reading import source
 
 TOPIC = "was.deleted"
 SOON = {  # it is given up

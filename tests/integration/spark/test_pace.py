@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from integration.spark.manifests import RAW_DDL
-from waybill_spark.driver.pace import BUSY_MS, IDLE_MS, set_pause
+from waybill_spark.driver.reading.pace import BUSY_MS, IDLE_MS, set_pause
 
 
 def test_pause_of_a_query_that_runs_is_set(spark: SparkSession, tmp_path: Path) -> None:

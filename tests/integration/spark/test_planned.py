@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, RAW_DDL, make_manifest
 from taking import tables_of
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.rows import BatchRows

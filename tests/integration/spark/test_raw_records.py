@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.manifest.model import RAW_COLUMNS
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.inputs import DecodedInput
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.inputs import DecodedInput
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 MANY = [(f"h{number % 50_000}", str(number).encode()) for number in range(100_000)]

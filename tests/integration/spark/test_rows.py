@@ -13,10 +13,10 @@ from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from memory_sink.kind import MEMORY
 from taking import tables_of
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.decode import decode
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import look
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.decode_report import look
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 

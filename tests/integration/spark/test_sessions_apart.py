@@ -12,11 +12,11 @@ from taking import in_pieces_of, tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_spark.driver import compile as compiling
-from waybill_spark.driver import topics
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.sizes import RecordSizes
-from waybill_spark.driver.topics import TopicSource
+from waybill_spark.driver.reading import topics
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.driver.reading.sizes import RecordSizes
+from waybill_spark.driver.reading.topics import TopicSource
+from waybill_spark.driver.sql import compile as compiling
 
 
 def run_of(start: int) -> tuple[Range, ...]:

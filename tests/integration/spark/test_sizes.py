@@ -12,9 +12,9 @@ from waybill_shared.contract.events import Range
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.topics import create_missing
-from waybill_spark.driver.sizes import Sizes, measure, measure_few
-from waybill_spark.driver.source import read_ranges
-from waybill_spark.pieces import Ranges
+from waybill_spark.driver.reading.sizes import Sizes, measure, measure_few
+from waybill_spark.driver.reading.source import read_ranges
+from waybill_spark.tracking.pieces import Ranges
 
 TIMEOUT_S = 10.0
 

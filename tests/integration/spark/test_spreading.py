@@ -16,12 +16,12 @@ from postgres import Database
 from taking import tables_of
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_spark.driver import spreading
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.spreading import can_work
+from waybill_spark.driver.reading import executor_rows
+from waybill_spark.driver.reading.executor_rows import can_work
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.sinks.spread import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import Share, SpreadRows
 
 SQL = "SELECT order_id, customer FROM orders"
 COUNT = 2_000
@@ -158,6 +158,6 @@ def test_executors_are_asked_whether_they_can_work(
     assert can_work(spark)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
     assert not can_work(spark)
-    (record,) = [each for each in caplog.records if each.name == spreading.__name__]
+    (record,) = [each for each in caplog.records if each.name == executor_rows.__name__]
     assert "big batches go through the driver" in record.message
     assert 'Cannot run program "/nowhere/python"' in record.__dict__["reason"]

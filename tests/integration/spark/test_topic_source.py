@@ -20,13 +20,13 @@ from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.topics import create_missing
-from waybill_spark.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
-from waybill_spark.driver.compile import compile_pipeline
-from waybill_spark.driver.source import leave_out
-from waybill_spark.driver.topics import BatchTaking, TopicSource
+from waybill_spark.driver.reading.source import leave_out
+from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
+from waybill_spark.driver.sql.compile import compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.pieces import Ranges
 from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
+from waybill_spark.tracking.pieces import Ranges
 
 TIMEOUT_S = 10.0
 MANIFEST = """

@@ -12,7 +12,7 @@ from builders import make_fence
 from contracts.sink import Place, SinkContract, opened
 from integration.conftest import Surroundings
 from waybill_shared.kafka.admin import make_admin
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.console.sink import ConsoleSink
 from waybill_spark.sinks.contract import Sink, SinkLife, SinkSuperseded
 

@@ -16,8 +16,8 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partitioner import partition_of
-from waybill_spark.fence_topic import reading
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka.fence_topic import reading
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import SinkLife, Written
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 

@@ -40,7 +40,7 @@ from waybill_spark.sinks.contract import Fit, SinkSuperseded, SinkUnreachable, W
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.loader import LOADER
-from waybill_spark.sinks.iceberg.upkeep import do_all
+from waybill_spark.sinks.iceberg.maintenance import do_all
 
 UPSERT = {
     "mode": "upsert",

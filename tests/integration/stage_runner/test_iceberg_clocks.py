@@ -25,9 +25,9 @@ from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, store_now_ms
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots, remove_orphans
-from waybill_spark.sinks.iceberg.upkeep import do_all
 
 BATCHES = 22  # so many manifests are too many
 ALL: dict[str, Any] = {

@@ -28,7 +28,7 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.iceberg import tasks, upkeep
+from waybill_spark.sinks.iceberg import maintenance, tasks
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fences import SEQUENCE
 
@@ -133,8 +133,8 @@ def keep(catalog: OpenCatalog, name: str) -> None:
     task = target(maintenance={name: {}}).settings.maintenance.tasks[name]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "FEW_MANIFESTS", BATCHES - 1)
-        patch.setattr(upkeep, "store_now_ms", lambda _, clock: clock.now_ms() + LATER_MS)
-        upkeep.run(loaded(catalog), task, SystemClock())
+        patch.setattr(maintenance, "store_now_ms", lambda _, clock: clock.now_ms() + LATER_MS)
+        maintenance.run(loaded(catalog), task, SystemClock())
 
 
 def was_killed(does: Callable[..., None], *args: object) -> bool:

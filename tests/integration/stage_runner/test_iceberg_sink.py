@@ -17,13 +17,13 @@ from integration.stage_runner.iceberg_sinks import (
     target,
 )
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.commits import Identity
 from waybill_spark.driver.failures import describe
-from waybill_spark.ledger import Ledger
+from waybill_spark.kafka.commits import Identity
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.stopping import StageStopped
 
 
 @pytest.fixture

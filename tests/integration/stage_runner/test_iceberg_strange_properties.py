@@ -47,7 +47,7 @@ from waybill_spark.sinks.iceberg.file_access import (
 from waybill_spark.sinks.iceberg.loader import LOADER, IcebergLoader
 from waybill_spark.sinks.iceberg.rest import OF_SERVER
 from waybill_spark.sinks.iceberg.tasks import compact, remove_orphans
-from waybill_spark.sinks.spread import Share
+from waybill_spark.tracking.distributed_rows import Share
 
 CORPUS: Final[dict[str, Any]] = YAML(typ="safe").load(
     Path(__file__).parents[2] / "iceberg_properties.yaml"

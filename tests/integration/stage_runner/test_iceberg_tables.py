@@ -34,7 +34,7 @@ from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.stopping import StageStopped
 
 WIDER_DECIMAL = "decimal(9, 2), was decimal(4, 2)"
 WIDER = pa.schema([*SCHEMA, ("tax", pa.float64())])

@@ -36,6 +36,7 @@ from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import Kept, SinkSuperseded
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.maintenance import DONE_AT, do_all
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import (
     compact,
@@ -43,7 +44,6 @@ from waybill_spark.sinks.iceberg.tasks import (
     remove_orphans,
     rewrite_manifests,
 )
-from waybill_spark.sinks.iceberg.upkeep import DONE_AT, do_all
 
 LATER_MS = 10**15
 SIZE = 10_000_000

@@ -13,14 +13,14 @@ from contracts.sink import SinkContract
 from integration.stage_runner.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
 from postgres import Database
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.commits import Identity
-from waybill_spark.ledger import Ledger
+from waybill_spark.kafka.commits import Identity
 from waybill_spark.sinks.contract import (
     RowsRefused,
     Sink,
     SinkSuperseded,
 )
 from waybill_spark.sinks.postgres.sink import PostgresSink
+from waybill_spark.tracking.ledger import Ledger
 
 BATCHES, KEYS = 200, 50
 

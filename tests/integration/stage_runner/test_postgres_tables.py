@@ -11,7 +11,7 @@ from integration.stage_runner.postgres_sinks import LIFE, UPSERT, opened, read, 
 from postgres import Database
 from waybill_shared.contract.errors import UserError
 from waybill_spark.sinks.postgres.sink import PostgresSink
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.stopping import StageStopped
 
 MADE = 'CREATE TABLE "{schema}"."Orders 1" ({columns})'
 

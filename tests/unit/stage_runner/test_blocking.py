@@ -8,7 +8,7 @@ import pytest
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_spark.driver.blocking import (
+from waybill_spark.driver.reading.blocking import (
     LASTS_S,
     LOOK_INTERVAL_S,
     OpenTransactions,
@@ -16,7 +16,7 @@ from waybill_spark.driver.blocking import (
     readings,
     stops,
 )
-from waybill_spark.fencing import StageInput
+from waybill_spark.tracking.fencing import StageInput
 
 TOPIC, ID = "orders.in", "T1"
 

@@ -11,14 +11,14 @@ from waybill_shared.contract.driver import SparkPlace
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.settings.service import read_settings
-from waybill_spark.driver.cluster import (
+from waybill_spark.driver.jvm.cluster import (
     ClusterUnavailable,
     cluster_conf,
     is_cluster,
     read_properties,
     refuse_taken,
 )
-from waybill_spark.driver.executors import (
+from waybill_spark.driver.jvm.executors import (
     LASTS_S,
     PATIENCE_S,
     Executors,

@@ -11,10 +11,10 @@ from pyspark.errors.exceptions.captured import SQLQueryContext
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Step
-from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 from waybill_spark.driver.failures import describe, naming_values
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.judging import MalformedRecord, RuleBroken
+from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 
 ROOT = Path(__file__).parents[3]
 ORDERS = DecodedInput(name="orders", topic="orders.in", columns="id INT", own_output=False)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_spark.driver.jvm import JvmFailed, JvmOptions, start_jvm
+from waybill_spark.driver.jvm.launch import JvmFailed, JvmOptions, start_jvm
 
 CONF = {"spark.driver.host": "127.0.0.1"}
 

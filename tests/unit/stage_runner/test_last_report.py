@@ -9,8 +9,8 @@ from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.words import LossReason
 from waybill_spark.driver.closing import _report
-from waybill_spark.ledger import Ledger
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.stopping import StageStopped
 
 GONE = StageStopped(LossReason.TOPIC_DELETED, "topic t is gone", "restart the pipeline")
 

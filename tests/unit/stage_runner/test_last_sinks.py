@@ -9,8 +9,8 @@ from builders import make_sink, make_stage
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.errors import UserError
 from waybill_spark.driver.closing import refuse_before_begun, staying
-from waybill_spark.fencing import LaterSink, StageInput
-from waybill_spark.ledger import Ledger
+from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.ledger import Ledger
 
 
 @pytest.fixture

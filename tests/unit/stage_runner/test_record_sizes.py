@@ -1,6 +1,6 @@
 """What a driver expects of the next record, by those that it has met."""
 
-from waybill_spark.driver.sizes import RECORD_BYTES_GUESS, RECORDS_KNOWN_MIN, RecordSizes
+from waybill_spark.driver.reading.sizes import RECORD_BYTES_GUESS, RECORDS_KNOWN_MIN, RecordSizes
 
 
 def test_a_few_small_records_say_nothing() -> None:

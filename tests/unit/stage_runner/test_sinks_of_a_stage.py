@@ -12,8 +12,8 @@ from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
-from waybill_spark.driver.planned import join
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.driver.sql.planned import join
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, SinkLife
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 

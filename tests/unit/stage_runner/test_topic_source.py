@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from taking import in_pieces_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
-from waybill_spark import topic_ids
-from waybill_spark.driver.sizes import RecordSizes
-from waybill_spark.driver.topics import TopicSource
+from waybill_spark.driver.reading.sizes import RecordSizes
+from waybill_spark.driver.reading.topics import TopicSource
+from waybill_spark.kafka import topic_ids
 from waybill_spark.sinks.rows import BatchRows
 
 WANTED = {"a": "id of a", "b": "id of b"}

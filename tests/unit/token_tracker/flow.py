@@ -15,7 +15,7 @@ from waybill_shared.contract.events import (
     SetAside,
 )
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition
-from waybill_spark.outputs import SinkTopic, outputs_after
+from waybill_spark.tracking.outputs import SinkTopic, outputs_after
 
 PARTITIONS = (0, 1)
 ROOTS = ("R", "S")

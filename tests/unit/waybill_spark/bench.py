@@ -13,16 +13,16 @@ from sim.loads import SimLoads
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
-from waybill_spark.checkpoint import Checkpoint
-from waybill_spark.commits import Identity
-from waybill_spark.dead_letters.budget import Budget
-from waybill_spark.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
-from waybill_spark.fencing import LaterSink, StageInput
-from waybill_spark.pieces import Ranges, in_pieces
+from waybill_spark.kafka.commits import Identity
 from waybill_spark.sinks.contract import SinkSuperseded, Written
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.stage import TrackedStage
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
+from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.pieces import Ranges, in_pieces
+from waybill_spark.tracking.stage import TrackedStage
+from waybill_spark.tracking.stopping import StageStopped
 
 NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake here
 TOPIC = "orders.in"

@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import DeadReason
-from waybill_spark.dead_letters.records import (
+from waybill_spark.sinks.contract import RowsRefused, Written
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
     BuriedRecord,
     Death,
@@ -19,9 +21,7 @@ from waybill_spark.dead_letters.records import (
     Without,
     positions_of,
 )
-from waybill_spark.pieces import Ranges
-from waybill_spark.sinks.contract import RowsRefused, Written
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.pieces import Ranges
 
 PLACE = (TOPIC, 0)
 

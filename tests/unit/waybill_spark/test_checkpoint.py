@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_spark.checkpoint import Checkpoint, CheckpointDamaged
+from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged
 
 DAMAGED_LINES = ['{"a":{"0":', '{"a":[1]}', '{"a":{"x":1}}', '{"a":{"0":null}}', "7", ""]
 HEAD = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795251600000,"conf":{}}'

@@ -6,7 +6,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.words import StopReason
 from waybill_spark.driver.failures import StageFailed, cause_of, for_the_log
-from waybill_spark.stopping import StageClosed, StageStopped
+from waybill_spark.tracking.stopping import StageClosed, StageStopped
 
 STOPPED = StageStopped(StopReason.TABLE_MISSING, "no table", "make it", retryable=True)
 

@@ -8,8 +8,8 @@ from builders import ORDERS_ID, make_fence, make_range
 from strategies import patiently
 from waybill_shared.contract.events import Fence, Range, to_vector
 from waybill_shared.contract.vectors import join
-from waybill_spark.checkpoint import TopicOffsets
-from waybill_spark.fencing import (
+from waybill_spark.tracking.checkpoint import TopicOffsets
+from waybill_spark.tracking.fencing import (
     AlreadyDone,
     Diverged,
     StageInput,

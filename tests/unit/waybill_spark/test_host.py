@@ -14,10 +14,10 @@ from waybill_shared.contract.driver import (
     SinkPlaces,
     SparkPlace,
 )
-from waybill_spark.driver import host
-from waybill_spark.driver.host import Host
+from waybill_spark.driver import worker
 from waybill_spark.driver.orders import Next, Orders
 from waybill_spark.driver.run import Engine
+from waybill_spark.driver.worker import Host
 
 SOON_S = 0.1
 
@@ -31,7 +31,7 @@ def warmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         yield lambda: steps.append("first")
         yield lambda: steps.append("second")
 
-    monkeypatch.setattr(host, "warming", warming)
+    monkeypatch.setattr(worker, "warming", warming)
     return steps
 
 
@@ -85,6 +85,6 @@ def test_a_driver_that_somebody_waits_for_does_not_warm_up_first(
 def test_a_driver_that_nobody_waits_for_warms_up(
     tmp_path: Path, warmed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "FIRST_ORDER_S", SOON_S)
+    monkeypatch.setattr(worker, "FIRST_ORDER_S", SOON_S)
     assert serve(tmp_path, NobodyElse(), lambda _: None)
     assert warmed == ["first", "second"]

@@ -1,7 +1,7 @@
 """What a driver remembers of fields that are no columns."""
 
 from waybill_shared.contract.driver_news import IgnoredFields
-from waybill_spark.driver.ignored import NAMES_MAX, Ignored, unite
+from waybill_spark.driver.reading.ignored import NAMES_MAX, Ignored, unite
 
 
 def test_records_are_counted_and_each_warning_is_kept_once() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.events import Range, to_vector
-from waybill_spark.fencing import LaterSink, StageInput
-from waybill_spark.ledger import Ledger
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.stopping import StageStopped
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from waybill_shared.contract.errors import Retryable
-from waybill_spark.loads import ParallelLoads
+from waybill_spark.tracking.loads import ParallelLoads
 
 WAIT_S = 120.0
 

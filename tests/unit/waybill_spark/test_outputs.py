@@ -3,7 +3,7 @@
 from functools import reduce
 
 from waybill_shared.contract.events import Gap, Output
-from waybill_spark.outputs import GAPS_MAX, Placed, SinkTopic, outputs_after
+from waybill_spark.tracking.outputs import GAPS_MAX, Placed, SinkTopic, outputs_after
 
 TO = SinkTopic(topic="t", topic_id="A")
 

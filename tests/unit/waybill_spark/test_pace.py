@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from waybill_spark.driver.pace import BUSY_MS, IDLE_AFTER_S, IDLE_MS, Pace
+from waybill_spark.driver.reading.pace import BUSY_MS, IDLE_AFTER_S, IDLE_MS, Pace
 
 
 @dataclass

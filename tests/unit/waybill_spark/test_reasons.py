@@ -9,9 +9,9 @@ from unit.ingress.bodies import rows_of
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
-from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX
-from waybill_spark.driver.inputs import DecodedInput
-from waybill_spark.driver.reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed
+from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX
 
 LIMITS = RowLimits(records_max=1, record_bytes_max=1_000_000, bytes_max=10_000_000)
 REFUSED = [

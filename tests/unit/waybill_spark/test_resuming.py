@@ -7,7 +7,7 @@ import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, Bench
 from waybill_shared.contract.errors import Retryable
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.stopping import StageStopped
 
 
 @pytest.fixture

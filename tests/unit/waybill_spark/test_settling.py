@@ -7,8 +7,8 @@ import pytest
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.events import Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS
-from waybill_spark.settling import union
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.losses import union
+from waybill_spark.tracking.stopping import StageStopped
 
 
 @pytest.fixture

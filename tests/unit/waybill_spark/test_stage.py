@@ -6,7 +6,7 @@ import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.errors import Retryable
-from waybill_spark.stopping import StageClosed, StageStopped
+from waybill_spark.tracking.stopping import StageClosed, StageStopped
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ from typing import cast
 import pytest
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
-from waybill_spark.driver import pace, watching
+from waybill_spark.driver import watching
 from waybill_spark.driver.app import RunningStage
-from waybill_spark.driver.blocking import OpenTransactions
-from waybill_spark.driver.ignored import Ignored
+from waybill_spark.driver.reading import pace
+from waybill_spark.driver.reading.blocking import OpenTransactions
+from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.watching import Watcher
 
 WITHIN_S = 120.0

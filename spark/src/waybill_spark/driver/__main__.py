@@ -16,20 +16,20 @@ from waybill_shared.process import logs
 from waybill_shared.process.lifetime import shutdown_on_signals
 from waybill_shared.settings.clusters import KafkaSettings
 from waybill_shared.settings.service import read_settings
-from waybill_spark.driver.cluster import (
+from waybill_spark.driver.failures import describe
+from waybill_spark.driver.jvm.cluster import (
     cluster_conf,
     is_cluster,
     open_spark,
     read_properties,
     refuse_taken,
 )
-from waybill_spark.driver.failures import describe
-from waybill_spark.driver.host import Host
-from waybill_spark.driver.jvm import JvmEnded, JvmOptions, start_jvm
+from waybill_spark.driver.jvm.launch import JvmEnded, JvmOptions, start_jvm
+from waybill_spark.driver.jvm.parent import die_with_parent
+from waybill_spark.driver.jvm.session import spark_conf
 from waybill_spark.driver.orders import Orders
-from waybill_spark.driver.parent import die_with_parent
 from waybill_spark.driver.run import Engine
-from waybill_spark.driver.session import spark_conf
+from waybill_spark.driver.worker import Host
 
 logger = logging.getLogger(__name__)
 

@@ -22,23 +22,23 @@ from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
-from waybill_spark.checkpoint import Checkpoint
-from waybill_spark.commits import CommitEmitter, Identity
-from waybill_spark.dead_letters.budget import Budget
-from waybill_spark.dead_letters.triage import DeadJournal
-from waybill_spark.driver.blocking import Reading, readings
-from waybill_spark.driver.compile import CompiledStage
 from waybill_spark.driver.failures import StageFailed
-from waybill_spark.driver.ignored import Ignored
-from waybill_spark.driver.pace import set_pause
-from waybill_spark.driver.source import read_topics
-from waybill_spark.driver.topics import BatchTaking, TopicSource
-from waybill_spark.fencing import LaterSink, StageInput
-from waybill_spark.loads import Loads
+from waybill_spark.driver.reading.blocking import Reading, readings
+from waybill_spark.driver.reading.ignored import Ignored
+from waybill_spark.driver.reading.pace import set_pause
+from waybill_spark.driver.reading.source import read_topics
+from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
+from waybill_spark.driver.sql.compile import CompiledStage
+from waybill_spark.kafka.commits import CommitEmitter, Identity
 from waybill_spark.sinks.contract import Sink
 from waybill_spark.sinks.rows import BatchRows
-from waybill_spark.stage import TrackedStage
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.triage import DeadJournal
+from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.stage import TrackedStage
+from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 

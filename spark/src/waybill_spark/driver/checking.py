@@ -9,7 +9,7 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_spark.driver.compile import CompiledStage
+from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.sinks.contract import WantedSink
 from waybill_spark.sinks.opening import loader_of
 

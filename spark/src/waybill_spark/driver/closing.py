@@ -13,11 +13,11 @@ from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem, StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_spark.driver.burials import open_journal
-from waybill_spark.driver.planned import join
+from waybill_spark.driver.dead_letter_journals import open_journal
 from waybill_spark.driver.reporting import Reporter
-from waybill_spark.ledger import Ledger, where_to_begin
-from waybill_spark.stopping import StageStopped
+from waybill_spark.driver.sql.planned import join
+from waybill_spark.tracking.ledger import Ledger, where_to_begin
+from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 

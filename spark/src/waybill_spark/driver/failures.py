@@ -12,13 +12,13 @@ from pyspark.errors.exceptions.captured import SQLQueryContext
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import LifecycleError, Problem
 from waybill_shared.contract.manifest.model import Step
-from waybill_spark.checkpoint import CheckpointDamaged
-from waybill_spark.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
-from waybill_spark.driver.cluster import ClusterUnavailable
-from waybill_spark.driver.judging import MalformedRecord, RuleBroken
+from waybill_spark.driver.jvm.cluster import ClusterUnavailable
+from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.guard.plans import in_a_sentence
 from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.checkpoint import CheckpointDamaged
+from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
+from waybill_spark.tracking.stopping import StageStopped
 
 VALUE: Final = re.compile("22(?!000)")
 """The class of SQL states that are about a value; 22000 is what sources report of their records."""

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.process import logs
 from waybill_shared.process.archives import archive_of, class_path, remove_older
-from waybill_spark.driver.jvm import JvmOptions, start_jvm
-from waybill_spark.driver.parent import die_with_parent
-from waybill_spark.driver.session import open_session, spark_conf
+from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
+from waybill_spark.driver.jvm.parent import die_with_parent
+from waybill_spark.driver.jvm.session import open_session, spark_conf
 from waybill_spark.driver.warming import take_batches
 
 logger = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock
-from waybill_spark.commits import Identity, message_of
 from waybill_spark.driver.app import later_sinks, stage_inputs
-from waybill_spark.driver.planned import PlannedStage, join
 from waybill_spark.driver.sinks import open_sinks
-from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.ledger import Ledger
+from waybill_spark.driver.sql.planned import PlannedStage, join
+from waybill_spark.kafka.commits import Identity, message_of
+from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.tracking.ledger import Ledger
 
 
 def commits_topic(spec: RunSpec) -> str:

@@ -16,21 +16,21 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.commits import CommitEmitter, Identity
 from waybill_spark.driver.app import Burial, RunningStage, Surroundings, begin
-from waybill_spark.driver.blocking import OpenTransactions
-from waybill_spark.driver.burials import budget_of, make_topics, open_journal
 from waybill_spark.driver.closing import report_last
-from waybill_spark.driver.cluster import is_cluster
-from waybill_spark.driver.compile import CompiledStage
-from waybill_spark.driver.executors import Executors, SparkApplication
-from waybill_spark.driver.planned import join
+from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
+from waybill_spark.driver.jvm.cluster import is_cluster
+from waybill_spark.driver.jvm.executors import Executors, SparkApplication
+from waybill_spark.driver.reading.blocking import OpenTransactions
+from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.reporting import Reporter, commits_topic
 from waybill_spark.driver.sinks import open_sinks
-from waybill_spark.driver.spreading import can_work
+from waybill_spark.driver.sql.compile import CompiledStage
+from waybill_spark.driver.sql.planned import join
 from waybill_spark.driver.watching import Watcher
-from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.loads import ParallelLoads
+from waybill_spark.kafka.commits import CommitEmitter, Identity
+from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.tracking.loads import ParallelLoads
 
 logger = logging.getLogger(__name__)
 

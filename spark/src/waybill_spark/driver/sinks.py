@@ -7,8 +7,8 @@ import pyarrow as pa
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
-from waybill_spark.driver.planned import PlannedStage
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.driver.sql.planned import PlannedStage
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, Sink, SinkLife, WantedSink
 from waybill_spark.sinks.opening import loader_of
 

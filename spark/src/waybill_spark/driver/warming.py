@@ -16,8 +16,8 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.cluster import Kafka
-from waybill_spark.driver.compile import CompiledStage, compile_pipeline
-from waybill_spark.driver.source import read_topics
+from waybill_spark.driver.reading.source import read_topics
+from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 
 logger = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, settle
-from waybill_spark.driver.blocking import OpenTransactions
-from waybill_spark.driver.executors import Executors
 from waybill_spark.driver.failures import StageFailed
-from waybill_spark.driver.ignored import unite
-from waybill_spark.driver.pace import Pace
-from waybill_spark.stopping import StageStopped
+from waybill_spark.driver.jvm.executors import Executors
+from waybill_spark.driver.reading.blocking import OpenTransactions
+from waybill_spark.driver.reading.ignored import unite
+from waybill_spark.driver.reading.pace import Pace
+from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 

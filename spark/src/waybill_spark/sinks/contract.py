@@ -14,7 +14,7 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import Fence, FieldMap, Problem
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka.fence_topic.reading import Fences
 
 
 class SinkSuperseded(ContractError):

@@ -7,9 +7,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from waybill_spark.dead_letters.records import Doomed
 from waybill_spark.sinks.contract import Taken
-from waybill_spark.sinks.spread import Rows, SpreadRows
+from waybill_spark.tracking.dead_letters.records import Doomed
+from waybill_spark.tracking.distributed_rows import Rows, SpreadRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from waybill_shared.contract.events import Fence
-from waybill_spark.fence_topic.moving import FenceTransactions
-from waybill_spark.fence_topic.reading import Fences
+from waybill_spark.kafka.fence_topic.moving import FenceTransactions
+from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.console.table import draw
 from waybill_spark.sinks.contract import SinkLife, Written
 

@@ -33,7 +33,7 @@ from waybill_spark.sinks.iceberg.writing import (
     remove,
     too_far,
 )
-from waybill_spark.sinks.spread import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import Share, SpreadRows
 
 AT_ONCE: Final = 128 << 20  # bytes of rows that become a file together, or one for each partition
 HISTORY: Final = ("snapshot-log", "metadata-log", "statistics", "partition-statistics")

@@ -16,10 +16,10 @@ from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, Want
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.sinks.iceberg.rights import refuse_no_rights
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
-from waybill_spark.sinks.iceberg.upkeep import do_all
 from waybill_spark.sinks.rows import all_columns
 
 

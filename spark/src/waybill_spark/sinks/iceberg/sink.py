@@ -42,6 +42,7 @@ from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.keyed import far_away, keyless
+from waybill_spark.sinks.iceberg.maintenance import Upkeep
 from waybill_spark.sinks.iceberg.modes import change_files
 from waybill_spark.sinks.iceberg.tables import (
     NOTHING,
@@ -50,7 +51,6 @@ from waybill_spark.sinks.iceberg.tables import (
     find_table,
     make_table,
 )
-from waybill_spark.sinks.iceberg.upkeep import Upkeep
 from waybill_spark.sinks.iceberg.writing import (
     ROWS_HINT,
     UNABLE,
@@ -58,8 +58,8 @@ from waybill_spark.sinks.iceberg.writing import (
     no_key,
     too_far,
 )
-from waybill_spark.sinks.spread import SpreadRows
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 

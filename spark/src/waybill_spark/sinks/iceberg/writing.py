@@ -22,7 +22,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.connection import Reached
-from waybill_spark.sinks.iceberg.mending import mend
+from waybill_spark.sinks.iceberg.pyiceberg_fixes import mend
 from waybill_spark.sinks.iceberg.tables import NULL_ORDERS
 
 DIRECTIONS: Final = {SortDirection.ASC: "ascending", SortDirection.DESC: "descending"}

@@ -13,9 +13,9 @@ from waybill_shared.kafka.clients import flush_until_cause, make_producer, posit
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain
 from waybill_shared.process.failpoints import reach
-from waybill_spark.fence_topic.moving import RECORD_BYTES_MAX
+from waybill_spark.kafka.fence_topic.moving import RECORD_BYTES_MAX
 from waybill_spark.sinks.contract import RowsRefused
-from waybill_spark.sinks.spread import Share
+from waybill_spark.tracking.distributed_rows import Share
 
 KEY: Final = "__waybill_key"  # the columns of its rows; they never reach a table
 VALUE: Final = "__waybill_value"

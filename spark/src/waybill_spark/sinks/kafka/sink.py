@@ -11,14 +11,14 @@ from confluent_kafka import Producer
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
-from waybill_spark.fence_topic.moving import FenceTransactions
-from waybill_spark.fence_topic.reading import Fences
-from waybill_spark.outputs import SinkTopic, outputs_after
+from waybill_spark.kafka.fence_topic.moving import FenceTransactions
+from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.kafka.topic_ids import sure_ids
 from waybill_spark.sinks.contract import RowsRefused, SinkLife, Written
 from waybill_spark.sinks.kafka.sending import Placed, Producing, batch_of, send
-from waybill_spark.sinks.spread import SpreadRows
-from waybill_spark.stopping import StageStopped
-from waybill_spark.topic_ids import sure_ids
+from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.outputs import SinkTopic, outputs_after
+from waybill_spark.tracking.stopping import StageStopped
 
 VISIBLE_WAIT_S: Final = 1.0
 VISIBLE_POLL_S_MIN: Final = 0.001  # what the markers of our own commit usually take

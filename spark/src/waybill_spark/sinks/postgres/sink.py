@@ -34,8 +34,8 @@ from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, take
 from waybill_spark.sinks.postgres.staging import Staging
 from waybill_spark.sinks.postgres.tables import PostgresTarget, add_columns, make_table
-from waybill_spark.sinks.spread import SpreadRows
-from waybill_spark.stopping import StageStopped
+from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.stopping import StageStopped
 
 TRIES: Final = 5  # of a transaction that another one was in the way of
 T = TypeVar("T")

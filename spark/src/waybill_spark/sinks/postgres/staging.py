@@ -22,7 +22,7 @@ from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.postgres.connection import IDLE, PATIENCE, Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import LOADS, PostgresTarget
-from waybill_spark.sinks.spread import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import Share, SpreadRows
 
 logger = logging.getLogger(__name__)
 

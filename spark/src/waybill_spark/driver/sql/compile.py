@@ -1,0 +1,336 @@
+"""From a stage of a manifest to frames: views for its inputs, its SQL steps, rows for its sinks.
+
+Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.model import Manifest, Stage
+from waybill_spark.driver.failures import naming_values
+from waybill_spark.driver.reading.dead_reasons import death_of
+from waybill_spark.driver.reading.decode import decode
+from waybill_spark.driver.reading.decode_report import Seen, counted, look, remember, unjudged
+from waybill_spark.driver.reading.executor_rows import KeptRows
+from waybill_spark.driver.reading.ignored import Ignored
+from waybill_spark.driver.reading.inputs import DecodedInput, decoded_input
+from waybill_spark.driver.reading.sizes import RecordSizes
+from waybill_spark.driver.sql.rules import wrong_rules
+from waybill_spark.driver.sql.schema_streams import stand_in
+from waybill_spark.driver.sql.schemas import schema_for
+from waybill_spark.guard.judge import Allowed
+from waybill_spark.guard.plans import (
+    refuse_analyzed,
+    refuse_executed,
+    refuse_parsed,
+    refuse_stateful,
+    refuse_stateful_text,
+    sql_problem,
+)
+from waybill_spark.sinks.opening import loader_of
+from waybill_spark.sinks.rows import BatchRows, select_all, select_for
+from waybill_spark.tracking.dead_letters.records import BuriedRecord, RawRecord
+from waybill_spark.tracking.distributed_rows import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledStage:
+    """A stage with analyzed SQL; `schemas` is by sink name."""
+
+    stage: Stage
+    inputs: tuple[DecodedInput, ...]
+    columns: dict[str, str]
+    schemas: dict[str, pa.Schema]
+    taken: dict[str, dict[str, str]]
+    """By sink name: the names that columns have in the rows of the view, by the sink's own."""
+    lists: Allowed
+    sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
+    ignored: Ignored = field(default_factory=Ignored, compare=False)
+    _judged: set[str] = field(default_factory=set, compare=False)
+
+    def planned(self, stream: DataFrame) -> DataFrame | None:
+        """Return the rows of all sinks as one plan over the stream, which Spark analyzes once. None
+        if sinks have different views, or if the view reads the stream more than once: each
+        reading would have its own end in a batch.
+        """
+        if len(self._views()) > 1:
+            return None
+        wanted = self._wanted(stream, *self._views())
+        self._judge("stream", wanted._jdf.queryExecution())
+        return (
+            wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
+        )
+
+    def collect(self, batch: DataFrame, execution: JavaObject) -> BatchRows:
+        """Collect the rows of each sink in a batch of what `planned` returned; `execution` is the
+        query's. Spark would plan its `batch` a second time; `execution` is already planned.
+        """
+        self._judge("batch", execution)
+        spark = batch.sparkSession
+        assert spark._jvm is not None
+        dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
+        frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
+        table, seen = self._collected(frame, lambda: execution)
+        left_out = unjudged(execution, self.inputs, seen)
+        assert not left_out, f"Spark has not read {left_out}"  # it does so at rest only
+        return self._batch(lambda _, columns: select_for(table, columns), seen)
+
+    def rows(self, raw: DataFrame) -> BatchRows:
+        """Compute the rows of each sink for these raw records, with one Spark action for each
+        distinct view.
+        """
+        tables: dict[str, pa.Table] = {}
+
+        def collect(view: str, wanted: DataFrame) -> dict[str, Seen]:
+            tables[view], seen = self._collected(wanted, wanted._jdf.queryExecution)
+            return seen
+
+        seen = self._read(raw, collect)
+        return self._batch(lambda view, columns: select_for(tables[view], columns), seen)
+
+    def spread(self, raw: DataFrame) -> BatchRows:
+        """Compute the same as `rows`, but leave the rows with the executors."""
+        kept: dict[str, KeptRows] = {}
+
+        def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
+            kept[view] = KeptRows(wanted)
+            with naming_values(self.stage.steps):
+                execution = kept[view].compute()
+            return look(execution, self.inputs)
+
+        try:
+            seen = self._read(raw, keep)
+        except BaseException:
+            for each in kept.values():
+                each.forget()
+            raise
+        return self._batch(lambda view, columns: kept[view].rows(columns), seen)
+
+    def _read(
+        self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]
+    ) -> dict[str, Seen]:
+        """Run `action` for each view, and return what was seen of the inputs. `action` computes the
+        rows of a view and returns what it has seen.
+        """
+        seen: dict[str, Seen] = {}
+        executions: list[JavaObject] = []
+        for view in self._views():
+            wanted = self._wanted(raw, view)
+            self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
+            seen |= action(view, wanted)  # each view has seen the same records of an input
+            executions.append(wanted._jdf.queryExecution())
+        for source in {s for each in executions for s in unjudged(each, self.inputs, seen)}:
+            _, found = self._alone(raw, source)
+            seen |= found
+        return seen
+
+    def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
+        (source,) = (each for each in self.inputs if each.topic == record.topic)
+        return BuriedRecord(record=record, death=death_of(record.value, verdict, source))
+
+    @property
+    def whole(self) -> bool:
+        """True if an input reads more of a record than its value."""
+        return any(source.format == "raw" for source in self.inputs)
+
+    def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
+        """Check each kind of plan once, because the check of the manifest has seen other plans than
+        those that run.
+        """
+        if what not in self._judged:
+            refuse_executed(execution, self.lists, at_rest=at_rest)
+            self._judged.add(what)
+
+    def _views(self) -> list[str]:
+        return list(dict.fromkeys(self.stage.source_of(sink) for sink in self.stage.sinks))
+
+    def _wanted(self, raw: DataFrame, view: str) -> DataFrame:
+        spark = raw.sparkSession
+        _register(spark, raw, self.inputs, self.stage)
+        sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == view]
+        frame = spark.table(view)
+        return select_all(frame, [loader_of(s.kind).columns(s, frame) for s in sinks])
+
+    def _collected(
+        self, frame: DataFrame, execution: Callable[[], JavaObject]
+    ) -> tuple[pa.Table, dict[str, Seen]]:
+        with naming_values(self.stage.steps):
+            table = frame.toArrow()
+        return table, look(execution(), self.inputs)
+
+    def _alone(self, raw: DataFrame, source: DecodedInput) -> tuple[pa.Table, dict[str, Seen]]:
+        """Read one input by itself. Where the query can give no row, Spark does not read the input,
+        but its bad records must be found all the same.
+        """
+        number = decode(raw, source).agg(F.count(F.lit(1)))
+        return self._collected(number, number._jdf.queryExecution)
+
+    def _batch(
+        self, rows_of: Callable[[str, Mapping[str, str]], Rows], seen: dict[str, Seen]
+    ) -> BatchRows:
+        """Build the batch. `rows_of` returns the columns of a view that a sink gets."""
+        remember(self.inputs, seen, self.sizes, self.ignored)
+        by_sink = {
+            sink.name: rows_of(self.stage.source_of(sink), self.taken[sink.name])
+            for sink in self.stage.sinks
+        }
+        return BatchRows(
+            by_sink,
+            dead=[each for name in sorted(seen) for each in seen[name].dead],
+            dropped={
+                f"{source}.{rule}": count
+                for source, rule, count in counted(self.inputs, seen, "drop")
+            },
+        )
+
+
+def compile_pipeline(
+    spark: SparkSession, manifest: Manifest, lists: Allowed
+) -> tuple[CompiledStage, ...]:
+    """Compile all stages in the order of their data. Raise UserError with the places in the
+    manifest if one is wrong. `lists`: what their queries may contain.
+    """
+    compiled, problems = compile_stages(spark, manifest, lists)
+    if problems:
+        raise UserError(problems)
+    return compiled
+
+
+def compile_stages(
+    spark: SparkSession, manifest: Manifest, lists: Allowed
+) -> tuple[tuple[CompiledStage, ...], tuple[Problem, ...]]:
+    """Compile the stages, and return the good ones and the problems of the others. Stages that read
+    the output of a refused one are not analyzed.
+    """
+    readable = {source.name: decoded_input(source) for source in manifest.inputs}
+    topics = manifest.topics()
+    compiled: list[CompiledStage] = []
+    problems: list[Problem] = [*wrong_rules(spark, manifest, lists)]
+    for stage in manifest.stages_in_order():
+        at = manifest.stages.index(stage)
+        if not readable.keys() >= set(stage.inputs):
+            problems += _wrong_texts(spark, stage, at, lists)
+            continue
+        inputs = tuple(readable[name] for name in stage.inputs)
+        try:
+            compiled.append(_compile_stage(spark, stage, at, inputs, lists))
+            readable |= _fed(compiled[-1], topics)
+        except UserError as error:
+            problems += error.problems
+    return tuple(compiled), tuple(problems)
+
+
+def _fed(stage: CompiledStage, topics: Mapping[str, str]) -> dict[str, DecodedInput]:
+    """Return the inputs that later stages may read from this one."""
+    return {
+        name: DecodedInput(name=name, topic=topics[name], columns=columns, own_output=True)
+        for name, columns in stage.columns.items()
+        if name in topics
+    }
+
+
+def _compile_stage(
+    spark: SparkSession, stage: Stage, at: int, inputs: tuple[DecodedInput, ...], lists: Allowed
+) -> CompiledStage:
+    session = spark.newSession()
+    for source in inputs:
+        stand_in(session, source).createOrReplaceTempView(source.name)
+    problems, wrong = _analyze_steps(session, stage, at, lists)
+    columns, schemas, taken = {}, {}, {}
+    for k, sink in enumerate(stage.sinks):
+        if stage.source_of(sink) in wrong:
+            continue
+        frame, path = session.table(stage.source_of(sink)), f"stages.{at}.sinks.{k}"
+        try:
+            schemas[sink.name] = schema_for(sink, frame, path)
+        except UserError as error:
+            problems += error.problems
+            continue
+        columns[sink.name] = _ddl(frame)
+        given = loader_of(sink.kind).columns(sink, frame)
+        taken[sink.name] = {name: each.name for name, each in given.items()}
+    if problems:
+        raise UserError(problems)
+    return CompiledStage(
+        stage=stage, inputs=inputs, columns=columns, schemas=schemas, taken=taken, lists=lists
+    )
+
+
+def _analyze_steps(
+    session: SparkSession, stage: Stage, at: int, lists: Allowed
+) -> tuple[list[Problem], set[str]]:
+    """Return the problems, and the steps without a view: the wrong ones, and those that read one of
+    them, which cannot be analyzed.
+    """
+    problems: list[Problem] = []
+    wrong: set[str] = set()
+    views = [*stage.inputs]
+    for number, step in enumerate(stage.steps):
+        path = f"stages.{at}.steps.{number}.sql"
+        try:
+            refuse_parsed(session, step.sql, path, views, lists)
+            analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
+        except UserError as error:
+            if _missing_view(error) not in wrong:
+                problems += error.problems
+            wrong.add(step.name)
+        views.append(step.name)
+    return problems, wrong
+
+
+def _missing_view(error: UserError) -> str | None:
+    cause = error.__cause__
+    if not isinstance(cause, AnalysisException):
+        return None
+    named = cause.getMessageParameters() or {}
+    return named.get("relationName", "").strip("`").lower()
+
+
+def _register(
+    spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
+) -> None:
+    """Register views for inputs and steps. The queries of the steps have passed the checks."""
+    for source in inputs:
+        decode(raw, source).createOrReplaceTempView(source.name)
+    for step in stage.steps:
+        spark.sql(step.sql).createOrReplaceTempView(step.name)
+
+
+def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> list[Problem]:
+    """Return the problems of queries that show without knowing their views."""
+    problems: list[Problem] = []
+    views = [*stage.inputs]
+    for number, step in enumerate(stage.steps):
+        try:
+            refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
+        except UserError as error:
+            problems += error.problems
+        views.append(step.name)
+    return problems
+
+
+def analyzed(
+    spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
+) -> DataFrame:
+    """Analyze the query over streaming views of `spark`. Raise UserError if it is not accepted."""
+    try:
+        frame = spark.sql(sql)
+    except AnalysisException as error:
+        refuse_stateful_text(spark, sql, path)
+        raise UserError([sql_problem(error, path, views)]) from error
+    refuse_stateful(frame, path)
+    refuse_analyzed(frame, path, lists)
+    return frame
+
+
+def _ddl(frame: DataFrame) -> str:
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema)

@@ -1,0 +1,136 @@
+"""Moves one fence, in a transaction with whatever goes with it.
+
+Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaException, Producer
+
+from waybill_shared.contract import codec
+from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.events import Fence
+from waybill_shared.kafka.clients import claim_transactions, make_producer
+from waybill_shared.kafka.errors import FENCED, explain
+from waybill_shared.process.failpoints import reach
+from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.sinks.contract import RowsRefused, SinkSuperseded
+from waybill_spark.tracking.stopping import StageStopped
+
+TIMEOUT_S: Final = 60.0
+RECORD_BYTES_MAX: Final = 100_000_000  # here; what a topic takes, its broker says
+T = TypeVar("T")
+
+
+class FenceTransactions:
+    """Moves the fence of `what`, which is stored under `key`.
+
+    A transaction that a driver left open delays readers for up to `timeout_s`. `compression` is of
+    all that is sent.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        key: str,
+        fences: Fences,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        compression: str = "none",
+    ) -> None:
+        self._what = what
+        self._key = key
+        self._id = f"{fences.prefix}/{key}"
+        self._timeout_s = timeout_s
+        self._compression = compression
+        self._fences = fences
+        self._fences.expect(self._key)
+        self._producer: Producer | None = None
+        self._behind_refusal = False
+
+    def claim(self) -> None:
+        self._producer = make_producer(
+            self._fences.admin.cluster,
+            **{
+                "transactional.id": self._id,
+                "transaction.timeout.ms": int(self._timeout_s * 1000),
+                "message.max.bytes": RECORD_BYTES_MAX,
+                "compression.type": self._compression,
+            },
+        )
+        self._behind_refusal = False
+        self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
+
+    def last(self) -> Fence | None:
+        value = self._fences.newest(self._key)
+        return None if value is None else codec.decode(Fence, value)
+
+    def move(self, produce: Callable[[Producer], Fence]) -> Fence:
+        """Move the fence. `produce` sends what goes with it, and returns the new fence; it may be
+        called twice.
+        """
+        return self._guard(lambda producer: self._move(producer, produce))
+
+    def undone(self, produce: Callable[[Producer], object]) -> None:
+        """Run a transaction as `move` does, and abort it."""
+        self._guard(lambda producer: self._try(producer, produce))
+
+    def close(self) -> None:
+        self._producer = None
+
+    def _move(self, producer: Producer, produce: Callable[[Producer], Fence]) -> Fence:
+        producer.begin_transaction()
+        try:
+            fence = produce(producer)
+            producer.produce(self._fences.topic, key=self._key, value=codec.encode(fence))
+            reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
+            producer.commit_transaction(TIMEOUT_S)
+        except (Retryable, StageStopped, UserError, SystemError):
+            # A producer that is fenced may report a record while it raises that already, and
+            # Python makes a SystemError of both (confluent-kafka 2.16). To abort raises it again.
+            producer.abort_transaction(TIMEOUT_S)
+            raise
+        return fence
+
+    def _try(self, producer: Producer, produce: Callable[[Producer], object]) -> None:
+        producer.begin_transaction()
+        try:
+            produce(producer)
+        finally:
+            producer.abort_transaction(TIMEOUT_S)
+
+    def _guard(self, action: Callable[[Producer], T]) -> T:
+        """Run `action`. Raise SinkSuperseded if a newer driver has claimed the fence, and Retryable
+        for other faults. After an error with an unknown effect the producer is dropped: the
+        stage ends, and the next `claim` finds out by reading the fence.
+        """
+        assert self._producer is not None, "claim comes first"
+        try:
+            return self._behind(action, self._producer)
+        except KafkaException as error:
+            self._producer = None
+            cause = error.args[0]
+            if cause.code() in FENCED:
+                raise SinkSuperseded(f"{self._what}: {cause.str()}") from error
+            raise Retryable(f"{self._what}: {explain(cause)}") from error
+        except SystemError as error:
+            self._producer = None
+            raise Retryable(f"{self._what}: {error}") from error
+
+    def _behind(self, action: Callable[[Producer], T], producer: Producer) -> T:
+        """Run `action` again if the transaction before it ended because a record was too large.
+
+        That leaves a gap in what librdkafka counts for its partition. Only the end of the next
+        transaction removes it (librdkafka 2.16).
+        """
+        again, self._behind_refusal = self._behind_refusal, False
+        try:
+            return action(producer)
+        except RowsRefused:
+            self._behind_refusal = True
+            raise
+        except Retryable:
+            if not again:
+                raise
+        return self._behind(action, producer)

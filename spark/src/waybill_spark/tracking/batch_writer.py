@@ -1,0 +1,114 @@
+"""Writes a batch into sinks of a stage: its dead letters are reported first, then all sinks
+load.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial, reduce
+
+from waybill_shared.contract.vectors import meet
+from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.contract import RowsRefused
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.dead_letters.triage import Judged, Triage
+from waybill_spark.tracking.distributed_rows import Rows
+from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.pieces import Ranges
+
+
+class Taking:
+    """`ledgers` are of all sinks of the stage; `check_topics` raises if rows that were just read
+    may be of another topic of that name. `changes_nothing`: where rows take the place of all that
+    is there, whether ranges hold no record, and so say nothing of what should be there."""
+
+    def __init__(
+        self,
+        stage: str,
+        *,
+        pipeline_uid: str,
+        ledgers: Sequence[Ledger],
+        triage: Triage,
+        check_topics: Callable[[], None],
+        changes_nothing: Callable[[Ranges], bool],
+        loads: Loads,
+    ) -> None:
+        self._stage = stage
+        self._uid = pipeline_uid
+        self._ledgers = ledgers
+        self._triage = triage
+        self._check_topics = check_topics
+        self._changes_nothing = changes_nothing
+        self._loads = loads
+
+    def take(
+        self,
+        batch: Batch,
+        into: Sequence[Ledger],
+        first: Callable[[], BatchRows] | None = None,
+    ) -> None:
+        """Write the batch into these sinks. `first` reads all of it the first time."""
+        judged = self._triage.judge(batch, first)
+        if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
+            batch = replace(batch, hollow=True)
+        with ExitStack() as held:
+            held.enter_context(closing(judged.rows))
+            self._bury(judged, batch, into, self._lacking(into))
+            refused = self._load(judged.rows, self._told(batch, judged), into, held)
+        for ledger, why in refused:
+            judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
+            with closing(judged.rows):
+                self._bury(judged, batch, [ledger])
+                ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
+
+    def _lacking(self, into: Sequence[Ledger]) -> list[str]:
+        """Return the sinks that lack the dead records of the batch, where others have it
+        already.
+        """
+        return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
+
+    def _bury(
+        self,
+        judged: Judged,
+        batch: Batch,
+        into: Iterable[Ledger],
+        lacking: Iterable[str] = (),
+    ) -> None:
+        self._check_topics()
+        for ledger in into if judged.dead else ():
+            ledger.hold()
+        behind = reduce(meet, [ledger.held() for ledger in self._ledgers])
+        self._triage.bury(judged.dead, batch, behind, lacking)
+        if judged.dead:
+            reach(f"{self._uid}.{self._stage}.after_journal")
+
+    def _told(self, batch: Batch, judged: Judged) -> Batch:
+        return replace(batch, dead_sequence=self._triage.sequence, dropped=judged.rows.dropped)
+
+    def _load(
+        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], held: ExitStack
+    ) -> list[tuple[Ledger, RowsRefused]]:
+        """Load all sinks at the same time. Return those that refused rows, and why."""
+        refused: list[tuple[Ledger, RowsRefused]] = []
+
+        def load(ledger: Ledger, mine: Rows) -> None:
+            try:
+                ledger.write(mine, batch)
+            except RowsRefused as why:
+                refused.append((ledger, why))
+
+        self._loads.run(
+            {
+                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch, held))
+                for ledger in into
+            }
+        )
+        return refused
+
+    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, held: ExitStack) -> Rows:
+        """Return the rows without those that this sink alone has refused before."""
+        left_out = self._triage.left_out(batch, ledger.key)
+        if left_out != self._triage.left_out(batch):
+            rows = held.enter_context(closing(self._triage.read_again(batch.ranges, left_out)))
+        return rows.by_sink[ledger.sink.name]

@@ -1,0 +1,352 @@
+"""Separates the records of a batch that give rows from those that never will: the dead ones.
+
+For each batch `Taking` calls, in this order:
+
+1. `judge` reads the rows. Records that the journal already has are left out. Records that the
+   decoder or a rule rejects come back as positions, and are read again completely.
+2. If a value ends the query, `bisecting` reads parts of the batch until it has found the records
+   that cause it. These are dead, and the rest is read again without them.
+3. `bury` writes the dead records to their dead-letter topics, the facts about them, and the fence
+   of the journal, in one transaction. This is done before any sink is written, so a sink never
+   passes a record that is not reported. `Budget` limits how many; beyond it the stage stops.
+4. The sinks are loaded. If one refuses rows, `judge_refused` finds the records in the same way.
+   They are dead for this sink only: they are written to the journal, and the sink is loaded.
+
+The last fence of the journal has all dead records that some sink has not passed yet. So a record
+is judged and written once, however often its batch is repeated. Whatever fails only at a second
+reading raises Retryable, because it was not reported.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from waybill_shared.contract.deaths import DeadPositions
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Fence
+from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.words import DeadReason, StopReason
+from waybill_shared.process.clock import Clock
+from waybill_spark.kafka.commits import Identity
+from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.dead_letters.bisecting import Trial, culprits
+from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.records import (
+    MESSAGE_CHARACTERS_MAX,
+    BuriedRecord,
+    Death,
+    Doomed,
+    QueryFailed,
+    RawRecord,
+    Without,
+    positions_of,
+    united,
+)
+from waybill_spark.tracking.fencing import StageInput
+from waybill_spark.tracking.ledger import Batch
+from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+JOURNAL: Final = "!dead"  # no sink can have this name
+_Position = tuple[str, int, int, str | None]
+"""Topic id, partition, offset, and the only sink that lacks it."""
+
+
+class DeadJournal(Protocol):
+    """Where dead records go. A record, its fact and the fence are there together or not at all."""
+
+    def claim(self) -> None:
+        """Shut out every earlier driver; may be repeated."""
+
+    def last(self) -> Fence | None:
+        """Return the newest entry, read after `claim`."""
+
+    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+        """Write an entry, and return its fence with the number of the last fact; `fence` has that
+        of the first. Raises SinkSuperseded if a later driver has claimed it.
+        """
+
+    def close(self) -> None: ...
+
+
+class Readings(Protocol):
+    """The topics of the stage, read again. Each call raises Retryable."""
+
+    def read(self, ranges: Ranges, without: Without) -> BatchRows:
+        """Return the rows of exactly these records for each sink. Raise QueryFailed if a value ends
+        the query.
+        """
+
+    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+        """Return the complete records that `read` reported, without those that do not exist any
+        more.
+        """
+
+    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
+        """Return the records as they are in their topics, without those that do not exist any
+        more.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    rows: BatchRows
+    dead: tuple[BuriedRecord, ...] = ()
+
+
+class Triage:
+    """Callers see to it that one thread at a time is in here."""
+
+    def __init__(
+        self,
+        stage: str,
+        *,
+        identity: Identity,
+        inputs: tuple[StageInput, ...],
+        readings: Readings,
+        journal: DeadJournal,
+        budget: Budget,
+        clock: Clock,
+    ) -> None:
+        self.journal = journal
+        self._stage = stage
+        self._identity = identity
+        self._ids = {i.topic: i.topic_id for i in inputs}
+        self._readings = readings
+        self._budget = budget
+        self._clock = clock
+        self._fence: Fence | None = None
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last fact that was reported of the stage."""
+        return 0 if self._fence is None else self._fence.sequence
+
+    def read(self, fences: Iterable[Fence | None]) -> None:
+        """Read the last entry from the journal, after all was claimed. `fences`: of the sinks."""
+        fence = self._fence = self.journal.last()
+        own = self._identity
+        if fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch:
+            raise SinkSuperseded(f"journal of stage {self._stage}: it is of a later claim")
+        passed = max((each.dead_sequence for each in fences if each is not None), default=0)
+        if passed > self.sequence:
+            detail = (
+                f"stage {self._stage}: its sinks are past entry {passed} of its dead letters, and"
+                f" the newest that there is has number {self.sequence}"
+            )
+            hint = "restore Kafka's topics; or delete the pipeline and apply it again"
+            raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+    def judge(self, batch: Batch, first: Callable[[], BatchRows] | None) -> Judged:
+        """Return the rows of a batch, and its dead records, which are not written yet. `first`
+        reads the whole batch, for less than a reading of its ranges.
+        """
+        known = self.left_out(batch)
+        try:
+            rows = first() if first and not known else self._readings.read(batch.ranges, known)
+            failed: tuple[BuriedRecord, ...] = ()
+        except QueryFailed as failure:
+            failed = self._find_failing(batch, known, failure)
+            known = united(known, positions_of(each.record for each in failed))
+            rows = self._read(batch.ranges, known)
+        return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
+
+    def judge_refused(self, batch: Batch, sink: Sink, key: str, why: RowsRefused) -> Judged:
+        """Return the rows for a sink without those that it refuses, and the refused records."""
+        known = self.left_out(batch, key)
+
+        def trial(ranges: Ranges, found: Without) -> Death | None:
+            with closing(self.read_again(ranges, united(known, found))) as rows:
+                said = sink.refused(rows.by_sink[sink.name].to_batches())
+            return None if said is None else _refused(said, key)
+
+        found = self._find(batch, trial, _refused(str(why), key))
+        without = united(known, positions_of(each.record for each in found))
+        return Judged(rows=self.read_again(batch.ranges, without), dead=found)
+
+    def read_again(self, ranges: Ranges, without: Without) -> BatchRows:
+        """Return the rows that were judged. Raise Retryable if there is a dead record: it would not
+        be reported.
+        """
+        rows = self._read(ranges, without)
+        if rows.dead:
+            rows.close()
+            count = len(rows.dead)
+            raise Retryable(f"stage {self._stage}: {count} record(s) die only at a second look")
+        return rows
+
+    def bury(
+        self,
+        dead: tuple[BuriedRecord, ...],
+        batch: Batch,
+        behind: Vector,
+        sinks: Iterable[str] = (),
+    ) -> None:
+        """Write them to the journal. `behind` is what all sinks have; `sinks`: the only ones that
+        lack these, by key.
+        """
+        buried = set(self._entries())
+        told = [
+            each
+            for each in ([_of_sink(one, sink) for sink in sinks for one in dead] or dead)
+            if self._position(each) not in buried
+        ]
+        if not told:
+            return
+        self._budget.spend(len(dead), self._clock.now_ms())
+        kept = [each for each in self._entries() if _ahead(each, behind)]
+        fence = Fence(
+            tenant=self._identity.tenant,
+            pipeline_uid=self._identity.pipeline_uid,
+            stage=self._stage,
+            sink=JOURNAL,
+            sequence=self.sequence + 1,
+            generation=self._identity.generation,
+            lineage=batch.lineage,
+            batch_id=batch.batch_id,
+            epoch=self._identity.epoch,
+            lifecycle_id=self._identity.lifecycle_id,
+            inputs=batch.ranges,
+            frontier=(),
+            outputs=(),
+            batch_rows=len(told),
+            at=self._clock.now_ms(),
+            dead=_grouped([*kept, *(self._position(each) for each in told)]),
+        )
+        self._fence = self.journal.write(told, fence)
+        logger.warning(
+            "records went to a dead-letter topic",
+            extra={"stage": self._stage, "records": len(told), "sequence": self.sequence},
+        )
+
+    def left_out(self, batch: Batch, sink: str | None = None) -> Without:
+        """Return the records of the batch that are dead letters: of all sinks, and of this one."""
+        found: dict[tuple[str, int], frozenset[int]] = {}
+        runs = {(run.topic_id, run.partition): run for run in batch.ranges}
+        for each in () if self._fence is None else self._fence.dead:
+            run = runs.get((each.topic_id, each.partition))
+            if run is None or each.sink not in (None, sink) or each.offsets[-1] < run.start:
+                continue
+            inside = frozenset(o for o in each.offsets if run.start <= o < run.end)
+            if inside:
+                found = dict(united(found, {(run.topic, run.partition): inside}))
+        return found
+
+    def _read(self, ranges: Ranges, without: Without) -> BatchRows:
+        try:
+            return self._readings.read(ranges, without)
+        except QueryFailed as failure:
+            text = f"stage {self._stage}: it failed only at a second look: {failure}"
+            raise Retryable(text) from failure
+
+    def _find_failing(
+        self, batch: Batch, known: Without, failure: QueryFailed
+    ) -> tuple[BuriedRecord, ...]:
+        def trial(ranges: Ranges, found: Without) -> Death | None:
+            try:
+                self._readings.read(ranges, united(known, found)).close()
+            except QueryFailed as again:
+                return _failed(again)
+            return None
+
+        return self._find(batch, trial, _failed(failure))
+
+    def _find(self, batch: Batch, trial: Trial, why: Death) -> tuple[BuriedRecord, ...]:
+        """Find them one after the other, and no more than the budget has left."""
+        logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
+        found: list[BuriedRecord] = []
+        for run, death in culprits(batch.ranges, why, trial):
+            place = (run.topic, run.partition)
+            for record in self._readings.raw({place: frozenset([run.start])}):
+                found.append(BuriedRecord(record=record, death=death))
+                at = f"{run.topic}[{run.partition}]@{run.start}"
+                logger.warning("record found", extra={"record": at, "reason": death.message})
+            self._refuse_beyond_budget(found)
+        return tuple(found)
+
+    def _find_dead(
+        self, doomed: Sequence[Doomed], failed: Sequence[BuriedRecord]
+    ) -> tuple[BuriedRecord, ...]:
+        count = len(doomed) + len(failed)
+        if doomed and count > self._budget.left(self._clock.now_ms()):
+            self._refuse_beyond_budget([*failed, *self._whole(doomed[:1])], count)
+        return self._whole(doomed)
+
+    def _whole(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+        """Return all of them. Raise Retryable if one was deleted since it was judged: it would not
+        be reported.
+        """
+        found = self._readings.dead(doomed) if doomed else ()
+        if len(found) != len(doomed):
+            left = f"{len(found)} of {len(doomed)} dead records are still there"
+            raise Retryable(f"stage {self._stage}: {left}")
+        return found
+
+    def _refuse_beyond_budget(self, found: Sequence[BuriedRecord], count: int = 0) -> None:
+        count = max(count, len(found))
+        if count <= self._budget.left(self._clock.now_ms()):
+            return
+        budget, last = self._budget, found[-1]
+        at = f"{last.record.topic}[{last.record.partition}]@{last.record.offset}"
+        seconds = budget.window_ms // 1000
+        detail = (
+            f"stage {self._stage}: {count} record(s) of one batch would go to a dead-letter topic,"
+            f" and the budget is {budget.records} in {seconds} s; one is {at}:"
+            f" {last.death.message}"
+        )
+        hint = (
+            "mend the producer or the manifest; or raise deadLetter.budget; `waybill start` goes on"
+            " with a fresh budget"
+        )
+        raise StageStopped(StopReason.DEAD_LETTER_BUDGET, detail, hint)
+
+    def _entries(self) -> list[_Position]:
+        return [
+            (each.topic_id, each.partition, offset, each.sink)
+            for each in (() if self._fence is None else self._fence.dead)
+            for offset in each.offsets
+        ]
+
+    def _position(self, dead: BuriedRecord) -> _Position:
+        record = dead.record
+        return (self._ids[record.topic], record.partition, record.offset, dead.death.sink)
+
+
+def _ahead(position: _Position, behind: Vector) -> bool:
+    topic_id, partition, offset, _ = position
+    return offset >= behind.get((topic_id, partition), 0)
+
+
+def _grouped(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:
+    groups: dict[tuple[str, int, str | None], set[int]] = {}
+    for topic_id, partition, offset, sink in positions:
+        groups.setdefault((topic_id, partition, sink), set()).add(offset)
+    ordered = sorted(groups, key=lambda group: (group[0], group[1], group[2] or ""))
+    return tuple(
+        DeadPositions(
+            topic_id=topic_id,
+            partition=partition,
+            offsets=tuple(sorted(groups[topic_id, partition, sink])),
+            sink=sink,
+        )
+        for topic_id, partition, sink in ordered
+    )
+
+
+def _of_sink(dead: BuriedRecord, sink: str) -> BuriedRecord:
+    return replace(dead, death=replace(dead.death, sink=sink))
+
+
+def _failed(failure: QueryFailed) -> Death:
+    message = str(failure)[:MESSAGE_CHARACTERS_MAX]
+    return Death(reason=DeadReason.FAILED, message=message, error=failure.error)
+
+
+def _refused(said: str, sink: str) -> Death:
+    message = said[:MESSAGE_CHARACTERS_MAX]
+    return Death(reason=DeadReason.REFUSED, message=message, sink=sink, error=RowsRefused.__name__)

@@ -1,0 +1,121 @@
+"""Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
+
+Each sink has a fence: the vector (an offset for each partition) below which it has everything.
+The fence moves in the transaction that writes the rows. Only rows that are printed, or that
+executors send to Kafka, are written before it, and may come twice. For each batch this happens:
+
+1. Spark plans a batch and writes its start and end offsets into the checkpoint.
+2. `batch_runs` makes a range of them for each partition. A new partition starts at its base.
+3. `decide` compares these ranges with the fence of each sink. There are three answers:
+   - `AlreadyDone`: the last write of the sink was exactly these ranges. The driver failed after
+     it, and Spark repeats the batch. Nothing is written; the fence is reported again.
+   - `Write`: each range starts where the fence ends. The rows are written, and the fence moves.
+   - `Diverged`: a range starts before or after the fence. To write it would double or lose rows,
+     so the stage stops. At its next start it continues at the fences (`resuming`).
+
+Batch ids are never compared. A checkpoint that lost its last files returns with the same id and a
+longer range, and skipping that by its id would lose rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_spark.tracking.checkpoint import TopicOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageInput:
+    """A topic that the stage reads, as this incarnation of it, and where the stage began in it.
+
+    `retired` are the ids that topics of this name had before.
+    """
+
+    name: str
+    topic: str
+    topic_id: str
+    bases: Mapping[int, int]
+    retired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterSink:
+    """A sink that was added after its stage had started: when, and where it must start at the
+    latest.
+    """
+
+    since: int
+    bases: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The batch follows the fence: write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDone:
+    """The sink holds this very range; report its fence again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diverged:
+    """The batch neither repeats nor follows what the sink holds."""
+
+    detail: str
+
+
+BatchDecision = Write | AlreadyDone | Diverged
+
+
+def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
+    return {(i.topic_id, p): offset for i in inputs for p, offset in i.bases.items()}
+
+
+def batch_runs(
+    inputs: tuple[StageInput, ...], starts: TopicOffsets, ends: TopicOffsets
+) -> tuple[Range, ...]:
+    """Return where the batch continues, and how far it goes, in each partition.
+
+    A new partition starts at its base.
+    """
+    runs = (
+        Range(
+            topic=i.topic,
+            topic_id=i.topic_id,
+            partition=partition,
+            start=starts.get(i.topic, {}).get(partition, i.bases.get(partition, 0)),
+            end=end,
+        )
+        for i in inputs
+        for partition, end in sorted(ends.get(i.topic, {}).items())
+    )
+    return tuple(sorted(runs, key=lambda run: (run.topic, run.partition)))  # in any plan's order
+
+
+def drop_empty(runs: tuple[Range, ...]) -> tuple[Range, ...]:
+    """Return the runs that contain offsets."""
+    return tuple(run for run in runs if run.start < run.end)
+
+
+def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> BatchDecision:
+    """Decide whether a sink with this fence gets the batch.
+
+    `bases` is where the stage started; a sink without a fence must be written from there.
+
+    An empty run is checked too, because the next batch of its partition starts at the same offset.
+    """
+    ranges = drop_empty(runs)
+    if fence is not None and ranges and fence.inputs == ranges:
+        return AlreadyDone()
+    held = join(bases, to_vector(fence.frontier)) if fence is not None else bases
+    for run in runs:
+        expected = held.get((run.topic_id, run.partition), 0)
+        if run.start != expected:
+            detail = (
+                f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
+                f" the sink holds everything below {expected}"
+            )
+            return Diverged(detail=detail)
+    return Write()

@@ -1,0 +1,375 @@
+"""The fence of one sink of a stage: reads it, moves it, and reports it. Nothing else does.
+
+A fence says what the sink has. The sink moves it together with the rows, or alone. In order:
+
+1. `claim` makes a Kafka sink refuse earlier drivers; a table refuses them after its fence moved.
+   `read` reads the fence after all claims. It raises SinkSuperseded if that is of a later claim.
+2. A sink that was added to a running stage has no fence. `where_to_begin` computes its start, and
+   `begin_at` writes a first fence there. What lies before is set aside.
+3. `decide` says if a batch is to be written, is there already, or does not fit (`fencing`).
+4. `write` writes the rows and the next fence, and then reports it.
+5. `set_aside` moves the fence past records that can never be processed, and reports that.
+   `hold` moves only the claim in the fence, before dead letters are written.
+6. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
+   ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
+7. `shut` moves the fence a last time when the sink is removed. No earlier driver can write then.
+
+Each fence has the next sequence number and includes all before it, so a lost report does no harm.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.errors import ContractError
+from waybill_shared.contract.events import Commit, Fence, Range, SetAside, from_vector, to_vector
+from waybill_shared.contract.slots import sink_key
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.process.clock import Clock
+from waybill_shared.process.failpoints import reach
+from waybill_spark.kafka.commits import Identity
+from waybill_spark.sinks.contract import Maintained, Sink, SinkSuperseded, Versioned, Written
+from waybill_spark.tracking.distributed_rows import Rows
+from waybill_spark.tracking.fencing import (
+    AlreadyDone,
+    Diverged,
+    LaterSink,
+    StageInput,
+    Write,
+    bases_of,
+    decide,
+    drop_empty,
+)
+from waybill_spark.tracking.losses import left_out, union, went_with_topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch as the checkpoint has planned it."""
+
+    batch_id: int
+    lineage: str
+    runs: tuple[Range, ...]
+    started_at: int
+    alone: bool = False
+    """True if it is for one sink that lags, and so says nothing about the others."""
+    hollow: bool = False
+    """True if it contains no record. Then the rows that it would replace stay, too."""
+    dead_sequence: int = 0
+    """The number of the last dead letters that its stage has reported."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many of its records rules have dropped."""
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        return drop_empty(self.runs)
+
+
+BEFORE_ALL = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
+
+
+class Ledger:
+    """Callers see to it that one thread at a time is in here; those of a stage share nothing."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        stage: str,
+        inputs: tuple[StageInput, ...],
+        later: LaterSink | None = None,
+        identity: Identity,
+        emit: Callable[[Commit], None],
+        clock: Clock,
+    ) -> None:
+        self.sink = sink
+        self.later = later
+        self.stage = stage
+        self._inputs = inputs
+        self._bases = bases_of(inputs)
+        self._identity = identity
+        self._emit = emit
+        self._clock = clock
+        self._written: Written | None = None
+        self._versions_from = 0
+        self.hidden = False
+        """True if what the sink contains is not reported yet, because readers cannot see it yet."""
+        self._gone = False
+        """True if the topic of the sink was deleted, so that nothing there will ever be seen."""
+        self.loading_since: int | None = None
+        """Since when it has been writing a batch."""
+
+    @property
+    def key(self) -> str:
+        """Of the sink, in the slot."""
+        return sink_key(self.stage, self.sink.name, self.sink.since)
+
+    @property
+    def fence(self) -> Fence | None:
+        return self._written.fence if self._written is not None else None
+
+    def claim(self) -> None:
+        """Shut out every earlier driver from the sink."""
+        with self._in_sink():
+            self.sink.claim()
+
+    def read(self) -> None:
+        """Read the newest fence from the sink, after every sink of the stage was claimed.
+
+        Raise SinkSuperseded if a driver of a later claim has moved it. This driver was started too
+        late, as by a runner that was cut off, and what it would continue may be closed.
+        """
+        with self._in_sink():
+            self._written = self.sink.last()
+        if self._late():
+            raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
+
+    def held(self) -> Vector:
+        """Return the vector below which the sink has everything, or it was set aside."""
+        fence = self.fence
+        return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
+
+    def went_on_in(self, generation: int) -> bool:
+        """Return True if the stage has written here since this generation. To start or to close a
+        sink is no writing.
+        """
+        fence = self.fence
+        if fence is None or fence.generation < generation:
+            return False
+        return self.later is None or fence.batches > 0
+
+    def begin_at(self, stand: Vector) -> None:
+        """Give a sink that was added later its first fence; `stand` is where the stage's other
+        sinks are.
+
+        A partition that was added after the sink belongs to it from its first offset.
+        """
+        assert self.later is not None
+        latest = self._bases | dict(self.later.bases)
+        known = {topic_id for topic_id, _ in latest}
+        begin = {
+            place: min(end, latest.get(place, 0)) if place[0] in known else end
+            for place, end in stand.items()
+        }
+        fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
+        aside = left_out(self._inputs, self._bases, begin)
+        self._move(None, replace(fence, set_aside=aside))
+
+    def hold(self) -> None:
+        """Move the fence alone, to where it is, so that no driver of an earlier claim can write any
+        more.
+
+        For a table a claim alone does not stop such a driver, and one that does not know the dead
+        letters would write them.
+        """
+        before, own = self.fence, self._identity
+        if before is None:
+            self._move(None, self._next({}, replace(BEFORE_ALL, started_at=self._clock.now_ms())))
+        elif (before.lifecycle_id, before.epoch) != (own.lifecycle_id, own.epoch):
+            held = replace(before, sequence=before.sequence + 1)
+            self._move(None, replace(held, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
+
+    def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
+        return decide(self.fence, batch.runs, self._bases)
+
+    def write(self, rows: Rows, batch: Batch) -> None:
+        """Write a batch that follows the fence, and report it."""
+        ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
+        after = self._next(ends, batch)
+        batches = after.batches + (not batch.alone)
+        fence = replace(after, batch_rows=rows.num_rows, batches=batches)
+        began = self.loading_since = self._clock.now_ms()
+        try:
+            self._reach("before_load")
+            self._move(None if batch.hollow else rows.to_batches(), fence)
+        finally:
+            self.loading_since = None
+        self._reach("after_commit")
+        self.report(began_at=began, committed_at=self._clock.now_ms())
+        self._reach("after_event")
+
+    def set_aside(self, found: tuple[SetAside, ...], generation: int | None = None) -> None:
+        """Move the fence alone past what will never be processed, and report it.
+
+        `generation`: the one that the fence is of, if not this driver's.
+        """
+        ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
+        fence = self.fence
+        last = (
+            replace(BEFORE_ALL, started_at=self._clock.now_ms())
+            if fence is None
+            else Batch(
+                batch_id=fence.batch_id,
+                lineage=fence.lineage,
+                runs=(),
+                started_at=self._clock.now_ms(),
+            )
+        )
+        moved = self._next(ends, last)
+        kept = moved.generation if generation is None else generation
+        self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
+        self.report(committed_at=last.started_at)
+
+    @property
+    def bereft(self) -> bool:
+        """True if the sink's topic was deleted or created again, and this loss is not reported
+        yet.
+        """
+        fence = self.fence
+        return fence is not None and (self._gone or fence.generation < self.sink.moved)
+
+    def give_up(self, generation: int | None = None) -> None:
+        """Move the fence alone and report it. If the sink's topic was deleted, all that it
+        contained is set aside before.
+        """
+        fence = self.fence if self.bereft else None
+        found = went_with_topic(self._inputs, self._bases, fence) if fence else ()
+        self.set_aside(found, generation)
+
+    def shut(self, *, gone: bool = False) -> None:
+        """Report a last time, and move the fence, so that no earlier driver can write any more.
+
+        A sink without a fence gets its first one for this. It keeps its generation: if the sink
+        stays after all, the stage has not continued in it.
+
+        With `gone` its topic was deleted before it. Nobody can see the rows there any more, but who
+        has read them there may have them.
+        """
+        self._gone = gone
+        before = self.fence
+        self.give_up(self._identity.generation if before is None else before.generation)
+
+    def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
+        """Report what the sink contains, if every reader can see it; otherwise it stays `hidden`.
+
+        The time of a write is known only right after it; later reports have the start of the batch
+        instead.
+        """
+        if self._written is None:
+            return
+        fence = self._written.fence
+        committed_at = fence.at if committed_at is None else committed_at
+        with self._in_sink():
+            self.hidden = not (self._gone or self.sink.await_visible(fence))
+        if self.hidden:
+            return
+        self._versions_from = self._read_versions_from()
+        self._emit(
+            Commit(
+                stage=self.stage,
+                sink=self.sink.name,
+                since=self.sink.since,
+                sequence=fence.sequence,
+                lineage=fence.lineage,
+                epoch=fence.epoch,
+                batch_id=fence.batch_id,
+                started_at=fence.at,
+                write_started_at=fence.at if began_at is None else began_at,
+                committed_at=committed_at,
+                inputs=fence.inputs,
+                frontier=fence.frontier,
+                outputs=fence.outputs,
+                batch_rows=fence.batch_rows,
+                version=self._written.version,
+                set_aside=fence.set_aside,
+                dead_sequence=fence.dead_sequence,
+                dropped=fence.dropped,
+                versions_from=self._versions_from,
+            )
+        )
+
+    def keep_in_order(self) -> TableUpkeep | None:
+        """Run a maintenance task if one is due, and report the fence again if versions were
+        deleted.
+        """
+        if not isinstance(self.sink, Maintained):
+            return None
+        kept = self.sink.keep_in_order()
+        if self._written is not None and self._read_versions_from() != self._versions_from:
+            self.report()
+        if kept is None:
+            return None
+        return TableUpkeep(
+            stage=self.stage,
+            sink=self.sink.name,
+            task=kept.task,
+            done={**kept.done},
+            problem=kept.problem,
+        )
+
+    def _read_versions_from(self) -> int:
+        return self.sink.versions_from if isinstance(self.sink, Versioned) else 0
+
+    def _move(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> None:
+        with self._in_sink():
+            self._written = self.sink.write(rows, fence)
+
+    @contextmanager
+    def _in_sink(self) -> Iterator[None]:
+        """Mark errors that are raised in here with the name of the sink."""
+        try:
+            yield
+        except ContractError as error:
+            error.sink = self.sink.name
+            raise
+
+    def _late(self) -> bool:
+        """Return True if the claim of this driver is older than that of the one that moved the
+        fence.
+        """
+        fence, own = self.fence, self._identity
+        return (
+            fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch
+        )
+
+    def _next(self, ends: Vector, batch: Batch) -> Fence:
+        """Return the fence after the present one, without rows yet."""
+        before = self.fence
+        dropped = Counter(before.dropped if before is not None else {})
+        dropped.update(batch.dropped)
+        return Fence(
+            tenant=self._identity.tenant,
+            pipeline_uid=self._identity.pipeline_uid,
+            stage=self.stage,
+            sink=self.sink.name,
+            sequence=before.sequence + 1 if before is not None else 0,
+            generation=self._identity.generation,
+            lineage=batch.lineage,
+            batch_id=batch.batch_id,
+            epoch=self._identity.epoch,
+            lifecycle_id=self._identity.lifecycle_id,
+            inputs=batch.ranges,
+            frontier=from_vector(join(self.held(), ends)),
+            outputs=before.outputs if before is not None else (),
+            set_aside=before.set_aside if before is not None else (),
+            batches=before.batches if before is not None else 0,
+            batch_rows=0,
+            at=batch.started_at,
+            dead_sequence=max(batch.dead_sequence, before.dead_sequence if before else 0),
+            dropped=dict(dropped),
+        )
+
+    def _reach(self, edge: str) -> None:
+        reach(f"{self._identity.pipeline_uid}.{self.sink.name}.{edge}")
+
+
+def where_to_begin(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
+    """Return where a sink starts that was added after its stage had started: where the other sinks
+    are.
+
+    None for any other sink, also for one that has lost its fence.
+    """
+    begun = [other for other in stage if other.fence is not None]
+    if ledger.fence is not None or ledger.later is None or not begun:
+        return None
+    since = ledger.later.since
+    if any(other.went_on_in(since) for other in begun):
+        return None
+    stand: dict[TopicPartition, int] = {}
+    for other in begun:
+        stand = join(stand, other.held())
+    return stand

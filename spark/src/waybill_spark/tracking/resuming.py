@@ -1,0 +1,99 @@
+"""Decides how a stage starts: with its checkpoint, or with a new one at the position of its fences.
+
+Never does I/O.
+
+Fences are what the sinks really contain, so a checkpoint that does not fit them is not used. If
+sinks of one stage have different positions, each first gets exactly what it lacks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_spark.tracking.checkpoint import Planned, TopicOffsets
+from waybill_spark.tracking.fencing import (
+    Diverged,
+    StageInput,
+    bases_of,
+    batch_runs,
+    decide,
+    drop_empty,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoOn:
+    """Decision: Spark continues at the position of its checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anew:
+    """A new checkpoint begins at `starts`, once each sink in `missing` has got its ranges."""
+
+    starts: dict[TopicPartition, int]
+    missing: Mapping[str, tuple[Range, ...]]
+
+
+def resume(
+    inputs: tuple[StageInput, ...], planned: Planned | None, fences: Mapping[str, Fence | None]
+) -> GoOn | Anew:
+    """Decide how to start. `planned` is None when there is no checkpoint, or none that can be
+    read.
+    """
+    if planned is not None and all(_fits(inputs, planned, fence) for fence in fences.values()):
+        return GoOn()
+    stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
+    starts: dict[TopicPartition, int] = {}
+    for stand in stands.values():
+        starts = join(starts, stand)
+    missing = {sink: _between(inputs, stand, starts) for sink, stand in stands.items()}
+    return Anew(starts=starts, missing={sink: ranges for sink, ranges in missing.items() if ranges})
+
+
+def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
+    """Return the vector below which a sink has everything, for the topics as the stage reads them
+    now.
+    """
+    stand = bases_of(inputs)
+    if fence is not None:
+        stand = join(stand, to_vector(fence.frontier))
+    current = {source.topic_id for source in inputs}
+    return {place: end for place, end in stand.items() if place[0] in current}
+
+
+def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None) -> bool:
+    stand, ends = frontier_of(inputs, fence), _by_id(inputs, planned.ends)
+    if planned.committed:
+        return _same(stand, ends)
+    starts = _by_id(inputs, planned.starts)
+    if any(end < starts.get(place, 0) for place, end in ends.items()):
+        return False  # Spark would try for ever to read backwards
+    runs = batch_runs(inputs, planned.starts, planned.ends)
+    if isinstance(decide(fence, runs, bases_of(inputs)), Diverged):
+        return False
+    return _same(stand, ends) or _same(stand, starts)
+
+
+def _same(left: Vector, right: Vector) -> bool:
+    """Return True if the vectors are the same. A partition that one of them lacks counts as 0."""
+    return all(left.get(place, 0) == right.get(place, 0) for place in left.keys() | right.keys())
+
+
+def _by_id(inputs: tuple[StageInput, ...], offsets: TopicOffsets) -> dict[TopicPartition, int]:
+    return {
+        (source.topic_id, partition): offset
+        for source in inputs
+        for partition, offset in offsets.get(source.topic, {}).items()
+    }
+
+
+def _between(inputs: tuple[StageInput, ...], low: Vector, high: Vector) -> tuple[Range, ...]:
+    def by_name(vector: Vector) -> dict[str, dict[int, int]]:
+        offsets: dict[str, dict[int, int]] = {}
+        for source in inputs:
+            mine = {p: end for (topic_id, p), end in vector.items() if topic_id == source.topic_id}
+            offsets[source.topic] = mine
+        return offsets
+
+    return drop_empty(batch_runs(inputs, by_name(low), by_name(high)))

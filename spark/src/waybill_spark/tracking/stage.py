@@ -1,0 +1,405 @@
+"""One tracked stage: each micro-batch takes effect once in every sink, and is reported as commits.
+
+It knows no manifests and no runners. It gets inputs, sinks and a function from a batch to rows.
+The driver calls, in this order:
+
+1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
+   the fences, gives a first one to sinks that were added later, and stops if one is missing.
+2. `settle` reports every fence. It also sets aside what can never be processed: records of
+   deleted topics, and records that retention removed. It raises StageStopped if a person must act.
+3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
+   checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
+4. `process` is called by Spark for each batch. `fencing` decides for each sink if it is written;
+   sinks that have the batch report again. A big batch is cut into pieces. `Taking` then reads the
+   rows, writes the dead letters, and loads the sinks.
+5. `watch` is called between batches: it reports what was hidden, and looks for new losses.
+6. `close` waits for the running batch, and lets no other start.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame
+
+from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import Commit
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.words import Obstacle, StopReason
+from waybill_shared.process.clock import Clock
+from waybill_shared.process.failpoints import reach
+from waybill_spark.kafka.commits import Identity
+from waybill_spark.sinks.contract import Sink
+from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_writer import Taking
+from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
+from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
+from waybill_spark.tracking.fencing import (
+    AlreadyDone,
+    Diverged,
+    LaterSink,
+    StageInput,
+    Write,
+    batch_runs,
+)
+from waybill_spark.tracking.ledger import BEFORE_ALL, Batch, Ledger, where_to_begin
+from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.losses import Looks, TopicLook, losses, stop_of
+from waybill_spark.tracking.pieces import Ranges, in_steps
+from waybill_spark.tracking.resuming import GoOn, resume
+from waybill_spark.tracking.stopping import StageClosed, StageStopped, collecting, raise_first
+
+logger = logging.getLogger(__name__)
+
+DAMAGED: Final = "is damaged"
+
+
+class Source(Readings, Protocol):
+    """The topics that a stage reads, outside of its query. Each call raises Retryable."""
+
+    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the ids by name of topics that had those of `wanted`, without deleted ones.
+        An answer that differs from `wanted` is certain."""
+
+    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
+        """Return the first offset that each partition still has; certain where `held` ends
+        before it."""
+
+    @property
+    def uncut(self) -> bool:
+        """True if a batch must stay in one piece, because each write replaces the one before."""
+
+    def hollow(self, ranges: Ranges) -> bool:
+        """Return True if readers find no record: only transaction markers and aborted records."""
+
+    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
+        """Cut `ranges` into parts small enough to be read at once, one after the other."""
+
+    def spreads(self, ranges: Ranges) -> bool:
+        """Return True if `read` leaves their rows with the executors, because there are so many."""
+
+
+class TrackedStage:
+    """`process` goes into `foreachBatch`. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        identity: Identity,
+        inputs: tuple[StageInput, ...],
+        sinks: tuple[Sink, ...],
+        later: Mapping[str, LaterSink] | None = None,
+        checkpoint: Checkpoint,
+        source: Source,
+        offsets_max: int,
+        to_rows: Callable[[DataFrame], BatchRows],
+        journal: DeadJournal,
+        budget: Budget,
+        loads: Loads,
+        emit: Callable[[Commit], None],
+        tell_kept: Callable[[TableUpkeep], None],
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self._identity = identity
+        self._inputs = inputs
+        self._checkpoint = checkpoint
+        self._source = source
+        self._offsets_max = offsets_max
+        self._to_rows = to_rows
+        self._clock = clock
+        self._loads = loads
+        self._tell_kept = tell_kept
+        self._ledgers = tuple(
+            Ledger(
+                sink,
+                stage=name,
+                inputs=inputs,
+                later=(later or {}).get(sink.name),
+                identity=identity,
+                emit=emit,
+                clock=clock,
+            )
+            for sink in sinks
+        )
+        self._triage = Triage(
+            name,
+            identity=identity,
+            inputs=inputs,
+            readings=source,
+            journal=journal,
+            budget=budget,
+            clock=clock,
+        )
+        self._taking = Taking(
+            name,
+            pipeline_uid=identity.pipeline_uid,
+            ledgers=self._ledgers,
+            triage=self._triage,
+            check_topics=self._check_topics,
+            changes_nothing=lambda ranges: source.uncut and source.hollow(ranges),
+            loads=loads,
+        )
+        self._busy = threading.Lock()
+        self._closed = False
+
+    def open(self) -> None:
+        """Shut out earlier drivers from every sink, and only then read the fences."""
+        with self._busy:
+            claims = {ledger.sink.name: ledger.claim for ledger in self._ledgers}
+            self._loads.run({JOURNAL: self._triage.journal.claim, **claims})
+            for ledger in self._ledgers:
+                ledger.read()
+            self._triage.read(ledger.fence for ledger in self._ledgers)
+            self._begin_later_sinks()
+            self._refuse_missing_fences()
+
+    def settle(self) -> None:
+        """Report every fence, and set aside what can never be processed.
+
+        Raises StageStopped, after all is reported, if an operator must decide how to go on.
+        """
+        with self._busy:
+            stops = [*self._give_up(), *self._settle()]
+            for ledger in self._ledgers:
+                with collecting(stops):
+                    ledger.report()
+            raise_first(stops)
+
+    def watch(self) -> None:
+        """Do between batches what `settle` does: report what was hidden before, and what is new."""
+        if self._busy.acquire(blocking=False):
+            try:
+                for ledger in self._ledgers:
+                    if ledger.hidden:
+                        ledger.report()
+                raise_first(self._settle())
+                self._keep_in_order()
+            finally:
+                self._busy.release()
+
+    def resume(self) -> dict[TopicPartition, int]:
+        """Level the sinks and return where a new query starts; empty: at the position of its
+        checkpoint.
+        """
+        with self._busy:
+            fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
+            plan = resume(self._inputs, self._read_planned(), fences)
+            if isinstance(plan, GoOn):
+                return {}
+            aside = self._checkpoint.move_aside()
+            if aside is not None:
+                logger.warning(
+                    "checkpoint does not fit the sinks and was moved aside",
+                    extra={"stage": self.name, "to": str(aside), "starts": str(plan.starts)},
+                )
+            for ledger in self._ledgers:
+                if ledger.sink.name in plan.missing:
+                    self._level(ledger, plan.missing[ledger.sink.name])
+            return plan.starts
+
+    def hidden(self) -> bool:
+        """Return True if a sink has rows that its readers cannot see yet."""
+        return any(ledger.hidden for ledger in self._ledgers)
+
+    def held(self) -> list[Mapping[TopicPartition, int]]:
+        """Return how far each sink is."""
+        return [ledger.held() for ledger in self._ledgers]
+
+    def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
+        """Return the sinks that have been writing one batch for longer than that."""
+        latest = self._clock.now_ms() - longer_than_ms
+        by = Obstacle.BATCH_RUNNING
+        return tuple(
+            SinkWait(stage=self.name, sink=ledger.sink.name, blocked_by=by)
+            for ledger in self._ledgers
+            for since in [ledger.loading_since]
+            if since is not None and since < latest
+        )
+
+    def process(self, frame: DataFrame, batch_id: int) -> None:
+        with self._busy:
+            if self._closed:
+                raise StageClosed
+            self._process(frame, batch_id)
+            self._keep_in_order()
+
+    def close(self) -> None:
+        """Wait for the running batch; none begins any more."""
+        with self._busy:
+            self._closed = True
+
+    def _process(self, frame: DataFrame, batch_id: int) -> None:
+        batch = self._describe(batch_id)
+        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
+        if not batch.ranges:
+            return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
+        reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
+        for ledger in self._ledgers:
+            if ledger not in writes:
+                ledger.report()
+        pieces = self._source.pieces(batch.ranges) if writes else ()
+        for piece in pieces:
+            at_once = len(pieces) == 1 and not self._source.spreads(piece)
+            first = partial(self._to_rows, frame) if at_once else None
+            self._taking.take(replace(batch, runs=piece), writes, first)
+
+    def _keep_in_order(self) -> None:
+        for ledger in self._ledgers:
+            kept = ledger.keep_in_order()
+            if kept is not None:
+                self._tell_kept(kept)
+
+    def _describe(self, batch_id: int) -> Batch:
+        starts = self._checkpoint.starts(batch_id)
+        ends = self._checkpoint.ends(batch_id)
+        return Batch(
+            batch_id=batch_id,
+            lineage=self._checkpoint.lineage(),
+            runs=batch_runs(self._inputs, starts, ends),
+            started_at=self._clock.now_ms(),
+        )
+
+    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
+        match ledger.decide(batch):
+            case Write():
+                return True
+            case AlreadyDone():
+                return False
+            case Diverged(detail=detail):
+                detail = f"stage {self.name}, sink {ledger.sink.name}: {detail}"
+                hint = "the next start goes on where the sinks stand"
+                raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
+
+    def _check_topics(self) -> None:
+        """Check after rows are read: a topic re-created in between gave rows of another topic."""
+        wanted = self._topic_ids()
+        if self._source.ids(wanted) != wanted:
+            raise_first(self._settle())
+            raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
+
+    def _settle(self) -> list[StageStopped]:
+        looks = self._looks()
+        stops: list[StageStopped] = []
+        for ledger in self._fenceless_first():
+            found = losses(self._inputs, looks, ledger.held())
+            stop = stop_of(self._inputs, looks, found)
+            if stop is not None:
+                stops.append(stop)
+            if found:
+                logger.warning(
+                    "records will never be processed",
+                    extra={"stage": self.name, "sink": ledger.sink.name, "set_aside": str(found)},
+                )
+                with collecting(stops):
+                    ledger.set_aside(found)
+        return stops
+
+    def _give_up(self) -> list[StageStopped]:
+        """Report the loss of a sink's topic that was created again, before all else of that
+        sink.
+        """
+        stops: list[StageStopped] = []
+        if any(ledger.bereft for ledger in self._ledgers):
+            for ledger in self._fenceless_first():
+                if ledger.fence is None or ledger.bereft:
+                    with collecting(stops):
+                        ledger.give_up()
+        return stops
+
+    def _fenceless_first(self) -> list[Ledger]:
+        """Sort the ledgers: a sink moves past its first fence only after all have theirs."""
+        return sorted(self._ledgers, key=lambda each: each.fence is not None)
+
+    def _looks(self) -> Looks:
+        wanted = self._topic_ids()
+        ids = self._source.ids(wanted)
+        for source in self._inputs:
+            if ids.get(source.topic) in source.retired:
+                message = f"topic {source.topic}: a broker tells an id that it had before"
+                raise Retryable(message)
+        return {
+            topic: TopicLook(
+                topic_id=topic_id,
+                starts=self._starts(topic, topic_id) if topic_id == wanted[topic] else {},
+            )
+            for topic, topic_id in ids.items()
+        }
+
+    def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
+        """Return the first offsets: what is below them, and not in every sink, is lost."""
+        held = self.held()
+        partitions = {partition for each in held for of, partition in each if of == topic_id}
+        least = {p: min(each.get((topic_id, p), 0) for each in held) for p in partitions}
+        return self._source.starts(topic, least)
+
+    def _topic_ids(self) -> dict[str, str]:
+        return {source.topic: source.topic_id for source in self._inputs}
+
+    def _read_planned(self) -> Planned | None:
+        try:
+            return self._checkpoint.last_planned()
+        except CheckpointDamaged as damage:
+            logger.warning("checkpoint", extra={"stage": self.name, "reason": str(damage)})
+            return None
+
+    def _level(self, ledger: Ledger, missing: Ranges) -> None:
+        """Give a sink what the others of the stage have and it lacks, as much as it may be."""
+        logger.warning(
+            "sink is levelled",
+            extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
+        )
+        steps = (missing,) if self._source.uncut else in_steps(missing, self._offsets_max)
+        for step in steps:
+            for piece in self._source.pieces(step):
+                self._taking.take(self._once(piece), [ledger])
+
+    def _once(self, ranges: Ranges) -> Batch:
+        """Return the ranges as a batch; the same one if another sink has written them as one."""
+        fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
+        model = next((fence for fence in fences if fence.inputs == ranges), None)
+        return Batch(
+            batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
+            lineage=model.lineage if model else BEFORE_ALL.lineage,
+            runs=ranges,
+            started_at=self._clock.now_ms(),
+            alone=True,
+        )
+
+    def _begin_later_sinks(self) -> None:
+        """Give a first fence to sinks that were added later, not to one that lost its fence."""
+        for ledger in self._ledgers:
+            stand = where_to_begin(ledger, self._ledgers)
+            if stand is not None:
+                ledger.begin_at(stand)
+
+    def _refuse_missing_fences(self) -> None:
+        """Raise StageStopped if a sink has no fence though the stage has written before."""
+        for ledger in self._ledgers:
+            if ledger.fence is not None:
+                continue
+            has_written = self._others_went_on() or self._checkpoint.took_something()
+            if has_written is False:
+                continue
+            has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
+            detail = (
+                f"stage {self.name} {has} written, but sink {ledger.sink.name} holds no fence of"
+                " it: its table was replaced, or its fence was deleted"
+            )
+            hint = (
+                "restore the sink with its fence; or empty the sinks, delete the pipeline and"
+                " apply it again: it writes again what its inputs still hold"
+            )
+            raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+    def _others_went_on(self) -> bool:
+        """Return True if a second batch was written: it comes after every sink has the first."""
+        return any(
+            ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
+        )
