@@ -156,7 +156,7 @@ DEEP = {
     "integration/local_stack/test_two_million_rows.py": ("",),
     "integration/spark/test_guard.py": ("can_stand[1]", "can_stand[2]"),
     "integration/spark/test_hostile.py": ("",),
-    "integration/spark/test_judging.py": (
+    "integration/spark/test_decode_report.py": (
         "dropped_where_the_input_says_so[spread]",
         "end_the_stage_where_the_input_says_so[spread]",
         "[spread-warn",
@@ -170,7 +170,7 @@ DEEP = {
         "[spread-100 / order_id",
         "[spread-order_id * ",
     ),
-    "integration/stage_runner/test_iceberg_catalogs.py": tuple(
+    "integration/spark/test_iceberg_catalogs.py": tuple(
         edge.format(catalog)
         for catalog in ("sql", "glue", "hive")
         for edge in (
@@ -186,19 +186,19 @@ DEEP = {
             "is_done_with[{}]",
         )
     ),
-    "integration/stage_runner/test_iceberg_kills.py": (
+    "integration/spark/test_iceberg_kills.py": (
         "[append to partitions]",
         "[overwrite]",
         "[upsert]",
         "[expireSnapshots]",
         "[rewriteManifests]",
     ),
-    "integration/stage_runner/test_iceberg_modes.py": ("partitioned]",),
-    "integration/stage_runner/test_iceberg_strangers.py": (
+    "integration/spark/test_iceberg_modes.py": ("partitioned]",),
+    "integration/spark/test_iceberg_strangers.py": (
         "several_pipelines_upsert",
         "whatever_strangers_do[append]",
     ),
-    "integration/stage_runner/test_spread_rows.py": ("whole]",),
+    "integration/spark/test_distributed_rows.py": ("whole]",),
     "sim/test_invariants.py": tuple(f"holds[{first}]" for first in range(600, 1000, 50)),
     "unit/ingress/test_repeats.py": tuple(f"answered_the_same[{seed}-" for seed in range(100, 300)),
     "unit/status/test_hub.py": tuple(f"of_its_token[{seed}]" for seed in range(8, 30)),

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import NAME, loaded, local, opened, target
+from integration.spark.iceberg_sinks import NAME, loaded, local, opened, target
 from waybill_shared.contract.manifest.iceberg import LOCAL
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 

@@ -16,8 +16,8 @@ import pytest
 
 from builders import make_fence
 from contracts.sink import SinkContract
-from integration.stage_runner import iceberg_sinks, postgres_sinks
-from integration.stage_runner.iceberg_sinks import LIFE, ErasingPlace, TablePlace
+from integration.spark import iceberg_sinks, postgres_sinks
+from integration.spark.iceberg_sinks import LIFE, ErasingPlace, TablePlace
 from postgres import Database
 from shares import Fewer, Shares
 from waybill_shared.contract.errors import Retryable, UserError

@@ -16,8 +16,8 @@ from pyiceberg.catalog.rest import RestCatalog
 from builders import make_fence
 from contracts.sink import SinkContract
 from integration.ingress.objects import BUCKET, REGION, ObjectStore, serving_objects
-from integration.stage_runner.hive_metastore import serving_hive
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.hive_metastore import serving_hive
+from integration.spark.iceberg_sinks import (
     NAME,
     SCHEMA,
     TablePlace,
@@ -28,8 +28,8 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.rest_catalog import TOKEN, RestServer, serving_catalog
-from integration.stage_runner.table_ages import HOUR_MS, Hand
+from integration.spark.rest_catalog import TOKEN, RestServer, serving_catalog
+from integration.spark.table_ages import HOUR_MS, Hand
 from postgres import Database
 from waybill_shared.connections import main as check
 from waybill_shared.contract.driver import SinkPlaces

@@ -17,7 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     FLAGGED,
     SCHEMA,
     as_table,

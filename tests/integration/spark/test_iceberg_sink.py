@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     NAME,
     SCHEMA,

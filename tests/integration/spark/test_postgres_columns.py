@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from builders import make_fence
-from integration.stage_runner.postgres_sinks import (
+from integration.spark.postgres_sinks import (
     LIFE,
     SCHEMA,
     UPSERT,

@@ -11,7 +11,7 @@ import pytest
 from psycopg import errors
 
 from builders import make_fence
-from integration.stage_runner.postgres_sinks import (
+from integration.spark.postgres_sinks import (
     UPSERT,
     opened,
     read,

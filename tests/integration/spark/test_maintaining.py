@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
-from integration.stage_runner.table_ages import HOUR_MS, Hand
+from integration.spark.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
+from integration.spark.table_ages import HOUR_MS, Hand
 from waybill_shared.contract.driver import MaintainOrder, RunSpec, SinkPlaces
 from waybill_spark.driver.maintaining import Upkeep, maintain
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog

@@ -11,7 +11,7 @@ from pyiceberg.expressions.literals import literal
 
 from builders import make_fence
 from contracts.sink import SinkContract
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     FLAGGED,
     NAME,
     SCHEMA,

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from builders import make_fence
+from integration.spark import iceberg_sinks, postgres_sinks
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
-from integration.stage_runner import iceberg_sinks, postgres_sinks
 from postgres import Database
 from taking import tables_of
 from waybill_shared.contract.errors import UserError

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     SCHEMA,
     as_rows,
@@ -16,8 +16,8 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.table_ages import Hand
-from integration.stage_runner.test_iceberg_tasks import LATER_MS, filled
+from integration.spark.table_ages import Hand
+from integration.spark.test_iceberg_tasks import LATER_MS, filled
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import LOOK_MS, IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots

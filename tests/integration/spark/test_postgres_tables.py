@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders import make_fence
-from integration.stage_runner.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
+from integration.spark.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
 from postgres import Database
 from waybill_shared.contract.errors import UserError
 from waybill_spark.sinks.postgres.sink import PostgresSink

@@ -17,7 +17,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import StringType
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     SCHEMA,
     as_table,

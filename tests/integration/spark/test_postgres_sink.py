@@ -10,7 +10,7 @@ import pytest
 
 from builders import make_fence
 from contracts.sink import SinkContract
-from integration.stage_runner.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
+from integration.spark.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
 from postgres import Database
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.kafka.commits import Identity

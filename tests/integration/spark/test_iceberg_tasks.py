@@ -12,7 +12,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     NAME,
     SCHEMA,
@@ -24,7 +24,7 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.table_ages import (
+from integration.spark.table_ages import (
     DAY_MS,
     HOUR_MS,
     Hand,

@@ -16,7 +16,7 @@ from pyiceberg.types import (
 )
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     KINDS,
     NAME,
     SCHEMA,

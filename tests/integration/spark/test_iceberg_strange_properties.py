@@ -15,7 +15,7 @@ from pyiceberg.table.update import SetLocationUpdate
 from ruamel.yaml import YAML
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     NAME,
     SCHEMA,
     as_rows,
@@ -26,7 +26,7 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.rest_catalog import TOKEN, RestServer, serving_catalog
+from integration.spark.rest_catalog import TOKEN, RestServer, serving_catalog
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings

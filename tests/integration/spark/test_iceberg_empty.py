@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     as_rows,
     as_table,

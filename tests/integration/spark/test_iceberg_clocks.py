@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from builders import make_fence
-from integration.stage_runner.iceberg_sinks import (
+from integration.spark.iceberg_sinks import (
     LIFE,
     SCHEMA,
     as_rows,
@@ -19,7 +19,7 @@ from integration.stage_runner.iceberg_sinks import (
     opened,
     target,
 )
-from integration.stage_runner.table_ages import DAY_MS, HOUR_MS, Hand, age, files, writer_with_clock
+from integration.spark.table_ages import DAY_MS, HOUR_MS, Hand, age, files, writer_with_clock
 from waybill_shared.contract.manifest.upkeep import TableTask
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import SinkUnreachable
