@@ -10,6 +10,7 @@ from strategies import patiently
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.triggers import Interval
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
@@ -40,7 +41,7 @@ def test_example_says_what_it_says() -> None:
     assert enrich.source_of(enrich.sinks[0]) == "enriched"
     assert load.source_of(load.sinks[0]) == "enriched_topic"
     assert load.trigger is not None
-    assert load.trigger.interval_ms == 1_000
+    assert load.trigger.interval == Interval(1_000)
     assert [sink.kind for stage in manifest.stages for sink in stage.sinks] == ["kafka", "iceberg"]
     assert load.sinks[0].settings.target == "lakehouse.raw.orders"
 

@@ -1,10 +1,19 @@
 """A pipeline without work asks less often, and all of it wakes with the first batch."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
+from pyspark.sql.streaming import DataStreamWriter
 
-from waybill_spark.driver.reading.pace import BUSY_MS, IDLE_AFTER_S, IDLE_MS, Pace
+from waybill_shared.contract.manifest.triggers import (
+    AvailableNow,
+    Interval,
+    Once,
+    Trigger,
+    describe,
+)
+from waybill_spark.driver.reading.pace import BUSY_MS, IDLE_AFTER_S, IDLE_MS, Pace, set_trigger
 
 
 @dataclass
@@ -72,3 +81,26 @@ def test_it_rests_again_when_the_last_batch_is_old(pipeline: Pipeline) -> None:
     pipeline.after(0.2)
     pipeline.after(IDLE_AFTER_S)
     assert pipeline.pauses() == [IDLE_MS]
+
+
+class Writer:
+    """A description of a query that keeps its trigger."""
+
+    def trigger(self, **options: object) -> dict[str, object]:
+        return options
+
+
+@pytest.mark.parametrize(
+    ("trigger", "options", "words"),
+    [
+        (Interval(500), {"processingTime": "500 milliseconds"}, "500 ms"),
+        (AvailableNow(), {"availableNow": True}, "availableNow"),
+        (Once(), {"once": True}, "once"),
+    ],
+)
+def test_each_trigger_is_one_of_spark(
+    trigger: Trigger, options: dict[str, object], words: str
+) -> None:
+    query: object = set_trigger(cast(DataStreamWriter, Writer()), trigger)
+    assert query == options
+    assert describe(trigger) == words

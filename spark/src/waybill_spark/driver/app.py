@@ -25,7 +25,7 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
-from waybill_spark.driver.reading.pace import set_pause
+from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
 from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
@@ -145,13 +145,12 @@ class RunningStage:
         rows = self._going_on.result()
         if rows is None or starts:
             rows = self._plan(starts)
-        self._query = (
+        writer = (
             rows.writeStream.queryName(self.name)
             .foreachBatch(self._process)
             .option("checkpointLocation", str(self._folder))
-            .trigger(processingTime=f"{self._compiled.stage.interval_ms} milliseconds")
-            .start()
         )
+        self._query = set_trigger(writer, self._compiled.stage.effective_trigger).start()
         self._started.set()
 
     def watch(self) -> None:

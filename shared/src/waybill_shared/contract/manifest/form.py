@@ -26,9 +26,9 @@ from waybill_shared.contract.manifest.model import (
     Sink,
     Stage,
     Step,
-    Trigger,
 )
 from waybill_shared.contract.manifest.sinks import KINDS
+from waybill_shared.contract.manifest.triggers import TriggerSettings
 from waybill_shared.contract.suggestions import hint_of_names, nearest
 
 Item = Any
@@ -51,7 +51,7 @@ EXAMPLES: Final = {
 """What is written where a key has a value of another kind."""
 KEYS: Final[dict[type[BaseModel], Spot]] = {
     Manifest: Spot.TOP, Input: Spot.INPUT, Stage: Spot.STAGE, Step: Spot.STEP, Sink: Spot.SINK,
-    Trigger: Spot.TRIGGER, FileConnector: Spot.CONNECTOR,
+    TriggerSettings: Spot.TRIGGER, FileConnector: Spot.CONNECTOR,
     **{kind.model: Spot.SETTINGS for kind in KINDS.values()},
 }  # fmt: skip
 """Where words of other systems may be keys."""
@@ -134,7 +134,7 @@ def _foreign(path: Path, item: Item) -> Told | None:
             spot, word = KEYS.get(model), key
         case "literal_error":
             spot, word = VALUES.get((model, key)), str(item["input"])
-        case "model_type" if _model_at(path) is Trigger:
+        case "model_type" if _model_at(path) is TriggerSettings:
             spot, word = Spot.TRIGGER, str(item["input"])
         case _:
             return None

@@ -30,6 +30,12 @@ from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, To
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
+from waybill_shared.contract.manifest.triggers import (
+    MS_PER_UNIT,
+    Interval,
+    Trigger,
+    TriggerSettings,
+)
 
 SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
 KEYS_BY_FORMAT: JsonValue = [
@@ -43,9 +49,7 @@ KEYS_BY_FORMAT: JsonValue = [
     },
 ]
 RAW_COLUMNS = "key BINARY, value BINARY, headers MAP<STRING,BINARY>, timestamp TIMESTAMP"
-DURATION = re.compile(r"(\d+) ?(millisecond|second|minute)s?")
 SINK_KEYS = ("name", "from")  # in addition to its kind
-MS_PER_UNIT = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
 BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
 BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
 DEAD_LETTER_SUFFIX = ".dlq"
@@ -248,39 +252,21 @@ class Sink(Strict):
         return schema
 
 
-class Trigger(Strict):
-    processing_time: str
-
-    @property
-    def interval_ms(self) -> int:
-        found = DURATION.fullmatch(self.processing_time)
-        assert found is not None
-        return int(found[1]) * MS_PER_UNIT[found[2]]
-
-    @field_validator("processing_time")
-    @classmethod
-    def _is_a_duration(cls, text: str) -> str:
-        if DURATION.fullmatch(text) is None:
-            units = "milliseconds, seconds or minutes"
-            raise ValueError(f"{text!r} is not a duration in {units}, such as `5 seconds`")
-        return text
-
-
 class Stage(Strict):
     name: Name
     inputs: tuple[Name, ...] = Field(min_length=1, max_length=16)
     steps: tuple[Step, ...] = Field(default=(), max_length=64)
     sinks: tuple[Sink, ...] = Field(min_length=1, max_length=16)
-    trigger: Trigger | None = None
+    trigger: TriggerSettings | None = None
     max_offsets_per_trigger: int = Field(default=50_000, ge=1, le=10_000_000)
     max_bytes_per_trigger: int | None = Field(default=None, ge=1)
 
     @property
-    def interval_ms(self) -> int:
-        """Between batches: as the manifest says, else what is good for all of its sinks."""
+    def effective_trigger(self) -> Trigger:
+        """The trigger that the manifest says, else an interval that is good for all its sinks."""
         if self.trigger is not None:
-            return self.trigger.interval_ms
-        return max(KINDS[sink.kind].interval_ms for sink in self.sinks)
+            return self.trigger.interval
+        return Interval(max(KINDS[sink.kind].interval_ms for sink in self.sinks))
 
     def source_of(self, sink: Sink) -> str:
         """Return the view that `sink` writes: the one that it names, else the last step, else the
@@ -357,7 +343,7 @@ class Manifest(Strict):
             if stage.trigger is None:
                 continue
             for kind in dict.fromkeys(sink.kind for sink in stage.sinks):
-                if stage.trigger.interval_ms < KINDS[kind].interval_ms:
+                if stage.trigger.interval.ms < KINDS[kind].interval_ms:
                     yield (
                         f"stage {stage.name}: a batch every {stage.trigger.processing_time}"
                         f" {KINDS[kind].when_shorter}"

@@ -1,13 +1,16 @@
-"""How often a pipeline that has nothing to do asks Kafka for news.
+"""When stages start batches, and how often a pipeline that has nothing to do asks Kafka for news.
 
 Spark asks a hundred times a second, for as long as there is none: a tenth of a core for each stage,
 and half of that in the broker.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, assert_never
 
 from py4j.java_gateway import JavaObject
+from pyspark.sql.streaming import DataStreamWriter
+
+from waybill_shared.contract.manifest.triggers import AvailableNow, Interval, Once, Trigger
 
 IDLE_AFTER_S: Final = 2.0
 BUSY_MS: Final = 10  # as Spark does
@@ -52,3 +55,16 @@ def set_pause(execution: JavaObject, pause_ms: int) -> None:
     pause = execution.getClass().getSuperclass().getDeclaredField("pollingDelayMs")
     pause.setAccessible(True)
     pause.setLong(execution, pause_ms)
+
+
+def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """Set when Spark starts batches of the query that `writer` describes."""
+    match trigger:
+        case Interval(ms):
+            return writer.trigger(processingTime=f"{ms} milliseconds")
+        case AvailableNow():
+            return writer.trigger(availableNow=True)
+        case Once():
+            return writer.trigger(once=True)
+        case _:
+            assert_never(trigger)

@@ -16,6 +16,7 @@ from waybill_shared.contract.manifest.model import (
     Sink,
     Stage,
 )
+from waybill_shared.contract.manifest.triggers import describe
 from waybill_shared.contract.words import LossReason
 
 GOES_ON: Final = "goes on where it stands"
@@ -245,8 +246,9 @@ def _changed(old: Stage, now: Stage) -> Iterator[Change]:
         said.append("order of steps changed")
     if old.inputs != now.inputs:
         said.append(f"inputs are {', '.join(now.inputs)}, were {', '.join(old.inputs)}")
-    if old.interval_ms != now.interval_ms:
-        said.append(f"trigger is {now.interval_ms} ms, was {old.interval_ms} ms")
+    before, after = old.effective_trigger, now.effective_trigger
+    if before != after:
+        said.append(f"trigger is {describe(after)}, was {describe(before)}")
     if old.max_offsets_per_trigger != now.max_offsets_per_trigger:
         said.append(f"maxOffsetsPerTrigger is {now.max_offsets_per_trigger}")
     if old.max_bytes_per_trigger != now.max_bytes_per_trigger:
