@@ -15,7 +15,7 @@ from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.kafka.membership import REJOIN_MAX_S, Membership
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
-from waybill_stage_runner.adapters.commands import CommandQueue
+from waybill_stage_runner.adapters.commands import CommandReader
 from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
 from waybill_token_tracker.adapters.kafka import FactStream
 from waybill_token_tracker.adapters.redis import RedisStore
@@ -68,7 +68,7 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
             stack.callback(consumer.close)
             prefix = surroundings.prefix
             if request.param == "stage_runner":
-                commands = CommandQueue(
+                commands = CommandReader(
                     consumer,
                     f"{prefix}.commands",
                     acquire=lambda partitions: None,

@@ -31,7 +31,7 @@ from waybill_stage_runner.core.pipelines.actions import (
     DriverRuns,
 )
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
-from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Stamp
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
@@ -139,7 +139,7 @@ class RunnerProcess:
         self._operations.owner = self
         self._edge("runner.begins")
         self._at = self._operations.committed
-        self._runner.adopt_answers(self._operations.replies)
+        self._runner.adopt_answered(self._operations.replies)
         for record in self._operations.newest().values():
             self._runner.adopt(record)
         self._adopted = True
@@ -149,7 +149,7 @@ class RunnerProcess:
         if self._checks and self._world.pick(2) == 0:
             check_id = self._checks.pop(0)
             lost = self._world.pick(CHECKS_LOST) == 1
-            failed: CheckFailure | None = "gone" if lost else None
+            failed: CheckFailure | None = "driver_exited" if lost else None
             self._edge("runner.checked")
             if failed is not None:
                 self._refuse(check_id)
@@ -368,5 +368,5 @@ class RunnerProcess:
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
         clock = self._world.clocks.runner
-        saying = Saying(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
+        saying = Stamp(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
         return state.event(kind, phase_from, saying)

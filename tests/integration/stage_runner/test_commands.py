@@ -18,7 +18,7 @@ from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
 from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
-from waybill_stage_runner.adapters.recovery import KafkaPast
+from waybill_stage_runner.adapters.recovery import KafkaRecovery
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -36,13 +36,13 @@ class Adopting:
     def adopt(self, record: PipelineRecord) -> None:
         self.records.append(record)
 
-    def adopt_answers(self, commands: Iterable[str]) -> None:
+    def adopt_answered(self, commands: Iterable[str]) -> None:
         self.answered.update(commands)
 
 
 def found(around: Surroundings) -> Adopting:
     adopting = Adopting()
-    past = KafkaPast(topics_of(around), around.prefix)
+    past = KafkaRecovery(topics_of(around), around.prefix)
     ownership = Ownership(past, lambda number: cast(Runner, adopting))
     ownership.acquire(range(PARTITIONS))
     return adopting

@@ -19,10 +19,10 @@ from waybill_stage_runner.adapters.drivers import (
     DRIVERS,
     SPEC,
     DriverPool,
-    Ended,
-    News,
-    Said,
-    Waits,
+    EndReport,
+    PoolReport,
+    QueueReport,
+    RunReport,
 )
 from waybill_stage_runner.adapters.processes import HOME, PROGRAM, RUNS
 from waybill_stage_runner.app.ports import Checked, Lease
@@ -46,23 +46,23 @@ class Pool:
         )
         self.folder = folder
         self.drivers = DriverPool(settings, program)
-        self.news: list[News] = []
+        self.news: list[PoolReport] = []
 
     def start(self, uid: str = UID) -> None:
         self.drivers.start(make_record(uid=uid), LEASE, urgent=True)
 
-    def heard(self, kind: type[News]) -> list[News]:
+    def heard(self, kind: type[PoolReport]) -> list[PoolReport]:
         self.news += self.drivers.hear()
         return [each for each in self.news if isinstance(each, kind)]
 
     def said(self, kind: str) -> bool:
-        return any(isinstance(n, Said) and n.event.kind == kind for n in self.heard(Said))
+        return any(isinstance(n, RunReport) and n.event.kind == kind for n in self.heard(RunReport))
 
     def runs(self) -> bool:
         return self.said("running")
 
     def ended(self) -> bool:
-        return bool(self.heard(Ended))
+        return bool(self.heard(EndReport))
 
     def living(self) -> list[Path]:
         """Folders of the drivers whose process is there."""
@@ -130,7 +130,7 @@ def test_check_that_ends_its_driver_twice_has_failed(tmp_path: Path, pools: list
     pools.append(pool)
     pool.drivers.check("c1", UID, "text")
     wait(lambda: pool.heard(Checked))
-    assert pool.heard(Checked) == [Checked(check_id="c1", failed="gone")]
+    assert pool.heard(Checked) == [Checked(check_id="c1", failed="driver_exited")]
 
 
 def test_run_whose_driver_does_not_start_is_over_and_says_why(
@@ -142,7 +142,7 @@ def test_run_whose_driver_does_not_start_is_over_and_says_why(
     pools.append(pool)
     pool.start()
     wait(pool.ended)
-    said = [each.event.error for each in pool.news if isinstance(each, Said)]
+    said = [each.event.error for each in pool.news if isinstance(each, RunReport)]
     assert any(error is not None and error.message for error in said)
     assert b"driver begins" in (tmp_path / UID / "driver.log").read_bytes()
 
@@ -154,9 +154,13 @@ def test_who_comes_when_enough_drivers_start_waits_in_line(
     pools.append(pool)
     for uid in ("one", "two", "three"):
         pool.start(uid)
-    waits = {each.pipeline_uid: each.place for each in pool.heard(Waits) if isinstance(each, Waits)}
+    waits = {
+        each.pipeline_uid: each.place
+        for each in pool.heard(QueueReport)
+        if isinstance(each, QueueReport)
+    }
     assert waits == {"two": 1, "three": 2}
-    wait(lambda: sum(isinstance(n, Said) for n in pool.heard(Said)) == 3)
+    wait(lambda: sum(isinstance(n, RunReport) for n in pool.heard(RunReport)) == 3)
 
 
 def test_killed_driver_leaves_nothing_in_any_folder(pool: Pool) -> None:

@@ -22,7 +22,7 @@ from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.changes import Change
-from waybill_stage_runner.core.pipelines.validation_result import findings_of
+from waybill_stage_runner.core.pipelines.validation_result import validation_result
 
 PATH = "/v1/validate"
 FOREIGN: list[dict[str, Any]] = YAML(typ="safe", pure=True).load(
@@ -210,5 +210,5 @@ def test_what_a_runner_has_found_is_as_the_documentation_shows_it() -> None:
     asked = replace(command(1, manifest=text), action=Action.VALIDATE)
     problems = [Problem(**error) for error in FINDINGS["errors"]]
     changes = [Change(**change) for change in FINDINGS["changes"]]
-    told = findings_of(asked, problems, {"copy": {"copied": "`order_id` bigint"}}, changes)
+    told = validation_result(asked, problems, {"copy": {"copied": "`order_id` bigint"}}, changes)
     assert json.loads(told) == FINDINGS

@@ -2,7 +2,7 @@
 
 from builders import NOW
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.pipelines.actions import Event, Move, Tick
+from waybill_stage_runner.core.pipelines.actions import Event, PipelineAction, Tick
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 
@@ -13,14 +13,14 @@ class Decisions:
     def __init__(self, record: PipelineRecord, *events: Event) -> None:
         self.state = PipelineState(record=record)
         self.now = NOW
-        self.actions: tuple[Move, ...] = ()
+        self.actions: tuple[PipelineAction, ...] = ()
         self.on(*events)
 
-    def on(self, *events: Event) -> tuple[Move, ...]:
+    def on(self, *events: Event) -> tuple[PipelineAction, ...]:
         for event in events:
             self.state, self.actions = decide(self.state, event, self.now)
         return self.actions
 
-    def after(self, milliseconds: int) -> tuple[Move, ...]:
+    def after(self, milliseconds: int) -> tuple[PipelineAction, ...]:
         self.now += milliseconds
         return self.on(Tick())

@@ -4,69 +4,69 @@ from builders import NOW
 from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
-    CheckBegun,
+    AssignCheck,
+    AssignRun,
     CheckDone,
-    CheckWanted,
-    DriverGone,
+    CheckRequested,
+    CheckStarted,
+    DriverExited,
     DriverReady,
     DriverState,
-    GiveCheck,
-    GiveRun,
     Limits,
-    Placement,
-    PlacementEvent,
-    PlacementMove,
-    RunBegun,
-    RunWanted,
+    Pool,
+    PoolAction,
+    PoolEvent,
+    ReportQueuePosition,
+    ReportRunEnded,
+    RunRequested,
+    RunStarted,
     StartProcess,
-    TellRunOver,
-    TellWaits,
 )
 
 
 class Drivers:
-    """A runner to which one thing happens after another. `on` returns the moves of the last.
+    """A runner to which one thing happens after another. `on` returns the actions of the last.
     `new`: no run has begun there yet."""
 
     def __init__(
         self, *, spares: int = 0, starts: int = 2, runs: int = 20, new: bool = False
     ) -> None:
         limits = Limits(spares=spares, starts=starts, runs=runs)
-        self.placement = Placement(limits=limits, spares_from=None if new else 0)
+        self.pool = Pool(limits=limits, spares_from=None if new else 0)
         self.now = NOW
 
-    def on(self, *events: PlacementEvent) -> tuple[PlacementMove, ...]:
-        moves: tuple[PlacementMove, ...] = ()
+    def on(self, *events: PoolEvent) -> tuple[PoolAction, ...]:
+        actions: tuple[PoolAction, ...] = ()
         for event in events:
-            self.placement, moves = decide(self.placement, event, self.now)
-        return moves
+            self.pool, actions = decide(self.pool, event, self.now)
+        return actions
 
-    def after(self, milliseconds: int) -> tuple[PlacementMove, ...]:
+    def after(self, milliseconds: int) -> tuple[PoolAction, ...]:
         self.now += milliseconds
         return self.on(Tick())
 
     def states(self) -> dict[str, DriverState]:
-        return {driver.id: driver.state for driver in self.placement.drivers.values()}
+        return {driver.id: driver.state for driver in self.pool.drivers.values()}
 
 
-def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunWanted:
-    return RunWanted(pipeline_uid=uid, urgent=urgent, closing=closing)
+def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunRequested:
+    return RunRequested(pipeline_uid=uid, urgent=urgent, closing=closing)
 
 
-def check(check_id: str, uid: str = "c") -> CheckWanted:
-    return CheckWanted(check_id=check_id, pipeline_uid=uid)
+def check(check_id: str, uid: str = "c") -> CheckRequested:
+    return CheckRequested(check_id=check_id, pipeline_uid=uid)
 
 
-def only_check(check_id: str) -> CheckWanted:
-    return CheckWanted(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
+def only_check(check_id: str) -> CheckRequested:
+    return CheckRequested(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
 
 
-def begins(driver_id: str, check_id: str) -> CheckBegun:
-    return CheckBegun(driver_id=driver_id, check_id=check_id)
+def begins(driver_id: str, check_id: str) -> CheckStarted:
+    return CheckStarted(driver_id=driver_id, check_id=check_id)
 
 
-def begun(driver_id: str) -> RunBegun:
-    return RunBegun(driver_id=driver_id)
+def begun(driver_id: str) -> RunStarted:
+    return RunStarted(driver_id=driver_id)
 
 
 def checked(driver_id: str, check_id: str, *, keep: bool = False) -> CheckDone:
@@ -77,25 +77,25 @@ def ready(driver_id: str) -> DriverReady:
     return DriverReady(driver_id=driver_id)
 
 
-def gone(driver_id: str, exit_code: int = 137) -> DriverGone:
-    return DriverGone(driver_id=driver_id, exit_code=exit_code)
+def gone(driver_id: str, exit_code: int = 137) -> DriverExited:
+    return DriverExited(driver_id=driver_id, exit_code=exit_code)
 
 
 def starts(driver_id: str, *, spark: bool = True) -> StartProcess:
     return StartProcess(driver_id=driver_id, spark=spark)
 
 
-def runs(driver_id: str, uid: str) -> GiveRun:
-    return GiveRun(driver_id=driver_id, pipeline_uid=uid)
+def runs(driver_id: str, uid: str) -> AssignRun:
+    return AssignRun(driver_id=driver_id, pipeline_uid=uid)
 
 
-def checks(driver_id: str, check_id: str) -> GiveCheck:
-    return GiveCheck(driver_id=driver_id, check_id=check_id)
+def checks(driver_id: str, check_id: str) -> AssignCheck:
+    return AssignCheck(driver_id=driver_id, check_id=check_id)
 
 
-def waits(uid: str, place: int) -> TellWaits:
-    return TellWaits(pipeline_uid=uid, place=place)
+def waits(uid: str, place: int) -> ReportQueuePosition:
+    return ReportQueuePosition(pipeline_uid=uid, place=place)
 
 
-def over(uid: str, exit_code: int, driver_id: str | None) -> TellRunOver:
-    return TellRunOver(pipeline_uid=uid, exit_code=exit_code, driver_id=driver_id)
+def over(uid: str, exit_code: int, driver_id: str | None) -> ReportRunEnded:
+    return ReportRunEnded(pipeline_uid=uid, exit_code=exit_code, driver_id=driver_id)

@@ -180,7 +180,7 @@ def test_a_check_whose_drivers_ended_is_answered_so(world: World) -> None:
     runner = running(world)
     before = made(world)
     take(runner, command(2, manifest=CHANGED))
-    check_ends(runner, "c2", failed="gone")
+    check_ends(runner, "c2", failed="driver_exited")
     (problem,) = world.problems
     assert "the driver in which it was checked ended" in problem.message
     assert (world.answers[-1], world.reasons[-1]) == (("c2", "failed"), Slug.INTERNAL)
@@ -290,7 +290,7 @@ def test_what_was_being_checked_is_checked_again_after_a_restart(world: World) -
     first = running(world)
     take(first, command(2, manifest=CHANGED))
     second = runner_in(world)
-    second.adopt_answers(["c1"])
+    second.adopt_answered(["c1"])
     second.adopt(world.records[-1])
     second.act()
     take(second, command(2, manifest=CHANGED))
@@ -302,7 +302,7 @@ def test_what_was_being_checked_is_checked_again_after_a_restart(world: World) -
 
 def test_what_was_answered_before_a_restart_is_not_checked_again(world: World) -> None:
     second = runner_in(world)
-    second.adopt_answers(["c1"])
+    second.adopt_answered(["c1"])
     take(second, command(1))
     assert world.checks == []
     assert world.answers == []

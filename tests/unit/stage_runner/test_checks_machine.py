@@ -16,7 +16,7 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.app.ports import Checked, Lease
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns, DriverWaits
+from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns, RunQueued
 
 PIPELINES = ("a", "b")
 TEXTS = tuple(f"{MANIFEST}# {number}\n" for number in range(2))
@@ -24,7 +24,7 @@ ACTIONS = (*["apply"] * 12, *["stop", "start", "restart"] * 4, "delete")
 FOUND = {
     "passed": Checked(check_id=""),
     "refused": Checked(check_id="", problems=(make_problem(),)),
-    "gone": Checked(check_id="", failed="gone"),
+    "driver_exited": Checked(check_id="", failed="driver_exited"),
     "deadline": Checked(check_id="", failed="deadline"),
 }
 
@@ -185,7 +185,7 @@ class Checking(RuleBasedStateMachine):
     @rule(data=st.data(), place=st.sampled_from([None, None, 0, 1, 2]))
     def a_run_waits_or_runs(self, data: st.DataObject, place: int | None) -> None:
         uid = data.draw(st.sampled_from(sorted(self.world.runs)))
-        event = DriverRuns() if place is None else DriverWaits(place=place)
+        event = DriverRuns() if place is None else RunQueued(place=place)
         self.runner.hear(uid, self.world.runs[uid], event)
         self.acts()
 
@@ -227,7 +227,7 @@ class Checking(RuleBasedStateMachine):
         runs = dict(self.world.runs)
         self.world.runs.clear()
         self.runner = runner_in(self.world)
-        self.runner.adopt_answers(self.world.replies)
+        self.runner.adopt_answered(self.world.replies)
         for record in self.world.newest.values():
             self.runner.adopt(record)
         self.at, self.held = self.committed, None
@@ -290,7 +290,7 @@ class Checking(RuleBasedStateMachine):
             if state.phase is Phase.STOPPING:
                 self.ends_run(uid, 0)
             elif uid in self.world.runs:
-                for event in (DriverWaits(place=0), DriverRuns()):
+                for event in (RunQueued(place=0), DriverRuns()):
                     self.runner.hear(uid, self.world.runs[uid], event)
                 self.acts()
 

@@ -10,17 +10,17 @@ from waybill_shared.contract.events import Command, LifecycleError
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
-    Announce,
     Answer,
     DriverEnded,
     DriverFailed,
     DriverRuns,
-    EndFacts,
     Event,
-    Say,
+    RecordRequested,
+    ReportPhase,
     StartDriver,
     StopDriver,
-    Wanted,
+    WriteLastDefinition,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX, STOPPING_MS_MAX
@@ -41,12 +41,12 @@ class Deletion(Decisions):
         super().__init__(RECORD, *events)
 
 
-def wanted(command: Command | None = DELETION) -> Wanted:
-    return Wanted(record=DELETED, command=command, said=command is None)
+def wanted(command: Command | None = DELETION) -> RecordRequested:
+    return RecordRequested(record=DELETED, command=command, said=command is None)
 
 
-START = Wanted(record=RECORD, command=None, said=True)
-STOP = Wanted(record=replace(RECORD, desired="stopped"), command=None, said=True)
+START = RecordRequested(record=RECORD, command=None, said=True)
+STOP = RecordRequested(record=replace(RECORD, desired="stopped"), command=None, said=True)
 FAILURE = DriverFailed(problems=(), error=replace(ERROR, retryable=False))
 
 
@@ -58,7 +58,7 @@ def closing() -> Deletion:
 @pytest.mark.parametrize("end", [WELL, CRASH])
 def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) -> None:
     pipeline = Deletion(START, DriverRuns(), wanted())
-    assert pipeline.actions == (Say(), StopDriver(), Announce(phase_from=Phase.RUNNING))
+    assert pipeline.actions == (WriteRecord(), StopDriver(), ReportPhase(phase_from=Phase.RUNNING))
     assert pipeline.on(end) == (CLOSE,)
     assert pipeline.state.phase is Phase.STOPPING
 
@@ -71,13 +71,13 @@ def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) 
 def test_pipeline_without_a_driver_is_closed_at_once(before: tuple[Event, ...]) -> None:
     pipeline = Deletion(*before)
     phase = pipeline.state.phase
-    assert pipeline.on(wanted()) == (Say(), Announce(phase_from=phase), CLOSE)
+    assert pipeline.on(wanted()) == (WriteRecord(), ReportPhase(phase_from=phase), CLOSE)
 
 
 def test_deletion_is_answered_after_the_last_definition(closing: Deletion) -> None:
     assert closing.on(WELL) == (
-        Announce(phase_from=Phase.STOPPING),
-        EndFacts(error=None),
+        ReportPhase(phase_from=Phase.STOPPING),
+        WriteLastDefinition(error=None),
         Answer(command=DELETION, state=OperationState.DONE),
     )
     assert closing.state.record.closed
@@ -92,7 +92,7 @@ def test_closing_driver_that_failed_is_tried_again(closing: Deletion) -> None:
     closing.on(CRASH)
     assert closing.after(999) == ()
     assert closing.after(1) == (CLOSE,)
-    assert closing.on(WELL)[1] == EndFacts(error=None)
+    assert closing.on(WELL)[1] == WriteLastDefinition(error=None)
 
 
 def test_deletion_is_finished_even_if_closing_always_fails(closing: Deletion) -> None:
@@ -100,7 +100,7 @@ def test_deletion_is_finished_even_if_closing_always_fails(closing: Deletion) ->
         closing.on(CRASH)
         assert closing.after(60_000) == (CLOSE,)
     closing.on(CRASH)
-    assert isinstance(closing.actions[1], EndFacts)
+    assert isinstance(closing.actions[1], WriteLastDefinition)
     assert Answer(command=DELETION, state=OperationState.DONE) in closing.actions
     assert closing.state.phase is Phase.STOPPED
 
@@ -123,7 +123,7 @@ def test_attempts_of_the_pipeline_are_not_those_of_its_closing() -> None:
 
 def test_error_that_stays_is_not_tried_again(closing: Deletion) -> None:
     closing.on(FAILURE, CRASH)
-    assert closing.actions[1] == EndFacts(error=FAILURE.error)
+    assert closing.actions[1] == WriteLastDefinition(error=FAILURE.error)
 
 
 def test_closing_driver_that_hangs_is_killed_and_tried_again(closing: Deletion) -> None:
@@ -142,7 +142,7 @@ def test_recorded_deletion_is_closed_at_the_next_start() -> None:
 def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
     again = make_command("delete", id="d2")
     closing.on(wanted(again))
-    assert closing.actions[1:] == (Say(),)
+    assert closing.actions[1:] == (WriteRecord(),)
     assert isinstance(closing.actions[0], Answer)
     assert closing.on(WELL)[-1] == Answer(command=again, state=OperationState.DONE)
 
@@ -150,7 +150,7 @@ def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
 def test_deletion_of_what_is_closed_is_done(closing: Deletion) -> None:
     closing.on(WELL)
     again = make_command("delete", id="d2")
-    closing.on(Wanted(record=closing.state.record, command=again, said=True))
+    closing.on(RecordRequested(record=closing.state.record, command=again, said=True))
     assert closing.actions == (Answer(command=again, state=OperationState.DONE),)
 
 

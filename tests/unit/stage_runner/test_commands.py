@@ -9,7 +9,7 @@ from builders import make_command
 from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
 from waybill_shared.kafka.membership import Membership
-from waybill_stage_runner.adapters.commands import CommandQueue
+from waybill_stage_runner.adapters.commands import CommandReader
 
 TOPIC = "waybill.commands"
 Callback = Callable[["Consumer", list[TopicPartition]], None]
@@ -69,8 +69,8 @@ def consumer() -> Consumer:
 
 
 @pytest.fixture
-def commands(consumer: Consumer) -> CommandQueue:
-    queue = CommandQueue(
+def commands(consumer: Consumer) -> CommandReader:
+    queue = CommandReader(
         consumer,  # type: ignore[arg-type]
         TOPIC,
         acquire=lambda partitions: None,
@@ -82,13 +82,13 @@ def commands(consumer: Consumer) -> CommandQueue:
     return queue
 
 
-def handed(commands: CommandQueue) -> tuple[int, int] | None:
+def handed(commands: CommandReader) -> tuple[int, int] | None:
     found = commands.next(0)
     return None if found is None else found[:2]
 
 
 def test_a_command_that_is_for_later_lets_others_pass_and_comes_again(
-    commands: CommandQueue, consumer: Consumer
+    commands: CommandReader, consumer: Consumer
 ) -> None:
     consumer.waiting = [Message(0, 7), Message(1, 3)]
     assert handed(commands) == (0, 7)
@@ -100,7 +100,7 @@ def test_a_command_that_is_for_later_lets_others_pass_and_comes_again(
 
 
 def test_a_command_of_a_partition_that_was_taken_away_is_not_carried_out(
-    commands: CommandQueue, consumer: Consumer
+    commands: CommandReader, consumer: Consumer
 ) -> None:
     consumer.waiting = [Message(0, 7)]
     assert handed(commands) == (0, 7)
@@ -111,7 +111,7 @@ def test_a_command_of_a_partition_that_was_taken_away_is_not_carried_out(
 
 
 def test_offsets_are_committed_up_to_the_first_that_is_unanswered(
-    commands: CommandQueue, consumer: Consumer
+    commands: CommandReader, consumer: Consumer
 ) -> None:
     consumer.waiting = [Message(0, 7), Message(0, 8), Message(0, 9)]
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_offsets_are_committed_up_to_the_first_that_is_unanswered(
 
 
 def test_offset_that_could_not_be_committed_is_committed_later(
-    commands: CommandQueue, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+    commands: CommandReader, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when no other command comes: else a restart would carry it out again, days later."""
 

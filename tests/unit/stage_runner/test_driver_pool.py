@@ -11,7 +11,7 @@ import pytest
 from builders import UID, make_record
 from waybill_shared.contract.driver import CheckOrder, DriverEvent, DriverHome, Order
 from waybill_stage_runner.adapters.drivers import DriverPool
-from waybill_stage_runner.adapters.processes import Gone, Heard
+from waybill_stage_runner.adapters.processes import DriverMessage, ProcessExited
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
@@ -22,7 +22,7 @@ class Processes:
     """Drivers that say what a test says."""
 
     def __init__(self, folder: Path, program: Sequence[str]) -> None:
-        self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[DriverMessage | ProcessExited] = queue.SimpleQueue()
         self.orders: list[tuple[str, Order]] = []
         self.started: list[str] = []
         self.killed: list[str] = []
@@ -33,7 +33,7 @@ class Processes:
     def start(self, driver_id: str, home: DriverHome) -> None:
         self.started.append(driver_id)
 
-    def hold(self, driver_id: str, pipeline_uid: str) -> None: ...
+    def note_run(self, driver_id: str, pipeline_uid: str) -> None: ...
 
     def end_left(self, pipeline_uid: str) -> None: ...
 
@@ -50,7 +50,7 @@ class Processes:
         check_id: str | None = None,
     ) -> None:
         event = DriverEvent(kind=kind, check_id=check_id)
-        self.events.put(Heard(driver_id=driver_id, event=event))
+        self.events.put(DriverMessage(driver_id=driver_id, event=event))
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Proces
     )
     columns = {"load": {"lake": "`a` int"}}
     event = DriverEvent(kind="checked", check_id="c2", columns_before=columns)
-    processes.events.put(Heard(driver_id="1", event=event))
+    processes.events.put(DriverMessage(driver_id="1", event=event))
     assert list(pool.hear()) == [Checked(check_id="c2", columns_before=columns)]
 
 

@@ -55,7 +55,7 @@ def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: Wo
 def test_a_command_that_was_refused_takes_no_effect_later(world: World) -> None:
     """The runner before was killed between its answer and the offset."""
     runner = runner_in(world)
-    runner.adopt_answers(["c1"])
+    runner.adopt_answered(["c1"])
 
     runner.handle(command(1), 1)
     runner.act()

@@ -13,7 +13,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.maintenance import upkeep_of
+from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 KEPT = EXAMPLE.replace(
@@ -90,7 +90,7 @@ def test_what_a_deleted_pipeline_had_is_answered_all_the_same(world: World, runn
 
 def test_a_sink_that_was_removed_meanwhile_is_no_news(runner: Runner) -> None:
     (state,) = runner.states
-    assert upkeep_of(state.record, "removed", {"compact": {"files": 12, "into": 1}}) == ()
+    assert maintenance_reports(state.record, "removed", {"compact": {"files": 12, "into": 1}}) == ()
 
 
 def test_no_other_command_waits_for_it(world: World, runner: Runner) -> None:
@@ -107,7 +107,11 @@ def test_no_other_command_waits_for_it(world: World, runner: Runner) -> None:
     [
         (maintenance("river"), "there is no sink river", Slug.INVALID),
         (maintenance("enriched_topic"), "which has no table to keep in order", Slug.INVALID),
-        (maintenance(uid="gone"), "there is no pipeline orders any more", Slug.PIPELINE_GONE),
+        (
+            maintenance(uid="gone"),
+            "there is no pipeline orders any more",
+            Slug.PIPELINE_GONE,
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(
@@ -133,7 +137,7 @@ def test_what_the_driver_says_is_wrong_is_the_answer(world: World, runner: Runne
     assert (world.problems[-1], world.reasons[-1]) == (WRONG, Slug.INVALID)
 
 
-@pytest.mark.parametrize("failure", ["gone", "not_begun", "deadline"])
+@pytest.mark.parametrize("failure", ["driver_exited", "not_started", "deadline"])
 def test_one_that_was_not_done_to_its_end_is_nobodys_fault(
     world: World, runner: Runner, failure: CheckFailure
 ) -> None:
@@ -144,6 +148,6 @@ def test_one_that_was_not_done_to_its_end_is_nobodys_fault(
 
 def test_one_that_was_answered_is_not_done_again(world: World) -> None:
     runner = runner_in(world)
-    runner.adopt_answers(["m2"])
+    runner.adopt_answered(["m2"])
     ask(runner, maintenance())
     assert (world.maintained, world.answers) == ([], [])

@@ -24,17 +24,17 @@ from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
 from waybill_stage_runner.core.pool.decide import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.pool.model import (
-    CheckUnwanted,
-    CheckWanted,
+    CheckCancelled,
+    CheckRequested,
     DriverState,
     EndAll,
     EndProcess,
     KillProcess,
     Limits,
-    RunDone,
-    RunUnwanted,
+    ReportCheckFailed,
+    RunCancelled,
+    RunEnded,
     StopRun,
-    TellCheckFailed,
 )
 
 
@@ -108,7 +108,7 @@ def test_closing_run_has_a_process_of_its_own_beyond_all_limits() -> None:
     assert drivers.on(want("b")) == (starts("2"),)
     assert drivers.on(want("c", closing=True)) == (starts("3", spark=False),)
     assert drivers.on(ready("1")) == (runs("1", "a"),)
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
+    assert drivers.on(RunEnded(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
 
 
 @pytest.mark.parametrize("exit_code", [0, 137])
@@ -129,8 +129,8 @@ def test_closing_run_that_did_not_say_its_end_has_not_closed(exit_code: int) -> 
 
 
 def test_closing_run_waits_until_the_driver_before_it_is_gone(running: Drivers) -> None:
-    moves = running.on(want("a", closing=True))
-    assert moves == (KillProcess(driver_id="1"), starts("2", spark=False))
+    actions = running.on(want("a", closing=True))
+    assert actions == (KillProcess(driver_id="1"), starts("2", spark=False))
     assert running.on(ready("2")) == ()
     assert running.on(gone("1")) == (runs("2", "a"),)
 
@@ -180,14 +180,14 @@ def test_failed_start_costs_a_check_its_second_time() -> None:
     drivers = Drivers()
     drivers.on(check("x"))
     assert drivers.on(gone("1")) == (starts("2"),)
-    assert drivers.on(gone("2")) == (TellCheckFailed(check_id="x", why="gone"),)
+    assert drivers.on(gone("2")) == (ReportCheckFailed(check_id="x", why="driver_exited"),)
 
 
 def test_check_whose_driver_dies_is_repeated_once_before_other_checks(checking: Drivers) -> None:
     checking.on(check("y"), gone("1"))
     assert checking.on(ready("2"))[0] == checks("2", "x")
-    moves = checking.on(gone("2"))
-    assert TellCheckFailed(check_id="x", why="gone") in moves
+    actions = checking.on(gone("2"))
+    assert ReportCheckFailed(check_id="x", why="driver_exited") in actions
     assert checking.on(ready("3")) == (checks("3", "y"),)
 
 
@@ -198,34 +198,34 @@ def test_run_is_over_when_its_driver_is_gone(running: Drivers) -> None:
 
 def test_driver_lives_on_where_it_is_of_use(running: Drivers) -> None:
     running.on(want("b"))
-    moves = running.on(RunDone(driver_id="1"))
-    assert moves == (over("a", 0, "1"), runs("1", "b"))
+    actions = running.on(RunEnded(driver_id="1"))
+    assert actions == (over("a", 0, "1"), runs("1", "b"))
 
 
 def test_driver_of_no_use_ends_after_its_run(running: Drivers) -> None:
-    moves = running.on(RunDone(driver_id="1"))
-    assert moves == (over("a", 0, "1"), EndProcess(driver_id="1"))
-    assert running.on(RunDone(driver_id="1")) == ()
+    actions = running.on(RunEnded(driver_id="1"))
+    assert actions == (over("a", 0, "1"), EndProcess(driver_id="1"))
+    assert running.on(RunEnded(driver_id="1")) == ()
 
 
 def test_driver_waits_for_the_next_run_beside_a_spare_one_for_a_while() -> None:
     drivers = Drivers(spares=1)
     drivers.on(want("a"), ready("1"), ready("2"))
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert drivers.on(RunEnded(driver_id="1")) == (over("a", 0, "1"),)
     assert drivers.on(want("b")) == (runs("1", "b"),)
     assert drivers.after(SPARE_AFTER_MS) == (), "the other one is there"
-    assert drivers.on(RunDone(driver_id="1")) == (over("b", 0, "1"),)
+    assert drivers.on(RunEnded(driver_id="1")) == (over("b", 0, "1"),)
     assert drivers.after(IDLE_MS - 1) == ()
-    assert [type(move) for move in drivers.after(1)] == [EndProcess]
+    assert [type(action) for action in drivers.after(1)] == [EndProcess]
 
 
 def test_driver_ends_after_its_last_run() -> None:
     drivers = Drivers(spares=1, starts=1, runs=3)
     drivers.on(want("a"), ready("1"))
     for _ in range(2):
-        assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+        assert drivers.on(RunEnded(driver_id="1")) == (over("a", 0, "1"),)
         drivers.on(want("a"))
-    assert drivers.on(RunDone(driver_id="1"))[1] == EndProcess(driver_id="1")
+    assert drivers.on(RunEnded(driver_id="1"))[1] == EndProcess(driver_id="1")
 
 
 def test_kept_driver_is_idle_only_when_it_is_kept_no_more(checking: Drivers) -> None:
@@ -236,7 +236,7 @@ def test_kept_driver_is_idle_only_when_it_is_kept_no_more(checking: Drivers) -> 
 
 def test_time_of_a_check_runs_from_its_begin(checking: Drivers) -> None:
     """Before, its driver may be warming up, for as long as a cold one takes to start."""
-    check_ms = checking.placement.limits.check_ms
+    check_ms = checking.pool.limits.check_ms
     assert checking.after(check_ms) == ()
     checking.on(begins("1", "another"), begins("1", "x"))
     assert checking.after(check_ms - 1) == ()
@@ -244,13 +244,13 @@ def test_time_of_a_check_runs_from_its_begin(checking: Drivers) -> None:
 
 
 def test_check_that_never_begins_is_the_fault_of_its_driver(checking: Drivers) -> None:
-    failed = TellCheckFailed(check_id="x", why="not_begun")
+    failed = ReportCheckFailed(check_id="x", why="not_started")
     assert checking.after(PATIENCE_MS[DriverState.CHECKING] - 1) == ()
     assert checking.after(1) == (KillProcess(driver_id="1"), failed)
 
 
 def test_check_that_takes_too_long_fails_and_is_not_repeated(checking: Drivers) -> None:
-    failed = TellCheckFailed(check_id="x", why="deadline")
+    failed = ReportCheckFailed(check_id="x", why="deadline")
     checking.on(begins("1", "x"))
     assert checking.after(Limits(spares=0, starts=1).check_ms - 1) == ()
     assert checking.after(1) == (KillProcess(driver_id="1"), failed)
@@ -268,7 +268,7 @@ def test_driver_that_starts_too_long_is_killed_and_has_failed() -> None:
 
 
 def test_driver_that_does_not_end_is_killed_again_and_again(running: Drivers) -> None:
-    running.on(RunDone(driver_id="1"))
+    running.on(RunEnded(driver_id="1"))
     for _ in range(3):
         assert running.after(PATIENCE_MS[DriverState.ENDING] - 1) == ()
         assert running.after(1) == (KillProcess(driver_id="1"),)
@@ -277,30 +277,30 @@ def test_driver_that_does_not_end_is_killed_again_and_again(running: Drivers) ->
 def test_run_that_nobody_wants_leaves_the_line() -> None:
     drivers = Drivers(starts=1)
     drivers.on(want("a"), want("b"))
-    assert drivers.on(RunUnwanted(pipeline_uid="a")) == (over("a", 0, None), waits("b", 0))
-    assert drivers.on(RunUnwanted(pipeline_uid="a")) == ()
+    assert drivers.on(RunCancelled(pipeline_uid="a")) == (over("a", 0, None), waits("b", 0))
+    assert drivers.on(RunCancelled(pipeline_uid="a")) == ()
 
 
 def test_run_that_nobody_wants_is_stopped_or_killed(running: Drivers) -> None:
     stop = StopRun(driver_id="1", pipeline_uid="a")
-    assert running.on(RunUnwanted(pipeline_uid="a")) == (stop,)
-    assert running.on(RunUnwanted(pipeline_uid="a", force=True)) == (KillProcess(driver_id="1"),)
-    assert running.on(RunDone(driver_id="1")) == ()
+    assert running.on(RunCancelled(pipeline_uid="a")) == (stop,)
+    assert running.on(RunCancelled(pipeline_uid="a", force=True)) == (KillProcess(driver_id="1"),)
+    assert running.on(RunEnded(driver_id="1")) == ()
     assert running.on(gone("1")) == (over("a", 137, "1"),)
 
 
 def test_check_that_nobody_wants_is_forgotten(checking: Drivers) -> None:
     checking.on(check("y"))
-    assert checking.on(CheckUnwanted(check_id="x")) == (KillProcess(driver_id="1"),)
+    assert checking.on(CheckCancelled(check_id="x")) == (KillProcess(driver_id="1"),)
     assert checking.on(gone("1")) == ()
-    assert checking.on(CheckUnwanted(check_id="y")) == ()
+    assert checking.on(CheckCancelled(check_id="y")) == ()
     assert checking.on(ready("2")) == ()
 
 
 def test_run_wanted_anew_waits_until_the_old_one_is_gone(running: Drivers) -> None:
     running.on(check("x"), ready("2"), checked("2", "x"))
-    moves = running.on(want("a"))
-    assert moves == (KillProcess(driver_id="1"), starts("3"))
+    actions = running.on(want("a"))
+    assert actions == (KillProcess(driver_id="1"), starts("3"))
     assert running.on(gone("1")) == (runs("2", "a"),), "the old end is not told"
 
 
@@ -308,7 +308,7 @@ def test_run_that_is_over_is_told_nothing_more(running: Drivers) -> None:
     """Not even while the driver still dies that had it before it was wanted anew."""
     running.on(want("b"), want("c"))
     assert running.on(want("a"))[-1] == waits("a", 1)
-    assert running.on(RunUnwanted(pipeline_uid="a")) == (over("a", 0, None),)
+    assert running.on(RunCancelled(pipeline_uid="a")) == (over("a", 0, None),)
 
 
 def test_run_wanted_again_keeps_its_place_unless_it_is_urgent_now() -> None:
@@ -316,7 +316,7 @@ def test_run_wanted_again_keeps_its_place_unless_it_is_urgent_now() -> None:
     drivers.on(want("a"), want("b"))
     assert drivers.on(want("a")) == ()
     assert drivers.on(want("b", urgent=True)) == (waits("b", 0), waits("a", 1))
-    assert len(drivers.placement.line) == 2
+    assert len(drivers.pool.queue) == 2
 
 
 def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
@@ -329,7 +329,7 @@ def test_after_the_end_nothing_is_started_or_given(running: Drivers) -> None:
     ), "a check leaves nothing, a driver that closes does"
     assert running.on(want("e")) == (over("e", 0, None),)
     assert running.on(check("z")) == ()
-    assert running.placement.line == ()
+    assert running.pool.queue == ()
     assert running.on(gone("3", 0)) == (over("d", 1, "3"),), "nothing was closed"
 
 
@@ -340,7 +340,7 @@ def test_who_still_starts_is_not_waited_for_at_the_end() -> None:
 
 
 def test_maintenance_ends_in_good_order(running: Drivers) -> None:
-    maintain = CheckWanted(check_id="m", pipeline_uid="m", for_run=False, long=True)
+    maintain = CheckRequested(check_id="m", pipeline_uid="m", for_run=False, long=True)
     running.on(maintain, ready("2"), begins("2", "m"))
     assert EndProcess(driver_id="2") in running.on(EndAll())
 
@@ -358,7 +358,7 @@ def test_answer_of_another_check_is_not_heard(checking: Drivers) -> None:
 
 def test_what_is_only_checked_comes_last(running: Drivers) -> None:
     running.on(only_check("v"), want("b"), check("x"), want("u", urgent=True))
-    line = running.placement.line
+    line = running.pool.queue
     assert [getattr(ask, "check_id", ask.pipeline_uid) for ask in line] == ["u", "x", "b", "v"]
 
 
@@ -388,7 +388,7 @@ def test_what_is_only_checked_stays_so_in_the_next_driver() -> None:
 
 def test_a_driver_ends_after_so_many_checks_unless_a_run_is_to_follow() -> None:
     drivers = Drivers()
-    drivers.placement = replace(drivers.placement, limits=Limits(spares=0, starts=1, checks=2))
+    drivers.pool = replace(drivers.pool, limits=Limits(spares=0, starts=1, checks=2))
     drivers.on(only_check("v"), ready("1"))
     assert drivers.on(checked("1", "v")) == ()
     drivers.on(check("x", "a"))

@@ -1,4 +1,4 @@
-"""Any sequence of wishes and of what processes do: one run each, nobody forgotten or told twice."""
+"""Any sequence of requests and reports of processes: one run each, each reported once."""
 
 from dataclasses import dataclass
 
@@ -12,32 +12,32 @@ from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, SPARE_AFTER_MS
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
-    CheckBegun,
+    AssignCheck,
+    AssignRun,
+    CheckCancelled,
     CheckDone,
-    CheckUnwanted,
-    CheckWanted,
-    DriverGone,
+    CheckRequested,
+    CheckStarted,
+    DriverExited,
     DriverReady,
     DriverState,
     EndAll,
     EndProcess,
-    GiveCheck,
-    GiveRun,
     KillProcess,
     Limits,
-    Placement,
-    PlacementEvent,
-    PlacementMove,
-    RunAsk,
-    RunBegun,
-    RunDone,
-    RunUnwanted,
-    RunWanted,
+    Pool,
+    PoolAction,
+    PoolEvent,
+    QueuedRun,
+    ReportCheckFailed,
+    ReportQueuePosition,
+    ReportRunEnded,
+    RunCancelled,
+    RunEnded,
+    RunRequested,
+    RunStarted,
     StartProcess,
     StopRun,
-    TellCheckFailed,
-    TellRunOver,
-    TellWaits,
 )
 
 PIPELINES = ("a", "b", "c")
@@ -71,11 +71,11 @@ class Placing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.placement = Placement(limits=Limits(spares=0, starts=1))
+        self.pool = Pool(limits=Limits(spares=0, starts=1))
         self.now = NOW
         self.ended = self.broken = False
         self.processes: dict[str, Process] = {}
-        self.wanted: dict[str, RunWanted] = {}  # runs that are not over
+        self.wanted: dict[str, RunRequested] = {}  # runs that are not over
         self.checks: dict[str, str] = {}  # those that are not answered, and their pipelines
         self.checks_wanted = 0
         self.given: list[str] = []  # checks
@@ -84,26 +84,26 @@ class Placing(RuleBasedStateMachine):
 
     @initialize(spares=st.integers(0, 2), starts=st.integers(1, 3))
     def begins(self, spares: int, starts: int) -> None:
-        self.placement = Placement(limits=Limits(spares=spares, starts=starts), spares_from=0)
+        self.pool = Pool(limits=Limits(spares=spares, starts=starts), spares_from=0)
         self.on(Tick())
 
-    def on(self, event: PlacementEvent) -> None:
+    def on(self, event: PoolEvent) -> None:
         self.broken = True
-        self.placement, moves = decide(self.placement, event, self.now)
-        for move in moves:
-            self.does(move)
+        self.pool, actions = decide(self.pool, event, self.now)
+        for action in actions:
+            self.does(action)
         self.broken = False
 
-    def does(self, move: PlacementMove) -> None:
-        match move:
+    def does(self, action: PoolAction) -> None:
+        match action:
             case StartProcess(driver_id=driver_id, spark=spark):
                 assert not self.ended
                 assert driver_id not in self.processes
                 assert not spark or self.is_due()
                 self.processes[driver_id] = Process(driver_id, spark)
-            case GiveRun(driver_id=driver_id, pipeline_uid=uid):
+            case AssignRun(driver_id=driver_id, pipeline_uid=uid):
                 self.gives_run(self.processes[driver_id], uid)
-            case GiveCheck(driver_id=driver_id, check_id=check_id):
+            case AssignCheck(driver_id=driver_id, check_id=check_id):
                 self.gives_check(self.processes[driver_id], check_id)
             case StopRun(driver_id=driver_id, pipeline_uid=uid):
                 assert self.processes[driver_id].runs == uid
@@ -113,24 +113,24 @@ class Placing(RuleBasedStateMachine):
                 self.processes[driver_id].asked_to_end = True
             case KillProcess(driver_id=driver_id):
                 self.processes[driver_id].killed = True
-            case TellWaits(pipeline_uid=uid, place=place):
+            case ReportQueuePosition(pipeline_uid=uid, place=place):
                 assert uid in self.wanted
                 assert self.places.get(uid, 0) != place
                 self.places[uid] = place
-            case TellRunOver(pipeline_uid=uid):
+            case ReportRunEnded(pipeline_uid=uid):
                 del self.wanted[uid]  # it is not told twice
                 self.places.pop(uid, None)
-            case TellCheckFailed(check_id=check_id):
+            case ReportCheckFailed(check_id=check_id):
                 del self.checks[check_id]
 
     def gives_run(self, process: Process, uid: str) -> None:
-        wish = self.wanted[uid]
+        request = self.wanted[uid]
         assert not self.ended
         assert process.serves(uid, self.now)
-        assert process.spark is not wish.closing
+        assert process.spark is not request.closing
         assert not self.has_run(uid), "two runs of one pipeline"
-        if not wish.urgent and not wish.closing and process.kept_for != uid:
-            urgent = [wish.pipeline_uid for wish in self.wanted.values() if wish.urgent]
+        if not request.urgent and not request.closing and process.kept_for != uid:
+            urgent = [request.pipeline_uid for request in self.wanted.values() if request.urgent]
             assert not any(self.could_run(each) for each in urgent)
         process.runs, process.kept_for, process.begun = uid, None, False
         self.taken_at = process.given_at = self.now
@@ -146,7 +146,7 @@ class Placing(RuleBasedStateMachine):
 
     def is_due(self) -> bool:
         """Whether one more driver may start: for who waits at once, as a spare a little later."""
-        waits = self.starts_now() < len(self.placement.line)
+        waits = self.starts_now() < len(self.pool.queue)
         return waits or self.now >= self.taken_at + SPARE_AFTER_MS
 
     def begins_now(self, process: Process) -> bool:
@@ -164,17 +164,17 @@ class Placing(RuleBasedStateMachine):
 
     def could_run(self, uid: str) -> bool:
         """A driver that was killed may still have it; so may a closing one that never began."""
-        return not any(driver.has_run(uid) for driver in self.placement.drivers.values())
+        return not any(driver.has_run(uid) for driver in self.pool.drivers.values())
 
     @rule(uid=st.sampled_from(PIPELINES), urgent=st.booleans(), closing=st.sampled_from((0, 0, 1)))
     def run_wanted(self, uid: str, urgent: bool, closing: int) -> None:
-        self.wanted[uid] = RunWanted(pipeline_uid=uid, urgent=urgent, closing=bool(closing))
+        self.wanted[uid] = RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing))
         self.on(self.wanted[uid])
 
     @precondition(lambda self: self.wanted)
     @rule(uid=st.sampled_from(PIPELINES), force=st.booleans())
     def run_unwanted(self, uid: str, force: bool) -> None:
-        self.on(RunUnwanted(pipeline_uid=uid, force=force))
+        self.on(RunCancelled(pipeline_uid=uid, force=force))
 
     @rule(uid=st.sampled_from(PIPELINES))
     def check_wanted(self, uid: str) -> None:
@@ -182,14 +182,14 @@ class Placing(RuleBasedStateMachine):
         check_id = f"check {self.checks_wanted}"
         if not self.ended:
             self.checks[check_id] = uid
-        self.on(CheckWanted(check_id=check_id, pipeline_uid=uid))
+        self.on(CheckRequested(check_id=check_id, pipeline_uid=uid))
 
     @precondition(lambda self: self.checks)
     @rule(data=st.data())
     def check_unwanted(self, data: st.DataObject) -> None:
         check_id = data.draw(st.sampled_from(sorted(self.checks)))
         del self.checks[check_id]
-        self.on(CheckUnwanted(check_id=check_id))
+        self.on(CheckCancelled(check_id=check_id))
 
     @precondition(lambda self: self.starting())
     @rule(data=st.data())
@@ -207,7 +207,7 @@ class Placing(RuleBasedStateMachine):
     def check_begins(self, data: st.DataObject) -> None:
         process = self.one_of(self.checking(), data)
         assert process.checks is not None
-        self.on(CheckBegun(driver_id=process.id, check_id=process.checks))
+        self.on(CheckStarted(driver_id=process.id, check_id=process.checks))
 
     @precondition(lambda self: self.checking())
     @rule(data=st.data(), keep=st.booleans())
@@ -227,7 +227,7 @@ class Placing(RuleBasedStateMachine):
     def run_begins(self, data: st.DataObject) -> None:
         process = self.one_of(self.running(), data)
         process.begun = True
-        self.on(RunBegun(driver_id=process.id))
+        self.on(RunStarted(driver_id=process.id))
 
     @precondition(lambda self: self.running())
     @rule(data=st.data())
@@ -259,11 +259,11 @@ class Placing(RuleBasedStateMachine):
     def finishes(self, process: Process) -> None:
         """One that is killed has its run, for all that anybody knows, until it is gone."""
         process.runs = process.runs if process.killed else None
-        self.on(RunDone(driver_id=process.id))
+        self.on(RunEnded(driver_id=process.id))
 
     def goes(self, driver_id: str, exit_code: int) -> None:
         del self.processes[driver_id]
-        self.on(DriverGone(driver_id=driver_id, exit_code=exit_code))
+        self.on(DriverExited(driver_id=driver_id, exit_code=exit_code))
 
     def ends_all(self) -> None:
         self.ended = True
@@ -282,42 +282,42 @@ class Placing(RuleBasedStateMachine):
     @invariant()
     def starts_are_limited_but_not_delayed(self) -> None:
         starting = self.starts_now()
-        assert starting <= self.placement.limits.starts
+        assert starting <= self.pool.limits.starts
         if not self.ended:
-            room = self.placement.limits.starts - sum(map(self.begins_now, self.processes.values()))
-            assert starting >= min(room, len(self.placement.line))
+            room = self.pool.limits.starts - sum(map(self.begins_now, self.processes.values()))
+            assert starting >= min(room, len(self.pool.queue))
 
     @invariant()
     def every_run_that_is_wanted_waits_or_has_a_driver(self) -> None:
         """And none besides."""
-        waits = [ask.pipeline_uid for ask in self.placement.line if isinstance(ask, RunAsk)]
-        drivers = self.placement.drivers.values()
+        waits = [ask.pipeline_uid for ask in self.pool.queue if isinstance(ask, QueuedRun)]
+        drivers = self.pool.drivers.values()
         have = [d.pipeline_uid for d in drivers if d.check_id is None and not d.replaced]
         assert sorted([*waits, *filter(None, have)]) == sorted(self.wanted)
 
     @invariant()
     def every_check_that_is_wanted_waits_or_has_a_driver(self) -> None:
-        waits = [ask.check_id for ask in self.placement.line if not isinstance(ask, RunAsk)]
-        have = [driver.check_id for driver in self.placement.drivers.values()]
+        waits = [ask.check_id for ask in self.pool.queue if not isinstance(ask, QueuedRun)]
+        have = [driver.check_id for driver in self.pool.drivers.values()]
         assert sorted([*waits, *filter(None, have)]) == sorted(self.checks)
 
     @invariant()
     def nobody_waits_where_a_driver_would_serve(self) -> None:
         drivers = [process for process in self.processes.values() if process.spark]
-        for ask in self.placement.line:
-            if not isinstance(ask, RunAsk) or self.could_run(ask.pipeline_uid):
+        for ask in self.pool.queue:
+            if not isinstance(ask, QueuedRun) or self.could_run(ask.pipeline_uid):
                 assert not any(d.serves(ask.pipeline_uid, self.now) for d in drivers)
 
     @invariant()
     def everybody_knows_his_place(self) -> None:
         """Behind those for whom a driver starts."""
-        line = enumerate(self.placement.line, start=1 - self.starts_now())
-        waits = {ask.pipeline_uid: at for at, ask in line if isinstance(ask, RunAsk) and at > 0}
+        line = enumerate(self.pool.queue, start=1 - self.starts_now())
+        waits = {ask.pipeline_uid: at for at, ask in line if isinstance(ask, QueuedRun) and at > 0}
         assert {uid: place for uid, place in self.places.items() if place} == waits
 
     @invariant()
     def knows_which_processes_live(self) -> None:
-        assert set(self.placement.drivers) == set(self.processes)
+        assert set(self.pool.drivers) == set(self.processes)
 
     def teardown(self) -> None:
         """Whatever has happened: when nobody asks, the spares are there; then all ends."""
@@ -341,7 +341,7 @@ class Placing(RuleBasedStateMachine):
             self.run_unwanted(uid, True)
         for check_id in sorted(self.checks):
             self.checks.pop(check_id)
-            self.on(CheckUnwanted(check_id=check_id))
+            self.on(CheckCancelled(check_id=check_id))
         for _ in range(4):
             self.time_passes(90_000)
             for process in list(self.processes.values()):
@@ -351,8 +351,8 @@ class Placing(RuleBasedStateMachine):
                 self.gets_ready(starting[0])
 
     def has_only_spares(self) -> None:
-        states = [driver.state for driver in self.placement.drivers.values()]
-        assert states == [DriverState.READY] * self.placement.limits.spares
+        states = [driver.state for driver in self.pool.drivers.values()]
+        assert states == [DriverState.READY] * self.pool.limits.spares
         assert not self.wanted
 
 

@@ -10,17 +10,17 @@ from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
-    Announce,
     Answer,
     DriverEnded,
     DriverFailed,
     DriverRuns,
     Event,
-    Move,
-    Say,
+    PipelineAction,
+    RecordRequested,
+    ReportPhase,
     StartDriver,
     StopDriver,
-    Wanted,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.removal import going
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
@@ -39,15 +39,15 @@ ERROR = LifecycleError(
 
 class Pipeline(Decisions):
     def __init__(self, *events: Event) -> None:
-        super().__init__(BEFORE, Wanted(record=BEFORE, command=None, said=True), *events)
+        super().__init__(BEFORE, RecordRequested(record=BEFORE, command=None, said=True), *events)
 
-    def want(self, record: PipelineRecord, name: str = "later") -> tuple[Move, ...]:
-        return self.on(Wanted(record=record, command=make_command("apply", id=name)))
+    def want(self, record: PipelineRecord, name: str = "later") -> tuple[PipelineAction, ...]:
+        return self.on(RecordRequested(record=record, command=make_command("apply", id=name)))
 
 
 @pytest.fixture
 def closing() -> Pipeline:
-    return Pipeline(DriverRuns(), Wanted(record=AFTER, command=CHANGE), WELL)
+    return Pipeline(DriverRuns(), RecordRequested(record=AFTER, command=CHANGE), WELL)
 
 
 def test_what_goes_are_the_sinks_that_are_there_no_more() -> None:
@@ -65,23 +65,27 @@ def test_a_sink_that_came_back_under_its_name_is_another_one() -> None:
 
 def test_the_change_is_said_when_what_goes_is_closed() -> None:
     pipeline = Pipeline(DriverRuns())
-    assert pipeline.on(Wanted(record=AFTER, command=CHANGE)) == (
+    assert pipeline.on(RecordRequested(record=AFTER, command=CHANGE)) == (
         StopDriver(),
-        Announce(phase_from=Phase.RUNNING),
+        ReportPhase(phase_from=Phase.RUNNING),
     )
     assert pipeline.on(CRASH) == (CLOSE,), "a killed driver may have told nothing of a batch"
     assert pipeline.state.record == BEFORE
-    assert pipeline.on(WELL) == (Say(), Announce(phase_from=Phase.STOPPING), StartDriver())
+    assert pipeline.on(WELL) == (
+        WriteRecord(),
+        ReportPhase(phase_from=Phase.STOPPING),
+        StartDriver(),
+    )
     assert pipeline.state.record == AFTER
     assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state=OperationState.DONE)
 
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
     stopped = replace(BEFORE, desired="stopped")
-    pipeline = Pipeline(Wanted(record=stopped, command=None, said=True), WELL)
+    pipeline = Pipeline(RecordRequested(record=stopped, command=None, said=True), WELL)
     goes = replace(GOES, desired="stopped")
     assert pipeline.want(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
-    assert pipeline.on(WELL)[0] == Say()
+    assert pipeline.on(WELL)[0] == WriteRecord()
     assert pipeline.actions[-1] == Answer(
         command=make_command("apply", id="later"), state=OperationState.DONE
     )
@@ -94,7 +98,7 @@ def test_what_cannot_be_closed_is_not_removed(closing: Pipeline) -> None:
     assert isinstance(refusal, Answer)
     assert (refusal.command, refusal.state) == (CHANGE, "failed")
     assert refusal.errors[0].message == "the table is not ours"
-    assert goes_on == [Announce(phase_from=Phase.STOPPING), StartDriver()]
+    assert goes_on == [ReportPhase(phase_from=Phase.STOPPING), StartDriver()]
     assert (closing.state.record, closing.state.next) == (BEFORE, None)
 
 
@@ -110,7 +114,7 @@ def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
     assert closing.after(CLOSING_MS_MAX) == (StopDriver(force=True),)
     closing.on(CRASH)
     assert closing.after(1_000) == (CLOSE,)
-    assert closing.on(WELL)[0] == Say()
+    assert closing.on(WELL)[0] == WriteRecord()
 
 
 def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> None:
@@ -120,12 +124,12 @@ def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> 
     assert isinstance(refusal, Answer)
     assert (refusal.command, refusal.state) == (CHANGE, "failed")
     assert closing.on(WELL) == (StartDriver(closing=replace(BEFORE, stages=(make_stage("b"),))),)
-    assert closing.on(WELL)[0] == Say()
+    assert closing.on(WELL)[0] == WriteRecord()
     assert closing.state.record == other
 
 
 def test_a_later_command_may_take_the_change_back(closing: Pipeline) -> None:
-    assert closing.want(BEFORE)[-1] == Say()
+    assert closing.want(BEFORE)[-1] == WriteRecord()
     assert closing.on(WELL)[-1] == StartDriver()
     assert closing.state.record == BEFORE
 

@@ -26,8 +26,8 @@ from waybill_stage_runner.core.pool.model import (
     DriverState,
     EndAll,
     EndProcess,
-    PlacementEvent,
-    RunDone,
+    PoolEvent,
+    RunEnded,
 )
 
 
@@ -56,11 +56,11 @@ def test_first_run_of_a_runner_has_the_cores_for_itself() -> None:
     assert drivers.after(1) == (starts("2"),)
 
 
-@pytest.mark.parametrize("wish", [want("a"), check("x")], ids=["run", "check"])
+@pytest.mark.parametrize("requested", [want("a"), check("x")], ids=["run", "check"])
 def test_spare_that_was_taken_is_replaced_a_little_later(
-    spare: Drivers, wish: PlacementEvent
+    spare: Drivers, requested: PoolEvent
 ) -> None:
-    spare.on(wish)
+    spare.on(requested)
     assert spare.after(SPARE_AFTER_MS - 1) == ()
     assert spare.after(1) == (starts("2"),)
 
@@ -68,7 +68,7 @@ def test_spare_that_was_taken_is_replaced_a_little_later(
 def test_run_that_ends_meanwhile_leaves_its_driver_as_the_spare(spare: Drivers) -> None:
     spare.on(want("a"))
     spare.after(SPARE_AFTER_MS - 1)
-    assert spare.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert spare.on(RunEnded(driver_id="1")) == (over("a", 0, "1"),)
     assert spare.after(1) == ()
 
 
@@ -138,14 +138,14 @@ def test_failed_starts_of_spares_back_off_and_a_success_ends_that() -> None:
     pauses = []
     for number in range(1, 9):
         assert drivers.on(gone(f"{number}")) == ()
-        pauses.append(drivers.placement.spare_at - drivers.now)
+        pauses.append(drivers.pool.spare_at - drivers.now)
         assert drivers.after(pauses[-1] - 1) == ()
         assert drivers.after(1) == (starts(f"{number + 1}"),)
     assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
     drivers.on(ready("9"))
     assert drivers.on(gone("9")) == (starts("10"),)
     drivers.on(gone("10"))
-    assert drivers.placement.spare_at == drivers.now + 1_000
+    assert drivers.pool.spare_at == drivers.now + 1_000
 
 
 def test_backoff_of_spares_holds_up_nobody_who_waits() -> None:
@@ -157,7 +157,7 @@ def test_backoff_of_spares_holds_up_nobody_who_waits() -> None:
 def test_driver_becomes_a_spare_where_one_is_missing() -> None:
     drivers = Drivers(spares=1, starts=1)
     drivers.on(want("a"), ready("1"))
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"),)
+    assert drivers.on(RunEnded(driver_id="1")) == (over("a", 0, "1"),)
     assert drivers.states()["1"] is DriverState.READY
 
 
@@ -174,7 +174,7 @@ def test_spares_too_many_end_after_a_while() -> None:
 def test_after_the_end_no_spare_is_missed() -> None:
     drivers = Drivers(spares=2)
     drivers.on(want("a"), ready("1"), ready("2"), ready("3"), EndAll())
-    assert drivers.on(RunDone(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
+    assert drivers.on(RunEnded(driver_id="1")) == (over("a", 0, "1"), EndProcess(driver_id="1"))
     drivers.on(gone("1"), gone("2"), gone("3"))
     drivers.after(60_000)
     assert drivers.states() == {}

@@ -7,7 +7,7 @@ import pytest
 from builders import make_command, make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.events import PipelineRecord, Problem
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns, Wanted
+from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns, RecordRequested
 
 RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))
 CHANGED = replace(RECORD, generation=2)
@@ -17,7 +17,7 @@ WITHOUT_OUT = replace(AGAIN, stages=(make_stage(sinks=(make_sink("lake"),)),))
 
 class Overtaking(Decisions):
     def want(self, record: PipelineRecord, id: str, action: str) -> None:
-        self.on(Wanted(record=record, command=make_command(action, id=id)))
+        self.on(RecordRequested(record=record, command=make_command(action, id=id)))
 
     def told(self) -> Problem:
         """What the first command is."""
@@ -28,7 +28,7 @@ class Overtaking(Decisions):
 
 @pytest.fixture
 def pipeline() -> Overtaking:
-    return Overtaking(RECORD, Wanted(record=RECORD, command=None, said=True), DriverRuns())
+    return Overtaking(RECORD, RecordRequested(record=RECORD, command=None, said=True), DriverRuns())
 
 
 def test_a_command_that_changes_nothing_is_told_no_more(pipeline: Overtaking) -> None:

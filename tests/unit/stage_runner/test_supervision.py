@@ -11,22 +11,22 @@ from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (
-    Announce,
     Answer,
-    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverIgnores,
-    DriverKept,
+    DriverMaintained,
     DriverRuns,
     Event,
-    Move,
-    Say,
+    PipelineAction,
+    RecordRequested,
+    ReportMaintenance,
+    ReportPhase,
+    SendHeartbeat,
     StartDriver,
     StopDriver,
-    TellUpkeep,
-    Wanted,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
 from waybill_stage_runner.core.pipelines.states import ITSELF
@@ -53,9 +53,9 @@ class Pipeline(Decisions):
 
     def want(
         self, record: PipelineRecord, command: str | None = None, action: str = "start"
-    ) -> tuple[Move, ...]:
+    ) -> tuple[PipelineAction, ...]:
         wanted = make_command(action, id=command) if command is not None else None
-        return self.on(Wanted(record=record, command=wanted, said=command is None))
+        return self.on(RecordRequested(record=record, command=wanted, said=command is None))
 
     def answers(self) -> list[tuple[str, str]]:
         return [(a.command.id, a.state) for a in self.actions if isinstance(a, Answer)]
@@ -77,8 +77,8 @@ def running(starting: Pipeline) -> Pipeline:
 def test_wanted_pipeline_gets_a_driver() -> None:
     pipeline = Pipeline()
     assert pipeline.want(RECORD, "c1") == (
-        Say(),
-        Announce(phase_from=Phase.CREATED),
+        WriteRecord(),
+        ReportPhase(phase_from=Phase.CREATED),
         StartDriver(),
     )
     assert pipeline.state.phase is Phase.STARTING
@@ -110,13 +110,13 @@ def test_recorded_pipeline_is_started_without_a_command() -> None:
 
 def test_pipeline_that_is_to_be_stopped_gets_none() -> None:
     pipeline = Pipeline(STOPPED)
-    assert pipeline.want(STOPPED, "c1")[1] == Announce(phase_from=Phase.CREATED)
+    assert pipeline.want(STOPPED, "c1")[1] == ReportPhase(phase_from=Phase.CREATED)
     assert pipeline.answers() == [("c1", "done")]
     assert pipeline.state.phase is Phase.STOPPED
 
 
 def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
-    assert starting.on(DriverRuns())[0] == Announce(phase_from=Phase.STARTING)
+    assert starting.on(DriverRuns())[0] == ReportPhase(phase_from=Phase.STARTING)
     assert starting.answers() == [("c1", "done")]
     assert starting.state.phase is Phase.RUNNING
 
@@ -124,18 +124,18 @@ def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
 def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
     running.want(RECORD, "c2")
     assert running.actions == (
-        Say(),
+        WriteRecord(),
         Answer(command=make_command(id="c2"), state=OperationState.DONE),
     )
 
 
 def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:
     assert running.want(STOPPED, "c2") == (
-        Say(),
+        WriteRecord(),
         StopDriver(),
-        Announce(phase_from=Phase.RUNNING),
+        ReportPhase(phase_from=Phase.RUNNING),
     )
-    assert running.on(DriverEnded(exit_code=0))[0] == Announce(phase_from=Phase.STOPPING)
+    assert running.on(DriverEnded(exit_code=0))[0] == ReportPhase(phase_from=Phase.STOPPING)
     assert running.answers() == [("c2", "done")]
     assert running.state.phase is Phase.STOPPED
 
@@ -166,12 +166,12 @@ def test_start_while_it_stops_starts_again_afterwards(running: Pipeline) -> None
 
 def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
     assert running.want(CHANGED, "c2") == (
-        Say(),
+        WriteRecord(),
         StopDriver(),
-        Announce(phase_from=Phase.RUNNING),
+        ReportPhase(phase_from=Phase.RUNNING),
     )
     assert running.on(DriverEnded(exit_code=0)) == (
-        Announce(phase_from=Phase.STOPPING),
+        ReportPhase(phase_from=Phase.STOPPING),
         StartDriver(),
     )
     assert running.state.record.generation == 2
@@ -207,7 +207,7 @@ def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> 
     problem = make_problem()
     starting.on(DriverFailed(problems=(problem,), error=USER_ERROR))
     starting.on(DriverEnded(exit_code=1))
-    assert starting.actions[0] == Announce(phase_from=Phase.STARTING)
+    assert starting.actions[0] == ReportPhase(phase_from=Phase.STARTING)
     answer = starting.actions[1]
     assert isinstance(answer, Answer)
     assert (answer.state, answer.errors) == ("failed", (problem,))
@@ -250,7 +250,7 @@ def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
         wait = running.state.next_at - running.now
         waits.append(wait)
         assert running.after(wait - 1) == ()
-        assert running.after(1) == (Announce(phase_from=Phase.RECOVERING), StartDriver())
+        assert running.after(1) == (ReportPhase(phase_from=Phase.RECOVERING), StartDriver())
     assert waits[:4] == [500, 1_000, 2_000, 4_000]
     assert max(waits) == waits[-1] == 60_000
     running.on(CRASH)
@@ -319,10 +319,10 @@ def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:
 
 
 def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> None:
-    assert running.on(TRANSACTION) == (BeatNow(),)
+    assert running.on(TRANSACTION) == (SendHeartbeat(),)
     assert running.state.blocked_by == "blocked_by_open_transaction"
     assert running.on(TRANSACTION) == ()
-    assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
+    assert running.on(DriverBlocked(blocked_by=None)) == (SendHeartbeat(),)
     assert running.state.blocked_by is None
 
 
@@ -354,10 +354,10 @@ def test_a_sink_is_not_tried_again_before_it_has_asked_for_it(running: Pipeline)
 def test_a_slow_sink_is_told_while_it_is_slow(running: Pipeline) -> None:
     wait = SinkWait(stage="load", sink="lake", blocked_by="batch_running")
     slow = DriverBlocked(blocked_by=None, waits=(wait,))
-    assert running.on(slow) == (BeatNow(),)
+    assert running.on(slow) == (SendHeartbeat(),)
     assert running.on(slow) == ()
     assert list(running.state.waits) == [wait]
-    assert running.on(DriverBlocked(blocked_by=None)) == (BeatNow(),)
+    assert running.on(DriverBlocked(blocked_by=None)) == (SendHeartbeat(),)
     assert list(running.state.waits) == []
     running.on(slow, CRASH)
     assert list(running.state.waits) == []
@@ -375,17 +375,17 @@ def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipe
 
 def test_a_table_that_a_driver_has_kept_is_told_at_once(running: Pipeline) -> None:
     upkeep = TableUpkeep(stage="load", sink="lake", task="compact", done={"files": 12, "into": 1})
-    assert running.on(DriverKept(upkeep=upkeep)) == (TellUpkeep(upkeep=upkeep),)
+    assert running.on(DriverMaintained(upkeep=upkeep)) == (ReportMaintenance(upkeep=upkeep),)
     assert running.state.phase is Phase.RUNNING
 
 
 def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:
-    assert starting.on(TRANSACTION) == (BeatNow(),)
+    assert starting.on(TRANSACTION) == (SendHeartbeat(),)
     starting.on(DriverRuns())
     assert starting.state.blocked_by == "blocked_by_open_transaction"
 
 
-@pytest.mark.parametrize("event", [CRASH, Wanted(record=STOPPED, command=None)])
+@pytest.mark.parametrize("event", [CRASH, RecordRequested(record=STOPPED, command=None)])
 def test_nothing_is_waited_for_when_the_driver_does_not_run(
     running: Pipeline, event: Event
 ) -> None:

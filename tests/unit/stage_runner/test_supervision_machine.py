@@ -13,20 +13,20 @@ from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import TRANSITIONS, Phase
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
-    Announce,
     Answer,
-    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverRuns,
-    EndFacts,
     Event,
-    Say,
+    RecordRequested,
+    ReportPhase,
+    SendHeartbeat,
     StartDriver,
     StopDriver,
     Tick,
-    Wanted,
+    WriteLastDefinition,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
@@ -58,15 +58,15 @@ class Supervision(RuleBasedStateMachine):
                     assert self.alive
                     assert force or not self.told_to_stop, "a second SIGTERM ends it at once"
                     self.told_to_stop |= not force
-                case Announce(phase_from=phase_from):
+                case ReportPhase(phase_from=phase_from):
                     assert phase_from is phase
                     assert self.state.phase in TRANSITIONS[phase]
                     phase = self.state.phase
-                case Say():
+                case WriteRecord():
                     self.says(self.state.record)
-                case BeatNow():
+                case SendHeartbeat():
                     assert isinstance(event, DriverBlocked)
-                case EndFacts():
+                case WriteLastDefinition():
                     assert not self.ended
                     assert not self.alive
                     assert event != DriverEnded(exit_code=0) or sinks(self.said) <= self.closed
@@ -106,7 +106,7 @@ class Supervision(RuleBasedStateMachine):
             kept = tuple(had.get(name, make_sink(name, since=generation)) for name in holds)
             record = replace(record, generation=generation, stages=(make_stage(sinks=kept),))
         self.sent.append(f"c{len(self.sent)}")
-        self.on(Wanted(record=record, command=make_command(id=self.sent[-1])))
+        self.on(RecordRequested(record=record, command=make_command(id=self.sent[-1])))
 
     @precondition(lambda self: self.alive)
     @rule()

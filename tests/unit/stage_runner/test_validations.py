@@ -245,7 +245,7 @@ def test_a_runner_that_starts_anew_checks_again_what_it_has_not_answered(world: 
 
     assert world.answers == []
     second = runner_in(world)
-    second.adopt_answers(["v0"])
+    second.adopt_answered(["v0"])
     ask(second, validation(0), 0)
     ask(second, validation(1), 1)
     assert world.checks == ["v1"], "v0 was answered"
@@ -275,7 +275,8 @@ def test_what_comes_when_too_many_wait_is_refused_at_once(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "slug"), [("deadline", "invalid"), ("gone", "internal"), ("not_begun", "internal")]
+    ("why", "slug"),
+    [("deadline", "invalid"), ("driver_exited", "internal"), ("not_started", "internal")],
 )
 def test_a_check_that_did_not_end_says_so(world: World, why: CheckFailure, slug: str) -> None:
     runner, other = two_runners(world)

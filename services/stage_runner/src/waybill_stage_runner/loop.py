@@ -16,8 +16,8 @@ from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import HEARTBEAT_INTERVAL_MS
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.process.health import Health
-from waybill_stage_runner.adapters.commands import CommandQueue
-from waybill_stage_runner.adapters.drivers import DriverPool, Ended, Said, Waits
+from waybill_stage_runner.adapters.commands import CommandReader
+from waybill_stage_runner.adapters.drivers import DriverPool, EndReport, QueueReport, RunReport
 from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.ports import Checked
@@ -27,10 +27,10 @@ from waybill_stage_runner.core.pipelines.actions import (
     DriverEnded,
     DriverFailed,
     DriverIgnores,
-    DriverKept,
-    DriverNews,
+    DriverMaintained,
     DriverRuns,
-    DriverWaits,
+    RunEvent,
+    RunQueued,
 )
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Loop:
     def __init__(
         self,
         ownership: Ownership,
-        commands: CommandQueue,
+        commands: CommandReader,
         drivers: DriverPool,
         health: Health,
     ) -> None:
@@ -165,25 +165,25 @@ class Loop:
                     _tell(runner, news)
 
 
-def _tell(runner: Runner, news: Said | Waits | Ended) -> None:
+def _tell(runner: Runner, news: RunReport | QueueReport | EndReport) -> None:
     event = _as_event(news)
     if event is not None:
         runner.hear(news.pipeline_uid, news.epoch, event)
 
 
-def _as_event(news: Said | Waits | Ended) -> DriverNews | None:
+def _as_event(news: RunReport | QueueReport | EndReport) -> RunEvent | None:
     match news:
-        case Ended(exit_code=exit_code):
+        case EndReport(exit_code=exit_code):
             return DriverEnded(exit_code=exit_code)
-        case Waits(place=place):
-            return DriverWaits(place=place)
-        case Said(event=event):
+        case QueueReport(place=place):
+            return RunQueued(place=place)
+        case RunReport(event=event):
             return _as_said(event)
         case _:
             assert_never(news)
 
 
-def _as_said(event: DriverEvent) -> DriverNews | None:
+def _as_said(event: DriverEvent) -> RunEvent | None:
     match event.kind:
         case "running":
             return DriverRuns()
@@ -192,7 +192,7 @@ def _as_said(event: DriverEvent) -> DriverNews | None:
         case "ignored":
             return DriverIgnores(fields=event.ignored)
         case "kept":
-            return None if event.kept is None else DriverKept(upkeep=event.kept)
+            return None if event.kept is None else DriverMaintained(upkeep=event.kept)
         case "failed":
             return DriverFailed(problems=event.problems, error=event.error)
         case _:

@@ -19,10 +19,10 @@ from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
-from waybill_stage_runner.adapters.commands import CommandQueue
+from waybill_stage_runner.adapters.commands import CommandReader
 from waybill_stage_runner.adapters.drivers import DriverPool
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
-from waybill_stage_runner.adapters.recovery import KafkaPast
+from waybill_stage_runner.adapters.recovery import KafkaRecovery
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.app.checks import Admission
@@ -47,7 +47,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     drivers.sweep()
     topics = watched_topics(admin, prefix)
     ownership = Ownership(
-        KafkaPast(topics, prefix),
+        KafkaRecovery(topics, prefix),
         partial(make_runner, settings, drivers, topics, uuid.uuid4().hex, admission=Admission()),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
@@ -56,7 +56,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     stack.callback(consumer.close)
     stack.callback(partial(drivers.stop_all, STOP_TIMEOUT_S))
     stack.enter_context(rehearsal(settings))  # ends first: drivers need the cores to end
-    commands = CommandQueue(
+    commands = CommandReader(
         consumer,
         settings.topic("commands"),
         acquire=ownership.acquire,

@@ -17,7 +17,7 @@ from waybill_stage_runner.app.measuring import count_skipped
 logger = logging.getLogger(__name__)
 
 
-class CommandQueue:
+class CommandReader:
     """The queue of commands of the partitions that this runner owns.
 
     An offset is committed only when every command up to it was answered. So after a restart those

@@ -28,35 +28,41 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
 from waybill_stage_runner.adapters.driver_config import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.driver_log import newest_lines
-from waybill_stage_runner.adapters.processes import LOG, PROGRAM, DriverProcesses, Gone, Heard
+from waybill_stage_runner.adapters.processes import (
+    LOG,
+    PROGRAM,
+    DriverMessage,
+    DriverProcesses,
+    ProcessExited,
+)
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
-    CheckBegun,
+    AssignCheck,
+    AssignRun,
+    CheckCancelled,
     CheckDone,
-    CheckUnwanted,
-    CheckWanted,
+    CheckRequested,
+    CheckStarted,
     Driver,
-    DriverGone,
+    DriverExited,
     DriverReady,
     EndAll,
     EndProcess,
-    GiveCheck,
-    GiveRun,
     KillProcess,
-    Placement,
-    PlacementEvent,
-    PlacementMove,
-    RunBegun,
-    RunDone,
-    RunUnwanted,
-    RunWanted,
+    Pool,
+    PoolAction,
+    PoolEvent,
+    ReportCheckFailed,
+    ReportQueuePosition,
+    ReportRunEnded,
+    RunCancelled,
+    RunEnded,
+    RunRequested,
+    RunStarted,
     StartProcess,
     StopRun,
-    TellCheckFailed,
-    TellRunOver,
-    TellWaits,
 )
 from waybill_stage_runner.settings import Settings
 
@@ -71,7 +77,7 @@ NO_LEASE: Final = Lease(epoch=0, lifecycle_id="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RunReport:
     """A report of a run's driver. `epoch` distinguishes the run from those before and after it."""
 
     pipeline_uid: str
@@ -80,7 +86,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class QueueReport:
     """A run that waits for a driver; `place` is its position in the queue. 0: it has one."""
 
     pipeline_uid: str
@@ -89,7 +95,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndReport:
     """The end of a run: nothing of it is left, in whatever process it was."""
 
     pipeline_uid: str
@@ -97,7 +103,7 @@ class Ended:
     exit_code: int
 
 
-News = Said | Waits | Ended | Checked
+PoolReport = RunReport | QueueReport | EndReport | Checked
 
 
 class DriverPool:
@@ -106,13 +112,13 @@ class DriverPool:
         self._state_folder = settings.stage_runner_state_folder.resolve()
         self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
         spares_from = 0 if settings.spares_from_the_start else None
-        self._placement = Placement(limits=limits_of(settings), spares_from=spares_from)
+        self._pool = Pool(limits=limits_of(settings), spares_from=spares_from)
         self._specs: dict[str, RunSpec] = {}
         self._checks: dict[str, CheckOrder | MaintainOrder] = {}
         """Orders of checks and maintenance that are not done, by check id."""
         self._faults: dict[str, LifecycleError] = {}
         """What drivers reported as their own fault before they ended, by driver id."""
-        self._news: deque[News] = deque()
+        self._news: deque[PoolReport] = deque()
 
     def start(
         self,
@@ -131,10 +137,10 @@ class DriverPool:
         except OSError as error:
             raise Retryable(f"folder {folder} cannot be written: {error}") from error
         self._specs[uid] = spec
-        self._take(RunWanted(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
+        self._take(RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
 
     def stop(self, pipeline_uid: str, *, force: bool) -> None:
-        self._take(RunUnwanted(pipeline_uid=pipeline_uid, force=force))
+        self._take(RunCancelled(pipeline_uid=pipeline_uid, force=force))
 
     def check(
         self,
@@ -152,13 +158,13 @@ class DriverPool:
             manifest=manifest,
             before=before,
         )
-        self._take(CheckWanted(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
+        self._take(CheckRequested(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
             check_id=check_id, spec=self._spec(record, NO_LEASE), sink=sink, dry_run=dry_run
         )
-        wanted = CheckWanted(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
+        wanted = CheckRequested(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
         self._take(wanted)
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
@@ -166,9 +172,9 @@ class DriverPool:
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
-        self._take(CheckUnwanted(check_id=check_id))
+        self._take(CheckCancelled(check_id=check_id))
 
-    def hear(self, timeout_s: float = 0.0) -> Iterable[News]:
+    def hear(self, timeout_s: float = 0.0) -> Iterable[PoolReport]:
         """Return what became of runs and checks. Wait at most so long for the first report."""
         self._take(Tick())
         self._listen(0.0 if self._news else timeout_s)
@@ -179,7 +185,7 @@ class DriverPool:
                 return
 
     def all(self) -> Iterable[Driver]:
-        return self._placement.drivers.values()
+        return self._pool.drivers.values()
 
     def stop_all(self, timeout_s: float) -> None:
         """Let every driver end after its batch, and kill what is left when the time is over."""
@@ -206,30 +212,30 @@ class DriverPool:
             )
         except queue.Empty:
             return False
-        if isinstance(heard, Gone):
-            self._take(DriverGone(driver_id=heard.driver_id, exit_code=heard.exit_code))
+        if isinstance(heard, ProcessExited):
+            self._take(DriverExited(driver_id=heard.driver_id, exit_code=heard.exit_code))
             self._faults.pop(heard.driver_id, None)
             self._processes.forget(heard.driver_id)
         else:
             self._hear(heard)
         return True
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, heard: DriverMessage) -> None:
         driver_id, event = heard.driver_id, heard.event
         match event.kind:
             case "ready":
                 self._take(DriverReady(driver_id=driver_id))
             case "ended":
-                self._take(RunDone(driver_id=driver_id))
+                self._take(RunEnded(driver_id=driver_id))
             case "checking":
-                self._take(CheckBegun(driver_id=driver_id, check_id=event.check_id or ""))
+                self._take(CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
             case "checked":
                 self._checked(driver_id, event)
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
             case "running" | "blocked":
-                self._take(RunBegun(driver_id=driver_id))
+                self._take(RunStarted(driver_id=driver_id))
                 self._said(event)
             case "compiling" | "ignored" | "kept" | "failed":
                 self._said(event)
@@ -239,7 +245,7 @@ class DriverPool:
     def _said(self, event: DriverEvent) -> None:
         spec = next((s for s in self._specs.values() if s.run_id == event.run_id), None)
         if spec is not None:
-            said = Said(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+            said = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
             self._news.append(said)
 
     def _checked(self, driver_id: str, event: DriverEvent) -> None:
@@ -247,7 +253,7 @@ class DriverPool:
 
         A check that nobody wanted any more may have been asked for again, from another driver.
         """
-        driver = self._placement.drivers.get(driver_id)
+        driver = self._pool.drivers.get(driver_id)
         check_id = None if driver is None else driver.check_id
         if check_id is None or check_id != event.check_id:
             return
@@ -265,18 +271,18 @@ class DriverPool:
             )
         )
 
-    def _take(self, event: PlacementEvent) -> None:
-        self._placement, moves = decide(self._placement, event, _now())
-        for move in moves:
-            self._carry_out(move)
+    def _take(self, event: PoolEvent) -> None:
+        self._pool, actions = decide(self._pool, event, _now())
+        for action in actions:
+            self._carry_out(action)
 
-    def _carry_out(self, move: PlacementMove) -> None:
-        match move:
+    def _carry_out(self, action: PoolAction) -> None:
+        match action:
             case StartProcess(driver_id=driver_id, spark=spark):
                 self._start(driver_id, spark=spark)
-            case GiveRun(driver_id=driver_id, pipeline_uid=uid):
+            case AssignRun(driver_id=driver_id, pipeline_uid=uid):
                 self._give(driver_id, self._specs[uid])
-            case GiveCheck(driver_id=driver_id, check_id=check_id):
+            case AssignCheck(driver_id=driver_id, check_id=check_id):
                 self._processes.send(driver_id, self._checks[check_id])
             case StopRun(driver_id=driver_id, pipeline_uid=uid):
                 self._processes.send(driver_id, StopOrder(run_id=self._specs[uid].run_id))
@@ -285,44 +291,44 @@ class DriverPool:
             case KillProcess(driver_id=driver_id):
                 self._processes.kill(driver_id)
             case _:
-                self._report(move)
+                self._report(action)
 
-    def _report(self, move: TellWaits | TellRunOver | TellCheckFailed) -> None:
-        match move:
-            case TellWaits(pipeline_uid=uid, place=place):
+    def _report(self, action: ReportQueuePosition | ReportRunEnded | ReportCheckFailed) -> None:
+        match action:
+            case ReportQueuePosition(pipeline_uid=uid, place=place):
                 spec = self._specs[uid]
-                self._news.append(Waits(pipeline_uid=uid, epoch=spec.epoch, place=place))
-            case TellRunOver():
-                self._tell_over(move)
-            case TellCheckFailed(check_id=check_id, why=why):
+                self._news.append(QueueReport(pipeline_uid=uid, epoch=spec.epoch, place=place))
+            case ReportRunEnded():
+                self._tell_over(action)
+            case ReportCheckFailed(check_id=check_id, why=why):
                 if self._checks.pop(check_id, None) is not None:
                     self._news.append(Checked(check_id=check_id, failed=why))
             case _:
-                assert_never(move)
+                assert_never(action)
 
     def _start(self, driver_id: str, *, spark: bool) -> None:
         try:
             self._processes.start(driver_id, self._home(driver_id, spark=spark))
         except Retryable as error:
             logger.warning("driver not started", extra={"reason": str(error)})
-            self._processes.events.put(Gone(driver_id=driver_id, exit_code=NOT_STARTED))
+            self._processes.events.put(ProcessExited(driver_id=driver_id, exit_code=NOT_STARTED))
 
     def _give(self, driver_id: str, spec: RunSpec) -> None:
         try:
-            self._processes.hold(driver_id, spec.pipeline_uid)
+            self._processes.note_run(driver_id, spec.pipeline_uid)
         except Retryable as error:
             logger.warning("driver is of no use", extra={"reason": str(error)})
             self._processes.kill(driver_id)
             return
         self._processes.send(driver_id, RunOrder(spec=spec))
 
-    def _tell_over(self, over: TellRunOver) -> None:
+    def _tell_over(self, over: ReportRunEnded) -> None:
         uid = over.pipeline_uid
         spec = self._specs.pop(uid)
         if over.driver_id is not None:
-            self._processes.let_go(over.driver_id, uid)
+            self._processes.forget_run(over.driver_id, uid)
             self._tell_fault(over.driver_id, spec)
-        ended = Ended(pipeline_uid=uid, epoch=spec.epoch, exit_code=over.exit_code)
+        ended = EndReport(pipeline_uid=uid, epoch=spec.epoch, exit_code=over.exit_code)
         self._news.append(ended)
 
     def _tell_fault(self, driver_id: str, spec: RunSpec) -> None:
@@ -331,7 +337,7 @@ class DriverPool:
         if error is None:
             return
         event = DriverEvent(kind="failed", run_id=spec.run_id, error=error)
-        said = Said(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+        said = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
         self._news.append(said)
         with spec.log_file.open("ab") as log:
             log.write(self._processes.log_of(driver_id))

@@ -35,13 +35,13 @@ LEFT_TIMEOUT_S: Final = 2.0  # for what an earlier runner left; then others are 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class DriverMessage:
     driver_id: str
     event: DriverEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class ProcessExited:
     """The end of a driver: no process of its group is left."""
 
     driver_id: str
@@ -60,7 +60,7 @@ class DriverProcesses:
         """Keep `folder`: the folder of all drivers, including those of other runners on this
         machine.
         """
-        self.events: queue.SimpleQueue[Heard | Gone] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[DriverMessage | ProcessExited] = queue.SimpleQueue()
         self._folder = folder
         self._program = program
         self._runner = uuid.uuid4().hex[:8]  # makes the ids of drivers unique to this runner
@@ -102,7 +102,7 @@ class DriverProcesses:
         threading.Thread(target=_say, args=(driver,), daemon=True).start()
         threading.Thread(target=self._follow, args=(driver_id, driver, reader), daemon=True).start()
 
-    def hold(self, driver_id: str, pipeline_uid: str) -> None:
+    def note_run(self, driver_id: str, pipeline_uid: str) -> None:
         """Note in a file that the driver runs this pipeline, for a runner that starts after this
         one.
 
@@ -113,7 +113,7 @@ class DriverProcesses:
         except OSError as error:
             raise Retryable(f"a driver's folder cannot be written: {error}") from error
 
-    def let_go(self, driver_id: str, pipeline_uid: str) -> None:
+    def forget_run(self, driver_id: str, pipeline_uid: str) -> None:
         (self.folder_of(driver_id) / RUNS / pipeline_uid).unlink(missing_ok=True)
 
     def send(self, driver_id: str, order: Order) -> None:
@@ -171,11 +171,11 @@ class DriverProcesses:
                 except ValidationError as error:
                     logger.error("driver told nonsense", extra={"reason": str(error)})
                     continue
-                self.events.put(Heard(driver_id=driver_id, event=event))
+                self.events.put(DriverMessage(driver_id=driver_id, event=event))
         exit_code = driver.process.wait()
         driver.orders.put(None)
         end_group(driver.process.pid)
-        self.events.put(Gone(driver_id=driver_id, exit_code=exit_code))
+        self.events.put(ProcessExited(driver_id=driver_id, exit_code=exit_code))
 
 
 def _say(driver: _Driver) -> None:

@@ -22,10 +22,10 @@ from waybill_shared.kafka.partition_producer import Outgoing
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Saying
+from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Stamp
 
 
-class Voice(Protocol):
+class TransactionalSender(Protocol):
     def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
         """Send the messages in one transaction. Return their offsets."""
 
@@ -33,7 +33,7 @@ class Voice(Protocol):
 class KafkaPublisher:
     def __init__(
         self,
-        producer: Voice,
+        producer: TransactionalSender,
         topics: OwnTopics,
         prefix: str,
         run_id: str,
@@ -121,7 +121,7 @@ class KafkaPublisher:
         phase_from: str | None,
         upkeep: TableUpkeep | None = None,
     ) -> LifecycleEvent:
-        said = Saying(
+        said = Stamp(
             run_id=self._run_id,
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),

@@ -1,6 +1,6 @@
 """Reads from Kafka what was written about pipelines before a runner owned their partitions.
 
-Fulfils `Past`.
+Fulfils `Recovery`.
 """
 
 import logging
@@ -16,7 +16,7 @@ from waybill_shared.kafka.own_topics import OwnTopics
 logger = logging.getLogger(__name__)
 
 
-class KafkaPast:
+class KafkaRecovery:
     def __init__(self, topics: OwnTopics, prefix: str) -> None:
         self._topics = topics
         self._kafka = topics.admin.cluster
@@ -31,10 +31,10 @@ class KafkaPast:
         return read_records(self._kafka, self._pipelines, partitions)
 
     def answered(self, partitions: Iterable[int]) -> dict[int, list[str]]:
-        return read_answered(self._kafka, self._replies, partitions)
+        return read_answered_ids(self._kafka, self._replies, partitions)
 
 
-def read_answered(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, list[str]]:
+def read_answered_ids(kafka: Kafka, topic: str, partitions: Iterable[int]) -> dict[int, list[str]]:
     """Return the ids of the commands that were answered lately, by partition."""
     found: dict[int, list[str]] = {}
     for message in read_to_end(kafka, topic, partitions):

@@ -11,7 +11,7 @@ from waybill_stage_runner.app.ports import Checked, Topics
 from waybill_stage_runner.core.pipelines.changes import Change, changes_of, notes_of, only_text
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
-from waybill_stage_runner.core.pipelines.validation_result import findings_of
+from waybill_stage_runner.core.pipelines.validation_result import validation_result
 
 
 def compare(command: Command, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:
@@ -26,7 +26,7 @@ def compare(command: Command, found: Checked, before: PipelineRecord | None, top
         except UserError as error:
             problems = (*problems, *error.problems)
     notes = notes_of(found.alterations)
-    return findings_of(command, problems, found.columns, changes, notes=notes)
+    return validation_result(command, problems, found.columns, changes, notes=notes)
 
 
 def _changes(

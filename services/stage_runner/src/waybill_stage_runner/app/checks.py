@@ -1,8 +1,8 @@
-"""Has manifests checked before a command is carried out, or for a validation or a maintenance only.
+"""Has manifests checked before a command is carried out, or only for a validation or maintenance.
 
-A command first waits for earlier ones of its pipeline (`put_behind`). Then `begin` sends its check
-to a driver. When the check is done, `end` returns an answer, or the command is free: the loop finds
-it by `free` and carries it out. `leave` removes it at the end.
+A command first waits for earlier ones of its pipeline (`queue_if_busy`). Then `begin` sends its
+check to a driver. When the check is done, `end` returns an answer, or the command is free: the loop
+finds it by `free` and carries it out. `leave` removes it at the end.
 """
 
 import json
@@ -20,8 +20,8 @@ from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Checked, Drivers
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.changes import notes_of
-from waybill_stage_runner.core.pipelines.command_queue import Lines, Waiting
-from waybill_stage_runner.core.pipelines.validation_result import findings_of
+from waybill_stage_runner.core.pipelines.command_queue import CommandQueues, QueuedCommand
+from waybill_stage_runner.core.pipelines.validation_result import validation_result
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
@@ -30,12 +30,12 @@ TOO_SLOW: Final = (
     "in a minute, or set WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S"
 )
 NOT_CHECKED: Final[Mapping[CheckFailure, str]] = {
-    "gone": "the driver in which it was checked ended, and the next one too",
-    "not_begun": "the driver that was to check it did not begin, and was ended",
+    "driver_exited": "the driver in which it was checked ended, and the next one too",
+    "not_started": "the driver that was to check it did not begin, and was ended",
 }
 NOT_MAINTAINED: Final[Mapping[CheckFailure, str]] = {
-    "gone": "the driver that did it ended, and the next one too; what was done stays done",
-    "not_begun": "the driver that was to do it did not begin, and was ended",
+    "driver_exited": "the driver that did it ended, and the next one too; what was done stays done",
+    "not_started": "the driver that was to do it did not begin, and was ended",
     "deadline": "it took too long, and was ended; what was done stays done",
 }
 VALIDATIONS_MAX: Final = 32  # waiting at the same time; each needs some 0.3 s
@@ -75,11 +75,11 @@ class Checks:
         self._drivers = drivers
         self._clock = clock
         self._admission = admission
-        self._lines = Lines()
+        self._lines = CommandQueues()
         self._found: dict[str, Checked] = {}
         """Results of validations that must still be compared with a pipeline, by command id."""
 
-    def put_behind(self, command: Command, offset: int) -> bool:
+    def queue_if_busy(self, command: Command, offset: int) -> bool:
         """Queue the command if an earlier one of its pipeline is not done. Return True if it was
         queued.
         """
@@ -154,7 +154,7 @@ class Checks:
             self.leave(answer.command)
         return answer
 
-    def free(self) -> Waiting | None:
+    def free(self) -> QueuedCommand | None:
         """Return a command that has waited and is to be carried out now."""
         return self._lines.free()
 
@@ -187,7 +187,7 @@ class Checks:
             return _not_checked(command, NOT_CHECKED[found.failed])
         if command.action is Action.VALIDATE:
             notes = notes_of(found.alterations)
-            result = findings_of(command, found.problems, found.columns, notes=notes)
+            result = validation_result(command, found.problems, found.columns, notes=notes)
             return Answer(command=command, state=OperationState.DONE, result=result)
         return failed(command, found.problems, Slug.INVALID) if found.problems else None
 

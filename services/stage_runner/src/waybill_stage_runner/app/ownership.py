@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.app.ports import Past
+from waybill_stage_runner.app.ports import Recovery
 from waybill_stage_runner.app.runner import Runner
 
 
 class Ownership:
-    def __init__(self, past: Past, make_runner: Callable[[int], Runner]) -> None:
+    def __init__(self, past: Recovery, make_runner: Callable[[int], Runner]) -> None:
         """Keep `make_runner`: it fences the earlier owner of the partition before it returns. It
         raises Retryable.
         """
@@ -29,7 +29,7 @@ class Ownership:
         records = self._past.records(fresh)
         answered = self._past.answered(fresh)
         for partition, runner in fresh.items():
-            runner.adopt_answers(answered.get(partition, ()))
+            runner.adopt_answered(answered.get(partition, ()))
             for record in records.get(partition, []):
                 runner.adopt(_place(record, commands_id))
         self._runners = {**(self._runners or {}), **fresh}

@@ -48,7 +48,7 @@ class Topics(Protocol):
         """Create missing topics, and return the state of all. Raises as `ids` does."""
 
 
-class Past(Protocol):
+class Recovery(Protocol):
     """What was written about pipelines before this runner owned their partitions. Raises
     Retryable.
     """

@@ -34,22 +34,22 @@ from waybill_stage_runner.app.checks import Admission, Checks, failed
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.core.pipelines.actions import (
-    Announce,
     Answer,
-    BeatNow,
-    DriverNews,
-    EndFacts,
     Event,
-    Move,
-    Say,
+    PipelineAction,
+    RecordRequested,
+    ReportMaintenance,
+    ReportPhase,
+    RunEvent,
+    SendHeartbeat,
     StartDriver,
     StopDriver,
-    TellUpkeep,
     Tick,
-    Wanted,
+    WriteLastDefinition,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.compatibility import refuse_recreated
-from waybill_stage_runner.core.pipelines.maintenance import upkeep_of
+from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.records import (
     beginning,
@@ -84,7 +84,7 @@ class Runner:
         self._epochs: dict[str, int] = {}
         self._told: frozenset[str] = frozenset()
         self._checks = Checks(drivers, clock, admission or Admission())
-        self._todo: deque[tuple[PipelineState | None, Move]] = deque()
+        self._todo: deque[tuple[PipelineState | None, PipelineAction]] = deque()
 
     @property
     def states(self) -> Iterable[PipelineState]:
@@ -97,9 +97,9 @@ class Runner:
             self._deleted[uid] = record.commanded_at
             return
         self._states[uid] = PipelineState(record=record)
-        self._apply(uid, Wanted(record=record, command=None, said=True))
+        self._apply(uid, RecordRequested(record=record, command=None, said=True))
 
-    def adopt_answers(self, commands: Iterable[str]) -> None:
+    def adopt_answered(self, commands: Iterable[str]) -> None:
         """Accept the ids of answered commands with open offsets: they are not carried out again."""
         self._told = frozenset(commands)
 
@@ -121,7 +121,7 @@ class Runner:
         if command.action is Action.LOGS:
             self._answer(self._log_of(command))
             return
-        if self._checks.put_behind(command, offset):
+        if self._checks.queue_if_busy(command, offset):
             return
         if self._to_check(command, offset):
             compared = self._compared_with(command)
@@ -154,8 +154,8 @@ class Runner:
         if record is None or command.options.get(DRY_RUN) == "true":
             return
         state = self._states[record.pipeline_uid]
-        for upkeep in upkeep_of(record, command.options[SINK], found.upkeep):
-            self._todo.append((state, TellUpkeep(upkeep=upkeep)))
+        for upkeep in maintenance_reports(record, command.options[SINK], found.upkeep):
+            self._todo.append((state, ReportMaintenance(upkeep=upkeep)))
 
     def _to_check(self, command: Command, offset: int) -> bool:
         """Return True if a check comes first: of a new manifest, or of what changes no pipeline."""
@@ -202,7 +202,7 @@ class Runner:
         assert record is not None
         record = replace(record, commanded_at=offset)
         self._states.setdefault(uid, PipelineState(record=record))
-        self._apply(uid, Wanted(record=record, command=command, said=again))
+        self._apply(uid, RecordRequested(record=record, command=command, said=again))
 
     def _compared_with(self, command: Command) -> PipelineRecord | None:
         """Return the pipeline that the command is about; None if this runner does not have it."""
@@ -226,7 +226,7 @@ class Runner:
         result = compare(command, found, self._compared_with(command), self._topics)
         return Answer(command=command, state=OperationState.DONE, result=result)
 
-    def hear(self, pipeline_uid: str, epoch: int, event: DriverNews) -> None:
+    def hear(self, pipeline_uid: str, epoch: int, event: RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
         if self._epochs.get(pipeline_uid) == epoch:
             self._apply(pipeline_uid, event)
@@ -327,32 +327,32 @@ class Runner:
     def _answer(self, answer: Answer) -> None:
         self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
 
-    def _act(self, state: PipelineState | None, action: Move) -> None:
+    def _act(self, state: PipelineState | None, action: PipelineAction) -> None:
         if isinstance(action, Answer):
             self._publish_answer(state, action)
             return
         assert state is not None
         record = state.record
         match action:
-            case Say():
-                # The last definition is written after its sinks were closed: `EndFacts`.
+            case WriteRecord():
+                # The last definition is written after its sinks were closed: `WriteLastDefinition`.
                 definition = None if record.desired == "deleted" else _definition(record)
                 self._publisher.change(record, definition)
             case StartDriver(closing=closing):
                 self._start_driver(state, closing)
             case StopDriver(force=force):
                 self._drivers.stop(record.pipeline_uid, force=force)
-            case Announce(phase_from=phase_from):
+            case ReportPhase(phase_from=phase_from):
                 logger.info(
                     "phase changed",
                     extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
                 )
                 self._publisher.phase(state, phase_from)
-            case BeatNow():
+            case SendHeartbeat():
                 self._publisher.blocked(state)
-            case TellUpkeep(upkeep=upkeep):
+            case ReportMaintenance(upkeep=upkeep):
                 self._publisher.upkeep(state, upkeep)
-            case EndFacts(error=error):
+            case WriteLastDefinition(error=error):
                 self._end_facts(record, error)
             case _:
                 assert_never(action)

@@ -12,7 +12,7 @@ from waybill_shared.contract.words import Obstacle, OperationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RecordRequested:
     """A record that is asked for. `said`: it is in Kafka already, as found when the runner
     started.
     """
@@ -23,7 +23,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverWaits:
+class RunQueued:
     """The run waits for a driver; `place` is its position in the queue. 0: it has one."""
 
     place: int
@@ -52,7 +52,7 @@ class DriverIgnores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverKept:
+class DriverMaintained:
     """The driver's report that it has done maintenance of a table."""
 
     upkeep: TableUpkeep
@@ -78,20 +78,20 @@ class Tick:
     pass
 
 
-DriverNews = (
-    DriverWaits
+RunEvent = (
+    RunQueued
     | DriverRuns
     | DriverBlocked
     | DriverIgnores
-    | DriverKept
+    | DriverMaintained
     | DriverFailed
     | DriverEnded
 )
-Event = Wanted | DriverNews | Tick
+Event = RecordRequested | RunEvent | Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class WriteRecord:
     """Write the record of the state, and the definition that follows from it.
 
     It comes before everything that does follow from the record.
@@ -113,26 +113,26 @@ class StopDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Announce:
+class ReportPhase:
     """Report that the phase has changed."""
 
     phase_from: Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeatNow:
+class SendHeartbeat:
     """Send a heartbeat at once, because something that it reports has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellUpkeep:
+class ReportMaintenance:
     """Report that maintenance of a table was done."""
 
     upkeep: TableUpkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndFacts:
+class WriteLastDefinition:
     """Write the last definition of a deleted pipeline, and record that it was written.
 
     With an error: what its sinks contain may not have been reported.
@@ -152,4 +152,13 @@ class Answer:
     result: str | None = None
 
 
-Move = Say | StartDriver | StopDriver | Announce | BeatNow | TellUpkeep | EndFacts | Answer
+PipelineAction = (
+    WriteRecord
+    | StartDriver
+    | StopDriver
+    | ReportPhase
+    | SendHeartbeat
+    | ReportMaintenance
+    | WriteLastDefinition
+    | Answer
+)

@@ -8,16 +8,16 @@ from waybill_shared.contract.events import Command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class QueuedCommand:
     command: Command
     offset: int
 
 
-class Lines:
+class CommandQueues:
     """One queue for each pipeline. Its head is being checked, or has passed, or needs no check."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[Waiting]] = {}
+        self._lines: dict[str, deque[QueuedCommand]] = {}
         self._checking: set[str] = set()
         self._passed: set[str] = set()
 
@@ -37,7 +37,7 @@ class Lines:
         """Add the command at the end of its queue, unless it is there already."""
         line = self._lines.setdefault(command.pipeline_uid, deque())
         if all(each.command.id != command.id for each in line):
-            line.append(Waiting(command=command, offset=offset))
+            line.append(QueuedCommand(command=command, offset=offset))
 
     def check(self, command: Command, offset: int) -> None:
         """Note that the check of the command starts."""
@@ -55,7 +55,7 @@ class Lines:
         self._passed.add(check_id)
         return next(each for each in self if each.id == check_id)
 
-    def free(self) -> Waiting | None:
+    def free(self) -> QueuedCommand | None:
         """Return a command that may be carried out now: the head of a queue that is not being
         checked.
         """

@@ -6,7 +6,7 @@ from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.events import PipelineRecord
 
 
-def upkeep_of(
+def maintenance_reports(
     record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
 ) -> tuple[TableUpkeep, ...]:
     """Return a report for each task that did something.

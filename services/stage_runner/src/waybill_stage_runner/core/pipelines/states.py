@@ -19,7 +19,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_stage_runner.core.pipelines.actions import Announce, Answer, Move
+from waybill_stage_runner.core.pipelines.actions import Answer, PipelineAction, ReportPhase
 
 ITSELF: Final = "stage_runner"
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
@@ -31,7 +31,7 @@ EventKind = Literal["claim", "transition", "heartbeat", "upkeep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saying:
+class Stamp:
     """Who writes a message and when: `at` is the time for people, `now` that of the clock for
     waits.
     """
@@ -66,7 +66,7 @@ class PipelineState:
         self,
         kind: EventKind,
         phase_from: str | None,
-        said: Saying,
+        said: Stamp,
         upkeep: TableUpkeep | None = None,
     ) -> LifecycleEvent:
         return LifecycleEvent(
@@ -91,7 +91,7 @@ class PipelineState:
         )
 
 
-Decision = tuple[PipelineState, tuple[Move, ...]]
+Decision = tuple[PipelineState, tuple[PipelineAction, ...]]
 
 
 def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision:
@@ -112,7 +112,7 @@ def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision
         waits=waits,
         ignored=ignored,
     )
-    return entered, (Announce(phase_from=state.phase),)
+    return entered, (ReportPhase(phase_from=state.phase),)
 
 
 def answer_all(

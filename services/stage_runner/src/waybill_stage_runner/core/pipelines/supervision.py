@@ -3,9 +3,9 @@
 `decide` gets the state and an event, and returns the next state and the actions to carry out, in
 order. A pipeline goes through this machine as follows.
 
-1. A command makes a new record, which comes in as `Wanted`. Commands that still wait for their
-answer fail as superseded. A record that removes no sink is written at once (`Say`). A record that
-removes a sink waits in `next`.
+1. A command makes a new record, which comes in as `RecordRequested`. Commands that still wait for
+their answer fail as superseded. A record that removes no sink is written at once (`WriteRecord`). A
+record that removes a sink waits in `next`.
 
 2. If no driver lives, the next step follows at once (`_go_on`). If one lives and the record is a
 new generation or is not to run, it is stopped first; the next step follows when `DriverEnded`
@@ -14,8 +14,8 @@ reports its end.
 3. The next step is to close what is removed, if anything is: the sinks that `next` removes, or all
 sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
 unreported. From then on nobody writes there. This is tried again like a run. Only after that the
-change is written, or the deletion becomes final (`EndFacts`). If closing fails, a change is refused
-and all continues as it was. A deletion becomes final even so.
+change is written, or the deletion becomes final (`WriteLastDefinition`). If closing fails, a change
+is refused and all continues as it was. A deletion becomes final even so.
 
 4. If the pipeline is to run, a driver is started (STARTING, or SCHEDULING while it waits in the
 queue of the pool). When it runs (RUNNING), the waiting commands are answered. If the pipeline is
@@ -38,23 +38,23 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    BeatNow,
     DriverBlocked,
     DriverEnded,
     DriverFailed,
     DriverIgnores,
-    DriverKept,
+    DriverMaintained,
     DriverRuns,
-    DriverWaits,
-    EndFacts,
     Event,
-    Move,
-    Say,
+    PipelineAction,
+    RecordRequested,
+    ReportMaintenance,
+    RunQueued,
+    SendHeartbeat,
     StartDriver,
     StopDriver,
-    TellUpkeep,
     Tick,
-    Wanted,
+    WriteLastDefinition,
+    WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import (
     PROBLEM_OF,
@@ -81,9 +81,9 @@ CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or 
 
 def decide(state: PipelineState, event: Event, now: int) -> Decision:
     match event:
-        case Wanted():
+        case RecordRequested():
             return _wanted(state, event, now)
-        case DriverWaits():
+        case RunQueued():
             return _waits(state, event, now)
         case DriverRuns():
             return _runs(state, now)
@@ -91,8 +91,8 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
             return _blocked(state, event)
         case DriverIgnores():
             return replace(state, ignored=event.fields), ()
-        case DriverKept():
-            return state, (TellUpkeep(upkeep=event.upkeep),)
+        case DriverMaintained():
+            return state, (ReportMaintenance(upkeep=event.upkeep),)
         case DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case DriverEnded():
@@ -103,7 +103,7 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
             assert_never(event)
 
 
-def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
+def _wanted(state: PipelineState, event: RecordRequested, now: int) -> Decision:
     """Accept a new record. One that removes a sink waits as `next`; any other is written at
     once.
     """
@@ -120,12 +120,12 @@ def _wanted(state: PipelineState, event: Wanted, now: int) -> Decision:
     )
     pending = (event.command,) if event.command is not None else state.pending
     changed = record.generation != state.record.generation
-    said: tuple[Move, ...] = ()
+    said: tuple[PipelineAction, ...] = ()
     if going(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
         state = replace(state, record=record, next=None, pending=pending)
-        said = () if event.said else (Say(),)
+        said = () if event.said else (WriteRecord(),)
     after, actions = _toward(state, changed, now)
     return after, (*superseded, *said, *actions)
 
@@ -203,7 +203,7 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
     return replace(stopping, since=now), (*actions, StartDriver(closing=target))
 
 
-def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
+def _waits(state: PipelineState, event: RunQueued, now: int) -> Decision:
     """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
     if state.phase not in (Phase.STARTING, Phase.SCHEDULING):
         return state, ()
@@ -211,7 +211,7 @@ def _waits(state: PipelineState, event: DriverWaits, now: int) -> Decision:
         return enter(state, Phase.STARTING, now, "its turn in the line came")
     place = f"{event.place}. in the line for a driver"
     waiting, actions = enter(state, Phase.SCHEDULING, now, place)
-    return replace(waiting, reason=place), actions or (BeatNow(),)
+    return replace(waiting, reason=place), actions or (SendHeartbeat(),)
 
 
 def _runs(state: PipelineState, now: int) -> Decision:
@@ -225,7 +225,7 @@ def _runs(state: PipelineState, now: int) -> Decision:
 def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
     going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
     after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
-    return (after, (BeatNow(),)) if going_on and after != state else (state, ())
+    return (after, (SendHeartbeat(),)) if going_on and after != state else (state, ())
 
 
 def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
@@ -279,7 +279,7 @@ def _deleted(state: PipelineState, error: LifecycleError | None, now: int) -> De
     closed = replace(state, closing=None, record=replace(state.record, closed=True))
     stopped, actions = enter(closed, Phase.STOPPED, now, state.record.desired)
     answered, answers = answer_all(stopped, OperationState.DONE)
-    return answered, (*actions, EndFacts(error=error), *answers)
+    return answered, (*actions, WriteLastDefinition(error=error), *answers)
 
 
 def _removed(state: PipelineState, now: int) -> Decision:
@@ -287,7 +287,7 @@ def _removed(state: PipelineState, now: int) -> Decision:
     assert state.next is not None
     in_force = anew(replace(state, record=state.next, next=None, closing=None))
     after, actions = _go_on(in_force, now, _why(in_force))
-    return after, (Say(), *actions)
+    return after, (WriteRecord(), *actions)
 
 
 def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:

@@ -17,7 +17,7 @@ from waybill_stage_runner.core.pipelines.planning import TopicState, define, top
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much
 
 
-def findings_of(
+def validation_result(
     command: Command,
     problems: Sequence[Problem],
     columns: Columns,

@@ -29,38 +29,38 @@ from waybill_stage_runner.core.pool.assign import (
     FIRST_SPARE_AFTER_MS,
     SPARE_AFTER_MS,
     Decision,
-    emptied,
+    assign,
     end,
-    give,
     in_order,
     kill,
-    places,
+    position_reports,
     servable,
+    without_job,
 )
 from waybill_stage_runner.core.pool.model import (
-    CheckAsk,
-    CheckBegun,
+    CheckCancelled,
     CheckDone,
     CheckFailure,
-    CheckUnwanted,
-    CheckWanted,
-    DriverGone,
+    CheckRequested,
+    CheckStarted,
+    DriverExited,
     DriverReady,
     DriverState,
     EndAll,
-    Placement,
-    PlacementEvent,
-    PlacementMove,
-    RunAsk,
-    RunBegun,
-    RunDone,
-    RunUnwanted,
-    RunWanted,
+    Pool,
+    PoolAction,
+    PoolEvent,
+    QueuedCheck,
+    QueuedRun,
+    ReportCheckFailed,
+    ReportRunEnded,
+    RunCancelled,
+    RunEnded,
+    RunRequested,
+    RunStarted,
     StopRun,
-    TellCheckFailed,
-    TellRunOver,
 )
-from waybill_stage_runner.core.pool.requests import NOT_CLOSED, follow
+from waybill_stage_runner.core.pool.requests import NOT_CLOSED, accept
 
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
 PATIENCE_MS: Final = {
@@ -73,175 +73,175 @@ BACKOFF_MS_MAX: Final = 60_000
 DOUBLINGS_MAX: Final = 6  # enough to reach the longest wait
 
 
-def decide(placement: Placement, event: PlacementEvent, now: int) -> Decision:
-    after, moves = _react(placement, event, now)
+def decide(pool: Pool, event: PoolEvent, now: int) -> Decision:
+    after, actions = _react(pool, event, now)
     if not after.ended:
-        after, given = give(after, now)
-        moves += given
-    return after, moves + places(placement, after)
+        after, assigned = assign(after, now)
+        actions += assigned
+    return after, actions + position_reports(pool, after)
 
 
-def _react(placement: Placement, event: PlacementEvent, now: int) -> Decision:
+def _react(pool: Pool, event: PoolEvent, now: int) -> Decision:
     match event:
-        case RunWanted() | RunUnwanted() | CheckWanted() | CheckUnwanted():
-            return follow(placement, event, now)
+        case RunRequested() | RunCancelled() | CheckRequested() | CheckCancelled():
+            return accept(pool, event, now)
         case DriverReady():
-            return _ready(placement, event, now), ()
-        case CheckBegun():
-            return _check_begun(placement, event, now), ()
+            return _ready(pool, event, now), ()
+        case CheckStarted():
+            return _check_started(pool, event, now), ()
         case CheckDone():
-            return _check_done(placement, event, now)
-        case RunBegun():
-            return _run_begun(placement, event, now), ()
-        case RunDone():
-            return _run_done(placement, event, now)
-        case DriverGone():
-            return _gone(placement, event, now)
+            return _check_done(pool, event, now)
+        case RunStarted():
+            return _run_started(pool, event, now), ()
+        case RunEnded():
+            return _run_done(pool, event, now)
+        case DriverExited():
+            return _driver_exited(pool, event, now)
         case Tick():
-            return _kill_overdue(placement, now)
+            return _kill_overdue(pool, now)
         case EndAll():
-            return _end_all(placement, now)
+            return _end_all(pool, now)
         case _:
             assert_never(event)
 
 
-def _ready(placement: Placement, event: DriverReady, now: int) -> Placement:
-    driver = placement.in_state(event.driver_id, DriverState.STARTING)
+def _ready(pool: Pool, event: DriverReady, now: int) -> Pool:
+    driver = pool.in_state(event.driver_id, DriverState.STARTING)
     if driver is None:
-        return placement  # it was late, and was killed
-    ready = placement.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
+        return pool  # it was late, and was killed
+    ready = pool.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
     if not driver.spark:
         return ready
-    spare_at = min(placement.spare_at, now + SPARE_AFTER_MS)  # a spare may just have been given
+    spare_at = min(pool.spare_at, now + SPARE_AFTER_MS)  # a spare may just have been given away
     return replace(ready, failures=0, spare_at=spare_at)
 
 
-def _check_begun(placement: Placement, event: CheckBegun, now: int) -> Placement:
-    driver = placement.in_state(event.driver_id, DriverState.CHECKING)
+def _check_started(pool: Pool, event: CheckStarted, now: int) -> Pool:
+    driver = pool.in_state(event.driver_id, DriverState.CHECKING)
     if driver is None or driver.check_id != event.check_id:
-        return placement
-    return placement.having(replace(driver, begun=True, since=now))
+        return pool
+    return pool.having(replace(driver, begun=True, since=now))
 
 
-def _check_done(placement: Placement, event: CheckDone, now: int) -> Decision:
-    driver = placement.in_state(event.driver_id, DriverState.CHECKING)
+def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
+    driver = pool.in_state(event.driver_id, DriverState.CHECKING)
     if driver is None or driver.check_id != event.check_id:
-        return placement, ()
-    ready = replace(emptied(driver, DriverState.READY, now), checks=driver.checks + 1)
+        return pool, ()
+    ready = replace(without_job(driver, DriverState.READY, now), checks=driver.checks + 1)
     if event.keep and driver.for_run:
         ready = replace(ready, kept_for=driver.pipeline_uid, kept_until=now + KEPT_MS)
-    elif ready.checks >= placement.limits.checks:
-        return end(placement, ready, now)
-    return placement.having(ready), ()
+    elif ready.checks >= pool.limits.checks:
+        return end(pool, ready, now)
+    return pool.having(ready), ()
 
 
-def _run_begun(placement: Placement, event: RunBegun, now: int) -> Placement:
-    driver = placement.in_state(event.driver_id, DriverState.RUNNING)
+def _run_started(pool: Pool, event: RunStarted, now: int) -> Pool:
+    driver = pool.in_state(event.driver_id, DriverState.RUNNING)
     if driver is None:
-        return placement
-    if placement.spares_from is None:
-        placement = replace(placement, spares_from=now + FIRST_SPARE_AFTER_MS)
-    return placement.having(replace(driver, begun=True))
+        return pool
+    if pool.spares_from is None:
+        pool = replace(pool, spares_from=now + FIRST_SPARE_AFTER_MS)
+    return pool.having(replace(driver, begun=True))
 
 
-def _run_done(placement: Placement, event: RunDone, now: int) -> Decision:
-    driver = placement.in_state(event.driver_id, DriverState.RUNNING)
+def _run_done(pool: Pool, event: RunEnded, now: int) -> Decision:
+    driver = pool.in_state(event.driver_id, DriverState.RUNNING)
     if driver is None or driver.pipeline_uid is None:
-        return placement, ()  # it was killed; its run is over when the process has ended
-    over = TellRunOver(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
-    wanted = bool(servable(placement)) or placement.limits.spares > 0
-    driver = emptied(driver, DriverState.READY, now)
-    if driver.spark and driver.runs < placement.limits.runs and wanted and not placement.ended:
-        return placement.having(driver), (over,)
-    placement, ended = end(placement, driver, now)
-    return placement, (over, *ended)
+        return pool, ()  # it was killed; its run is over when the process has ended
+    over = ReportRunEnded(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
+    wanted = bool(servable(pool)) or pool.limits.spares > 0
+    driver = without_job(driver, DriverState.READY, now)
+    if driver.spark and driver.runs < pool.limits.runs and wanted and not pool.ended:
+        return pool.having(driver), (over,)
+    pool, ended = end(pool, driver, now)
+    return pool, (over, *ended)
 
 
-def _gone(placement: Placement, event: DriverGone, now: int) -> Decision:
-    driver = placement.drivers.get(event.driver_id)
+def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
+    driver = pool.drivers.get(event.driver_id)
     if driver is None:
-        return placement, ()
-    left = placement.without(driver)
+        return pool, ()
+    left = pool.without(driver)
     uid, check_id = driver.pipeline_uid, driver.check_id
     if uid is None:
         return (left, ()) if driver.was_ready else _failed_start(left, event, now)
     if check_id is not None:
-        ask = CheckAsk(
+        entry = QueuedCheck(
             check_id=check_id,
             pipeline_uid=uid,
             again=driver.again,
             for_run=driver.for_run,
             long=driver.long,
         )
-        return _once_more(left, ask)
+        return _once_more(left, entry)
     if driver.replaced:
         return left, ()
     code = event.exit_code or NOT_CLOSED  # a run that ended well has reported it before
-    return left, (TellRunOver(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
+    return left, (ReportRunEnded(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
 
 
-def _failed_start(placement: Placement, event: DriverGone, now: int) -> Decision:
+def _failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
     """Count the failed start against the head of the queue, so that nothing starts in vain without
     end.
 
     If the queue is empty or a free driver exists, nobody is charged, and the next spare starts
     later.
     """
-    if not placement.line or placement.free(now):
-        wait = min(BACKOFF_MS_FIRST * 2 ** min(placement.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
-        spare_at = max(placement.spare_at, now + wait)
-        return replace(placement, failures=placement.failures + 1, spare_at=spare_at), ()
-    first, *others = placement.line
-    placement = replace(placement, line=tuple(others))
-    if isinstance(first, CheckAsk):
-        return _once_more(placement, first)
-    over = TellRunOver(
+    if not pool.queue or pool.free(now):
+        wait = min(BACKOFF_MS_FIRST * 2 ** min(pool.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
+        spare_at = max(pool.spare_at, now + wait)
+        return replace(pool, failures=pool.failures + 1, spare_at=spare_at), ()
+    first, *others = pool.queue
+    pool = replace(pool, queue=tuple(others))
+    if isinstance(first, QueuedCheck):
+        return _once_more(pool, first)
+    over = ReportRunEnded(
         pipeline_uid=first.pipeline_uid, exit_code=event.exit_code, driver_id=event.driver_id
     )
-    return placement, (over,)
+    return pool, (over,)
 
 
-def _once_more(placement: Placement, ask: CheckAsk) -> Decision:
+def _once_more(pool: Pool, entry: QueuedCheck) -> Decision:
     """Queue the check again at the head of the checks, but only once: it may be what ends the
     drivers.
     """
-    if ask.again:
-        return placement, (TellCheckFailed(check_id=ask.check_id, why="gone"),)
-    return replace(placement, line=in_order((replace(ask, again=True), *placement.line))), ()
+    if entry.again:
+        return pool, (ReportCheckFailed(check_id=entry.check_id, why="driver_exited"),)
+    return replace(pool, queue=in_order((replace(entry, again=True), *pool.queue))), ()
 
 
-def _kill_overdue(placement: Placement, now: int) -> Decision:
-    moves: tuple[PlacementMove, ...] = ()
-    for driver in placement.drivers.values():
+def _kill_overdue(pool: Pool, now: int) -> Decision:
+    actions: tuple[PoolAction, ...] = ()
+    for driver in pool.drivers.values():
         checking = driver.state is DriverState.CHECKING and driver.begun
-        limits = placement.limits
+        limits = pool.limits
         of_check = limits.long_ms if driver.long else limits.check_ms
         patience = of_check if checking else PATIENCE_MS.get(driver.state)
         if patience is None or now - driver.since < patience:
             continue
-        placement, killed = kill(placement, driver, now)
-        moves += killed
+        pool, killed = kill(pool, driver, now)
+        actions += killed
         if driver.check_id is not None:
-            why: CheckFailure = "deadline" if driver.begun else "not_begun"
-            moves += (TellCheckFailed(check_id=driver.check_id, why=why),)
-    return placement, moves
+            why: CheckFailure = "deadline" if driver.begun else "not_started"
+            actions += (ReportCheckFailed(check_id=driver.check_id, why=why),)
+    return pool, actions
 
 
-def _end_all(placement: Placement, now: int) -> Decision:
+def _end_all(pool: Pool, now: int) -> Decision:
     """Stop runs and maintenance in good order, and kill all other drivers.
 
     The others have nothing to save, and each would need a second or more to end by itself.
     """
-    moves: tuple[PlacementMove, ...] = tuple(
-        TellRunOver(pipeline_uid=ask.pipeline_uid, exit_code=0, driver_id=None)
-        for ask in placement.line
-        if isinstance(ask, RunAsk)
+    actions: tuple[PoolAction, ...] = tuple(
+        ReportRunEnded(pipeline_uid=entry.pipeline_uid, exit_code=0, driver_id=None)
+        for entry in pool.queue
+        if isinstance(entry, QueuedRun)
     )
-    for driver in placement.drivers.values():
+    for driver in pool.drivers.values():
         if driver.state is DriverState.RUNNING and driver.pipeline_uid is not None:
-            moves += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
+            actions += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
         elif driver.state is not DriverState.ENDING:
             stop = end if driver.long or not driver.spark else kill
-            placement, ended = stop(placement, driver, now)
-            moves += ended
-    return replace(placement, line=(), ended=True), moves
+            pool, ended = stop(pool, driver, now)
+            actions += ended
+    return replace(pool, queue=(), ended=True), actions

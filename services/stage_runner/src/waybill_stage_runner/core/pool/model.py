@@ -11,13 +11,13 @@ from typing import Literal
 
 from waybill_stage_runner.core.pipelines.actions import Tick
 
-CheckFailure = Literal["deadline", "gone", "not_begun"]
+CheckFailure = Literal["deadline", "driver_exited", "not_started"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     spares: int  # drivers that are kept ready
-    starts: int  # drivers that start, or start what they were given, at the same time
+    starts: int  # drivers that start, or start what they got, at the same time
     runs: int = 20  # of one driver: what grows in its memory ends with it
     checks: int = 500  # the same
     check_ms: int = 30_000  # limit of a check from its start on: somebody waits for it
@@ -52,7 +52,7 @@ class Driver:
     replaced: bool = False  # its run was wanted again: its end is not reported
     kept_for: str | None = None  # the pipeline that it has compiled the manifest of
     kept_until: int = 0
-    runs: int = 0  # that it was given, in all
+    runs: int = 0  # that it was assigned, in all
     checks: int = 0  # that it has made
 
     def has_run(self, pipeline_uid: str) -> bool:
@@ -65,13 +65,13 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAsk:
+class QueuedRun:
     pipeline_uid: str
     urgent: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckAsk:
+class QueuedCheck:
     check_id: str
     pipeline_uid: str
     again: bool = False  # it was repeated once, and is not repeated again
@@ -79,24 +79,24 @@ class CheckAsk:
     long: bool = False  # a maintenance, which may take hours
 
 
-Ask = RunAsk | CheckAsk
+QueueEntry = QueuedRun | QueuedCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Pool:
     limits: Limits
     drivers: Mapping[str, Driver] = field(default_factory=dict)  # the oldest first
-    line: tuple[Ask, ...] = ()
+    queue: tuple[QueueEntry, ...] = ()
     failures: int = 0  # failed starts in a row that were charged to nobody
     spare_at: int = 0  # no spare is started before this time
     spares_from: int | None = None  # the same, for all spares; None: no run has started yet
     next_id: int = 1
     ended: bool = False
 
-    def having(self, driver: Driver) -> "Placement":
+    def having(self, driver: Driver) -> "Pool":
         return replace(self, drivers={**self.drivers, driver.id: driver})
 
-    def without(self, driver: Driver) -> "Placement":
+    def without(self, driver: Driver) -> "Pool":
         return replace(self, drivers={k: v for k, v in self.drivers.items() if k != driver.id})
 
     def in_state(self, driver_id: str, state: DriverState) -> Driver | None:
@@ -108,7 +108,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunWanted:
+class RunRequested:
     """A run that is asked for. `urgent`: a person waits for it. `closing`: it only closes sinks,
     and needs no Spark.
     """
@@ -119,13 +119,13 @@ class RunWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunUnwanted:
+class RunCancelled:
     pipeline_uid: str
     force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckWanted:
+class CheckRequested:
     """A check that is asked for, with an id of its own. `for_run`: a run of what is checked is
     likely to follow. `long`: it is a maintenance.
     """
@@ -137,7 +137,7 @@ class CheckWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckUnwanted:
+class CheckCancelled:
     check_id: str
 
 
@@ -147,13 +147,13 @@ class DriverReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckBegun:
+class CheckStarted:
     driver_id: str
     check_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunBegun:
+class RunStarted:
     """A run that has started, or waits for an outside system. It may be reported more than once."""
 
     driver_id: str
@@ -171,14 +171,14 @@ class CheckDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDone:
+class RunEnded:
     """A run that ended in good order. Nothing of it is left, and the process lives on."""
 
     driver_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverGone:
+class DriverExited:
     """The end of a driver with its whole process group."""
 
     driver_id: str
@@ -187,12 +187,20 @@ class DriverGone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndAll:
-    """The end of the runner: nothing is started or given to a driver any more."""
+    """The end of the runner: nothing is started or assigned to a driver any more."""
 
 
-Wish = RunWanted | RunUnwanted | CheckWanted | CheckUnwanted
-PlacementEvent = (
-    Wish | DriverReady | CheckBegun | CheckDone | RunBegun | RunDone | DriverGone | Tick | EndAll
+Request = RunRequested | RunCancelled | CheckRequested | CheckCancelled
+PoolEvent = (
+    Request
+    | DriverReady
+    | CheckStarted
+    | CheckDone
+    | RunStarted
+    | RunEnded
+    | DriverExited
+    | Tick
+    | EndAll
 )
 
 
@@ -203,13 +211,13 @@ class StartProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GiveRun:
+class AssignRun:
     driver_id: str
     pipeline_uid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GiveCheck:
+class AssignCheck:
     driver_id: str
     check_id: str
 
@@ -235,7 +243,7 @@ class KillProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellWaits:
+class ReportQueuePosition:
     """Report the new queue position of a run. 1: one other gets a driver before it does. 0: it
     waits no more, or only for a driver that is starting.
     """
@@ -245,7 +253,7 @@ class TellWaits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellRunOver:
+class ReportRunEnded:
     """Report that a run is over. `driver_id` is the driver that had it, or that failed to start for
     it; None if there was none.
     """
@@ -256,19 +264,19 @@ class TellRunOver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellCheckFailed:
+class ReportCheckFailed:
     check_id: str
     why: CheckFailure
 
 
-PlacementMove = (
+PoolAction = (
     StartProcess
-    | GiveRun
-    | GiveCheck
+    | AssignRun
+    | AssignCheck
     | StopRun
     | EndProcess
     | KillProcess
-    | TellWaits
-    | TellRunOver
-    | TellCheckFailed
+    | ReportQueuePosition
+    | ReportRunEnded
+    | ReportCheckFailed
 )

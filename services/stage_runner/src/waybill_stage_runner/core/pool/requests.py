@@ -8,95 +8,95 @@ from typing import Final, assert_never
 
 from waybill_stage_runner.core.pool.assign import Decision, in_order, kill, start
 from waybill_stage_runner.core.pool.model import (
-    CheckAsk,
-    CheckUnwanted,
-    CheckWanted,
+    CheckCancelled,
+    CheckRequested,
     Driver,
     DriverState,
-    Placement,
-    PlacementMove,
-    RunAsk,
-    RunUnwanted,
-    RunWanted,
+    Pool,
+    PoolAction,
+    QueuedCheck,
+    QueuedRun,
+    ReportRunEnded,
+    Request,
+    RunCancelled,
+    RunRequested,
     StopRun,
-    TellRunOver,
-    Wish,
 )
 
 NOT_CLOSED: Final = 1  # for a closing run that reported no result: 0 would mean that all is closed
 
 
-def follow(placement: Placement, wish: Wish, now: int) -> Decision:
-    match wish:
-        case RunWanted():
-            return _run_wanted(placement, wish, now)
-        case RunUnwanted():
-            return _run_unwanted(placement, wish, now)
-        case CheckWanted():
-            return _check_wanted(placement, wish), ()
-        case CheckUnwanted():
-            return _check_unwanted(placement, wish, now)
+def accept(pool: Pool, request: Request, now: int) -> Decision:
+    match request:
+        case RunRequested():
+            return _request_run(pool, request, now)
+        case RunCancelled():
+            return _cancel_run(pool, request, now)
+        case CheckRequested():
+            return _request_check(pool, request), ()
+        case CheckCancelled():
+            return _cancel_check(pool, request, now)
         case _:
-            assert_never(wish)
+            assert_never(request)
 
 
-def _run_wanted(placement: Placement, wish: RunWanted, now: int) -> Decision:
-    uid = wish.pipeline_uid
-    moves: tuple[PlacementMove, ...] = ()
-    if (holder := _holder(placement, uid)) is not None:
-        placement, moves = kill(placement, replace(holder, replaced=True), now)
-    if placement.ended:
-        code = NOT_CLOSED if wish.closing else 0
-        return placement, (*moves, TellRunOver(pipeline_uid=uid, exit_code=code, driver_id=None))
-    if wish.closing:
-        placement, started = start(_without_run(placement, uid), now, closes=uid)
-        return placement, moves + started
-    ask = RunAsk(pipeline_uid=uid, urgent=wish.urgent)
-    if ask in placement.line:
-        return placement, moves  # it keeps its queue position
-    placement = _without_run(placement, uid)
-    return replace(placement, line=in_order((*placement.line, ask))), moves
+def _request_run(pool: Pool, request: RunRequested, now: int) -> Decision:
+    uid = request.pipeline_uid
+    actions: tuple[PoolAction, ...] = ()
+    if (holder := _holder(pool, uid)) is not None:
+        pool, actions = kill(pool, replace(holder, replaced=True), now)
+    if pool.ended:
+        code = NOT_CLOSED if request.closing else 0
+        return pool, (*actions, ReportRunEnded(pipeline_uid=uid, exit_code=code, driver_id=None))
+    if request.closing:
+        pool, started = start(_without_run(pool, uid), now, closes=uid)
+        return pool, actions + started
+    entry = QueuedRun(pipeline_uid=uid, urgent=request.urgent)
+    if entry in pool.queue:
+        return pool, actions  # it keeps its queue position
+    pool = _without_run(pool, uid)
+    return replace(pool, queue=in_order((*pool.queue, entry))), actions
 
 
-def _holder(placement: Placement, pipeline_uid: str) -> Driver | None:
+def _holder(pool: Pool, pipeline_uid: str) -> Driver | None:
     """Return the driver that ends the pipeline's run when it ends."""
-    having = (d for d in placement.drivers.values() if d.has_run(pipeline_uid))
+    having = (d for d in pool.drivers.values() if d.has_run(pipeline_uid))
     return next((d for d in having if not d.replaced), None)
 
 
-def _without_run(placement: Placement, pipeline_uid: str) -> Placement:
-    line = (a for a in placement.line if isinstance(a, CheckAsk) or a.pipeline_uid != pipeline_uid)
-    return replace(placement, line=tuple(line))
+def _without_run(pool: Pool, pipeline_uid: str) -> Pool:
+    queue = (a for a in pool.queue if isinstance(a, QueuedCheck) or a.pipeline_uid != pipeline_uid)
+    return replace(pool, queue=tuple(queue))
 
 
-def _run_unwanted(placement: Placement, wish: RunUnwanted, now: int) -> Decision:
-    uid = wish.pipeline_uid
-    left = _without_run(placement, uid)
-    if left.line != placement.line:
-        return left, (TellRunOver(pipeline_uid=uid, exit_code=0, driver_id=None),)
-    holder = _holder(placement, uid)
+def _cancel_run(pool: Pool, request: RunCancelled, now: int) -> Decision:
+    uid = request.pipeline_uid
+    left = _without_run(pool, uid)
+    if left.queue != pool.queue:
+        return left, (ReportRunEnded(pipeline_uid=uid, exit_code=0, driver_id=None),)
+    holder = _holder(pool, uid)
     if holder is None:
-        return placement, ()
-    if wish.force or holder.state is not DriverState.RUNNING:
-        return kill(placement, holder, now)
-    return placement, (StopRun(driver_id=holder.id, pipeline_uid=uid),)
+        return pool, ()
+    if request.force or holder.state is not DriverState.RUNNING:
+        return kill(pool, holder, now)
+    return pool, (StopRun(driver_id=holder.id, pipeline_uid=uid),)
 
 
-def _check_wanted(placement: Placement, wish: CheckWanted) -> Placement:
-    if placement.ended:
-        return placement
-    ask = CheckAsk(
-        check_id=wish.check_id,
-        pipeline_uid=wish.pipeline_uid,
-        for_run=wish.for_run,
-        long=wish.long,
+def _request_check(pool: Pool, request: CheckRequested) -> Pool:
+    if pool.ended:
+        return pool
+    entry = QueuedCheck(
+        check_id=request.check_id,
+        pipeline_uid=request.pipeline_uid,
+        for_run=request.for_run,
+        long=request.long,
     )
-    return replace(placement, line=in_order((*placement.line, ask)))
+    return replace(pool, queue=in_order((*pool.queue, entry)))
 
 
-def _check_unwanted(placement: Placement, wish: CheckUnwanted, now: int) -> Decision:
-    for driver in placement.drivers.values():
-        if driver.check_id == wish.check_id:
-            return kill(placement, driver, now)
-    line = (a for a in placement.line if isinstance(a, RunAsk) or a.check_id != wish.check_id)
-    return replace(placement, line=tuple(line)), ()
+def _cancel_check(pool: Pool, request: CheckCancelled, now: int) -> Decision:
+    for driver in pool.drivers.values():
+        if driver.check_id == request.check_id:
+            return kill(pool, driver, now)
+    queue = (a for a in pool.queue if isinstance(a, QueuedRun) or a.check_id != request.check_id)
+    return replace(pool, queue=tuple(queue)), ()
