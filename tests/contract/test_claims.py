@@ -11,7 +11,7 @@ import waybill.client
 import waybill.connection
 import waybill.waiting
 import waybill_ingress.adapters.files.patience as fetching
-import waybill_ingress.adapters.validate_http as validation
+import waybill_ingress.adapters.http.validate as validation
 import waybill_ingress.core.connectors.rows as chunks
 import waybill_spark.driver.app as driver
 import waybill_spark.guard.judge as guard
@@ -20,8 +20,8 @@ from bench import first_minute
 from waybill.cli import send
 from waybill.contexts import CONTEXT_VARIABLE
 from waybill.target import KEY_VARIABLE, URL_VARIABLE
-from waybill_ingress.adapters import samples
-from waybill_ingress.adapters.watch_models import LABELS_BYTES_MAX
+from waybill_ingress.adapters.http.watch_models import LABELS_BYTES_MAX
+from waybill_ingress.adapters.kafka import samples
 from waybill_ingress.app import connectors, merges, watches
 from waybill_ingress.core import keys, proposals, rows
 from waybill_ingress.core.bodies import avro
@@ -46,8 +46,10 @@ from waybill_spark.kafka import topic_ids
 from waybill_stage_runner.app import checks
 from waybill_stage_runner.core.pipelines import attempts, supervision
 from waybill_stage_runner.settings import Settings as Runner
-from waybill_status.app import event_log, turns
-from waybill_status.core import dead, deliveries
+from waybill_status.app import event_log
+from waybill_status.app.watches import host_permits
+from waybill_status.core.outcomes import dead_letters
+from waybill_status.core.watches import deliveries
 from waybill_status.settings import Settings as Status
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.settings import Settings as Tracker
@@ -141,7 +143,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("lifecycle", f"{attempts.BACKOFF_MS_MAX // 1000} s. After it has run well"),
     ("lifecycle", f"well for {IN_WORDS[supervision.HEALTHY_MS // 60_000]} minutes"),
     ("lifecycle", f"there are {attempts.CRASHES_MAX} attempts"),
-    ("sdk", f"lists {dead.TOLD_MAX:,} entries at most"),
+    ("sdk", f"lists {dead_letters.TOLD_MAX:,} entries at most"),
     ("sdk", f"up to {merges.TOKENS_MAX:,} tokens"),
     ("sdk", f"`Client(repeat_s={waybill.waiting.REPEAT_S:g})` seconds"),
     ("sdk", f"`Client(timeout_s={waybill.client.TIMEOUT_S:g})` seconds"),
@@ -157,8 +159,8 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("watches", f"or nothing for {receivers.SILENCE_S:g} s | it is tried"),
     ("watches", f"tried again for {deliveries.TRIED_MS // 3_600_000} hours"),
     ("watches", f"after {deliveries.FIRST_PAUSE_MS // 1000} s, then twice"),
-    ("watches", f"sends {turns.AT_ONCE + turns.SILENT_AT_ONCE} requests at once"),
-    ("watches", f"at most, {turns.SILENT_AT_ONCE} of them"),
+    ("watches", f"sends {host_permits.AT_ONCE + host_permits.SILENT_AT_ONCE} requests at once"),
+    ("watches", f"at most, {host_permits.SILENT_AT_ONCE} of them"),
     ("watches", f"an answer, {receivers.ANSWER_BYTES_MAX >> 10} kB are read"),
     ("watches", "({} and {})".format(*sorted(webhooks.HTTPS_PORTS))),
     ("watches", f"that is {event_log.EVENTS_MAX:,} events late"),

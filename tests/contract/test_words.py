@@ -27,8 +27,8 @@ from waybill_shared.contract.words import (
 )
 from waybill_shared.tools import console_words
 from waybill_shared.tools.words_page import render
-from waybill_status.core.judgements import FINAL
-from waybill_status.core.stuck import OBSTACLES
+from waybill_status.core.outcomes.judgements import FINAL
+from waybill_status.core.pipelines.stuck import OBSTACLES
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "shared/src/waybill_shared/contract/words.py"

@@ -7,7 +7,7 @@ import pytest
 
 from builders import NOW, TENANT
 from waybill_ingress.app.replays import ReplayLog
-from waybill_ingress.core.letters import Resent
+from waybill_ingress.core.dead_letters import Resent
 from waybill_ingress.core.replays import replayed
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.replays import Replay

@@ -17,8 +17,8 @@ from waybill_shared.contract.slots import (
     entry_of,
 )
 from waybill_status.app.ports import SlotStore
-from waybill_status.core.dead import DeadRun
-from waybill_status.core.views import PipelineKey, SlotReading, Stamp, usable_slot
+from waybill_status.core.outcomes.dead_letters import DeadRun
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, Stamp, usable_slot
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 
 T = TypeVar("T")

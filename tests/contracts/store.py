@@ -15,7 +15,7 @@ from waybill_shared.contract.slots import (
     entry_of,
 )
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
-from waybill_token_tracker.core.entries import ENTRIES_MAX, counted
+from waybill_token_tracker.core.dead_letter_entries import ENTRIES_MAX, counted
 
 TENANT: Final = "default"
 UID: Final = "uid-1"

@@ -23,7 +23,7 @@ from builders import make_fence, make_input, make_record
 from integration.cluster import NODES, Cluster, create, delete, three_brokers
 from integration.waiting import eventually
 from taking import in_pieces_of
-from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
+from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
 from waybill_ingress.app.ports import Directory, Mint, News
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.rows import Record

@@ -32,9 +32,9 @@ from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import OutcomeKind, UnknownReason, WatchEnd
 from waybill_shared.process.clock import Clock
-from waybill_status.core.judgements import FINAL, LostSpan
-from waybill_status.core.outcomes import Outcome
-from waybill_status.core.views import SlotReading
+from waybill_status.core.outcomes.judgements import FINAL, LostSpan
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.outcomes.views import SlotReading
 
 NOT_KNOWN_NOW = frozenset(
     {

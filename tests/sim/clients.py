@@ -13,14 +13,14 @@ from sim.log import Cluster, Partition, Place, Row
 from sim.redis_server import RedisServer, Slots
 from sim.sinks import Edge
 from unit.ingress.bodies import WholeBody
-from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
-from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import Record, Rejection, RowLimits
+from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
@@ -29,9 +29,9 @@ from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import PREFIX, Part, Token, open_token, seal
 from waybill_shared.kafka.admin import TopicIdentity
-from waybill_status.app.hub import Hub
-from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Outcome
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.core.outcomes.outcome import Outcome
 
 RING = KeyRing(active=1, keys={1: bytes(32), 2: bytes([1] * 32)})
 LIMITS = RowLimits(records_max=1000, record_bytes_max=10_000, bytes_max=10_000_000)

@@ -17,8 +17,8 @@ from sim.flow import Flow
 from sim.log import Place
 from waybill_shared.contract.events import Fact, to_vector
 from waybill_shared.contract.words import LossReason
-from waybill_status.core.judgements import LostSpan
-from waybill_status.core.views import SlotReading
+from waybill_status.core.outcomes.judgements import LostSpan
+from waybill_status.core.outcomes.views import SlotReading
 
 CUT_OFF: Final = frozenset({LossReason.PIPELINE_DELETED, LossReason.SINK_REMOVED})
 """Behind a hop all that comes behind the first batch that has not come through is cut off, too."""

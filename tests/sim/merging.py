@@ -3,11 +3,11 @@
 from typing import Final
 
 from sim.world import World
-from waybill_ingress.core.births import merged_parts
+from waybill_ingress.core.token_coverage import merged_parts
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes import Outcome
+from waybill_status.core.outcomes.outcome import Outcome
 
 MERGED_MAX: Final = 3
 PRECEDENCE: Final = (

@@ -34,7 +34,7 @@ class Mutation:
         return f"{self.invariant}-{self.name.replace(' ', '-')}"
 
 
-WATCHED: Final = "waybill_status.app.watched_partition.WatchedPartition"
+WATCHED: Final = "waybill_status.app.watches.open_watches.WatchedPartition"
 
 MUTATIONS: Final = (
     Mutation(
@@ -90,19 +90,21 @@ MUTATIONS: Final = (
     Mutation(
         name="a watch is told before its token is final",
         invariant="I1",
-        instead={"waybill_status.app.watch_judge.WatchJudge.attend": stand_ins.told_at_once},
+        instead={
+            "waybill_status.app.watches.watch_judge.WatchJudge.attend": stand_ins.told_at_once
+        },
     ),
     Mutation(
         name="a part of the way is judged by the sinks that there are now",
         invariant="I2",
         found_by=56,
-        instead={"waybill_status.core.judge._judge_named": stand_ins.named_now},
+        instead={"waybill_status.core.outcomes.judge._judge_named": stand_ins.named_now},
     ),
     Mutation(
         name="nobody waits for what other pipelines read",
         invariant="I1",
         found_by=70,
-        instead={"waybill_status.app.legs.written": stand_ins.none_found},
+        instead={"waybill_status.app.outcomes.through.written": stand_ins.none_found},
         only=("pair", "driver"),
     ),
     Mutation(
@@ -118,19 +120,19 @@ MUTATIONS: Final = (
         name="nobody who waits is asked for when sinks come farther",
         invariant="I2",
         found_by=12,
-        instead={"waybill_status.core.needs.Index.take": stand_ins.nobody},
+        instead={"waybill_status.core.outcomes.needs.Index.take": stand_ins.nobody},
     ),
     Mutation(
         name="nobody who waits hears of more than sinks that come farther",
         invariant="I2",
-        instead={"waybill_status.app.feeds.alike": stand_ins.true},
+        instead={"waybill_status.app.outcomes.feeds.alike": stand_ins.true},
         only=("lives",),
     ),
     Mutation(
         name="only what is published wakes those who wait",
         invariant="I2",
         found_by=6,
-        instead={"waybill_status.app.feeds.Feeds.look": stand_ins.looks_away},
+        instead={"waybill_status.app.outcomes.feeds.Feeds.look": stand_ins.looks_away},
         only=("status",),
     ),
     Mutation(
@@ -144,7 +146,7 @@ MUTATIONS: Final = (
         name="of two pipelines the last one answers for both",
         invariant="I1",
         found_by=9,
-        instead={"waybill_status.core.outcomes.kind_of": stand_ins.last_kind},
+        instead={"waybill_status.core.outcomes.outcome.kind_of": stand_ins.last_kind},
         only=("pair",),
     ),
     Mutation(
@@ -320,20 +322,20 @@ MUTATIONS: Final = (
         name="a slot of another server counts",
         invariant="I12",
         found_by=48,
-        instead={"waybill_status.core.views.usable_slot": stand_ins.any_server},
+        instead={"waybill_status.core.outcomes.views.usable_slot": stand_ins.any_server},
         only=("redis",),
     ),
     Mutation(
         name="the age of a slot does not count",
         invariant="I12",
-        instead={"waybill_status.core.views.NON_FINAL_AGE_MS_MAX": 2**62},
+        instead={"waybill_status.core.outcomes.views.NON_FINAL_AGE_MS_MAX": 2**62},
         only=("tracker",),
     ),
     Mutation(
         name="a slot that is behind a token's generation counts",
         invariant="I12",
         found_by=7,
-        instead={"waybill_status.app.tokens.view_of": stand_ins.every_generation},
+        instead={"waybill_status.app.outcomes.tokens.view_of": stand_ins.every_generation},
         only=("manifest",),
     ),
 )

@@ -19,8 +19,8 @@ from waybill_shared.contract.slots import (
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
 from waybill_status.app.ports import DeadReading
-from waybill_status.core.dead import DeadRun
-from waybill_status.core.views import (
+from waybill_status.core.outcomes.dead_letters import DeadRun
+from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     Stamp,

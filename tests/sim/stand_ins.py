@@ -40,10 +40,10 @@ from waybill_spark.tracking.fencing import (
 from waybill_spark.tracking.ledger import Batch, Ledger
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
-from waybill_status.core import judge as judging
-from waybill_status.core.judge import Claim
-from waybill_status.core.judgements import Judgement
-from waybill_status.core.views import SlotReading, View, view_of
+from waybill_status.core.outcomes import judge as judging
+from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact

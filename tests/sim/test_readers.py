@@ -16,7 +16,7 @@ from waybill_shared.contract.events import Fence, PipelineRecord, StageDefinitio
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes import Outcome
+from waybill_status.core.outcomes.outcome import Outcome
 
 ROOT: Final = Row(1)
 TOPIC: Final = make_sink("t", topic_id="T")

@@ -21,11 +21,11 @@ from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
-from waybill_status.app.hub import Hub
-from waybill_status.app.question import Change
-from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Outcome
-from waybill_status.core.views import PipelineKey, SlotReading, Stamp
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.question import Change
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, Stamp
 
 WAITERS_MAX: Final = 1_000
 WAIT_S: Final = 10.0

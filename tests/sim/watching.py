@@ -25,15 +25,15 @@ from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import UnknownReason, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
-from waybill_status.app.due_partition import DeliveryMeans
-from waybill_status.app.hub import Hub
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.ports import DeliveryNote, Told
-from waybill_status.app.tokens import Tokens
-from waybill_status.app.turns import Turns
-from waybill_status.app.watch_judge import WatchJudge
-from waybill_status.app.watchers import Watchers
-from waybill_status.core.deliveries import Answered
-from waybill_status.core.outcomes import Outcome
+from waybill_status.app.watches.deliveries import DeliveryMeans
+from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.watch_judge import WatchJudge
+from waybill_status.app.watches.watchers import Watchers
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.watches.deliveries import Answered
 
 WHOLE_WAYS: Final = 0.4  # of those that are watched
 NEVER_KNOWN: Final = frozenset(

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from builders import make_record, make_reply
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
-from waybill_ingress.adapters.replies import FollowedAnswers
+from waybill_ingress.adapters.kafka.replies import FollowedAnswers
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.codec import decode, encode
 from waybill_shared.contract.events import Command, PipelineRecord

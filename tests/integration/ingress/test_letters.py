@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 from integration.conftest import Surroundings
 from integration.ingress.letters import WAIT_S, Grave
 from integration.waiting import eventually
-from waybill_ingress.adapters.letters import NEAR, KafkaLetters
-from waybill_ingress.core.letters import Found, FoundLetter, GoneLetter
+from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaLetters
+from waybill_ingress.core.dead_letters import Found, FoundLetter, GoneLetter
 from waybill_shared.contract.dead_letters import LetterId, parted
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin

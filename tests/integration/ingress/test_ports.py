@@ -12,8 +12,8 @@ from containers import Servers
 from contracts.follower import FollowerContract
 from contracts.log import PARTITIONS, LogContract, TopicsContract
 from integration.waiting import eventually
-from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
-from waybill_ingress.app.repeat_ports import Aborted
+from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
+from waybill_ingress.app.idempotency_ports import Aborted
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable

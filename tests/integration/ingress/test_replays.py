@@ -20,7 +20,7 @@ from integration.conftest import Serving, Surroundings, serving
 from integration.ingress.letters import PARTITIONS, Grave, create
 from integration.ingress.test_records import opened
 from integration.waiting import eventually
-from waybill_ingress.adapters.replays import KafkaReplays
+from waybill_ingress.adapters.kafka.replays import KafkaReplays
 from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import position_of, read_to_end

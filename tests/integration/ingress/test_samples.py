@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from containers import Servers
 from integration.waiting import eventually
-from waybill_ingress.adapters.samples import KafkaSamples
+from waybill_ingress.adapters.kafka.samples import KafkaSamples
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer

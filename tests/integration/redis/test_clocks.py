@@ -10,7 +10,7 @@ from containers import Servers
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, Keys, Slot
 from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters.redis import RedisSlots
-from waybill_status.core.views import SlotReading
+from waybill_status.core.outcomes.views import SlotReading
 from waybill_token_tracker.adapters.redis import RedisStore
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 

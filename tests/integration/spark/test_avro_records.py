@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from integration.spark.conftest import RawFrame
 from integration.spark.test_decode import rows_of
-from waybill_ingress.core.written.avro_records import AvroRecords
+from waybill_ingress.core.encoders.avro_records import AvroRecords
 from waybill_shared.contract.formats.avro_schemas import columns_of
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
 from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed

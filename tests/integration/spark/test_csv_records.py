@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from accepted_values import AcceptedField, accepted_fields
 from integration.spark.conftest import RawFrame
 from integration.spark.test_decode import rows_of, values_of
-from waybill_ingress.core.written.csv_records import CsvRecords
+from waybill_ingress.core.encoders.csv_records import CsvRecords
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed

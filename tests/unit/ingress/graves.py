@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from unit.ingress.fakes import OLD_ID, FakeKafka
-from waybill_ingress.core.letters import Found, FoundLetter, GoneLetter, Resent, too_many
+from waybill_ingress.core.dead_letters import Found, FoundLetter, GoneLetter, Resent, too_many
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
 from waybill_shared.contract.errors import Retryable

@@ -16,24 +16,24 @@ from unit.ingress.fakes import (
 )
 from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
-from waybill_ingress.adapters.bodies import RecordSpool
-from waybill_ingress.adapters.convert_http import convert_router
-from waybill_ingress.adapters.http import records_router, tokens_router
-from waybill_ingress.adapters.logs_http import logs_router
-from waybill_ingress.adapters.maintain_http import maintain_router
-from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.adapters.pipelines_http import pipelines_router
-from waybill_ingress.adapters.propose_http import propose_router
-from waybill_ingress.adapters.repeats_http import RepeatsHttp
-from waybill_ingress.adapters.replays_http import replays_router
-from waybill_ingress.adapters.validate_http import validate_router
+from waybill_ingress.adapters.http.bodies import RecordSpool
+from waybill_ingress.adapters.http.convert import convert_router
+from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.logs import logs_router
+from waybill_ingress.adapters.http.maintain import maintain_router
+from waybill_ingress.adapters.http.pipelines import pipelines_router
+from waybill_ingress.adapters.http.propose import propose_router
+from waybill_ingress.adapters.http.records import records_router, tokens_router
+from waybill_ingress.adapters.http.replays import replays_router
+from waybill_ingress.adapters.http.validate import validate_router
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
+from waybill_ingress.app.idempotency import Repeats
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits

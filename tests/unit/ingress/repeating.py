@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from waybill_ingress.app.idempotency_ports import Aborted, NotDone
 from waybill_ingress.app.ports import Appended, Log
-from waybill_ingress.app.repeat_ports import Aborted, NotDone
 from waybill_ingress.core.requests import HeldKey, Place, Requests
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim

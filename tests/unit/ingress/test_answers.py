@@ -12,7 +12,7 @@ from local_client import local_client
 from scraping import read_scrape
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.replies import FollowedAnswers
+from waybill_ingress.adapters.kafka.replies import FollowedAnswers
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.operations import OperationId

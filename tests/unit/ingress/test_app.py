@@ -16,11 +16,11 @@ from unit.ingress.fakes import (
     span,
 )
 from unit.ingress.world import World, position
-from waybill_ingress.app.floors import FLOOR_AGE_MS_MAX
+from waybill_ingress.app.low_offsets import FLOOR_AGE_MS_MAX
 from waybill_ingress.app.registry import APPLIED_AGE_MS_MAX
 from waybill_ingress.app.tokens import END_RETRY_MS
-from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.rows import Rejection
+from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.ingress.bodies import Rows, rows_of
+from waybill_ingress.core.encoders.raw_records import RawRecords
 from waybill_ingress.core.feldera.options import read_options
 from waybill_ingress.core.rows import RowLimits, RowRule
-from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns
 from waybill_shared.contract.names import name_meant

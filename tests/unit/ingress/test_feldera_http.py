@@ -18,14 +18,14 @@ from unit.ingress.fakes import (
     source,
 )
 from unit.ingress.repeating import World
-from waybill_ingress.adapters.bodies import RecordSpool
-from waybill_ingress.adapters.feldera_http import feldera_commands_router, feldera_router
-from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.adapters.repeats_http import RepeatsHttp
+from waybill_ingress.adapters.http.bodies import RecordSpool
+from waybill_ingress.adapters.http.feldera import feldera_commands_router, feldera_router
+from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.idempotency import Repeats
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits

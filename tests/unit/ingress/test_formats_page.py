@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from unit.ingress.bodies import rows_of
-from waybill_ingress.adapters.formats_page import BODIES, MANIFESTS, WITHOUT_HEADER
+from waybill_ingress.adapters.http.formats_page import BODIES, MANIFESTS, WITHOUT_HEADER
 from waybill_ingress.core.bodies.forms import FORMS, form_of
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import RowLimits

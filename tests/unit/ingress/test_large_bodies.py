@@ -7,8 +7,8 @@ import pytest
 from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import FakeKafka, pipeline, source, span
 from unit.ingress.world import World
-from waybill_ingress.adapters import bodies
-from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.http import bodies
+from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.app import records as app
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.core.bodies.lines import read_ndjson

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span, unsealed
-from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.merges import TOKENS_MAX, Merges
-from waybill_ingress.core.births import merged_parts
+from waybill_ingress.core.token_coverage import merged_parts
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.tokens import (

@@ -7,12 +7,12 @@ import pytest
 
 from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import FakeDirectory, FakeKafka, FakeMint, pipeline, source
-from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.lines import read_ndjson
-from waybill_ingress.core.demands import Demand, read_demand
+from waybill_ingress.core.if_match import Demand, read_demand
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal

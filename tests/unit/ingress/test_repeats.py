@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from unit.ingress.repeating import DAY_MS, Process, World
+from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
-from waybill_ingress.app.repeat_ports import HttpAnswer
-from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
 from waybill_ingress.core.requests import HeldKey
 from waybill_ingress.core.rows import Record

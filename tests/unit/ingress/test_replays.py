@@ -21,10 +21,10 @@ from unit.ingress.fakes import (
     unsealed,
 )
 from unit.ingress.graves import OWN, FakeLetters, FakeReplayLog, Killed, place
-from waybill_ingress.adapters.mint import RandomMint
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.replays import ReplayReceipt, Replays
-from waybill_ingress.core.letters import BYTES_MAX, LETTERS_MAX, GoneLetter
+from waybill_ingress.core.dead_letters import BYTES_MAX, LETTERS_MAX, GoneLetter
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
 from waybill_shared.contract.errors import Refusal, Retryable

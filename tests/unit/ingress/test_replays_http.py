@@ -7,8 +7,8 @@ from local_client import local_client
 from unit.ingress.fakes import FakeKafka, unsealed
 from unit.ingress.graves import FakeLetters, place
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.models import ReplayAnswer, ReplayRequest
-from waybill_ingress.core.letters import LETTERS_MAX
+from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
+from waybill_ingress.core.dead_letters import LETTERS_MAX
 
 PATH = "/v1/pipelines/orders/dead-letters/replay"
 

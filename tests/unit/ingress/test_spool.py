@@ -5,8 +5,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill_ingress.adapters.bodies import PIECE_BYTES, PIECE_RECORDS, RecordSpool
-from waybill_ingress.core.acknowledged import Acknowledged
+from waybill_ingress.adapters.http.bodies import PIECE_BYTES, PIECE_RECORDS, RecordSpool
+from waybill_ingress.core.delivered_ranges import Acknowledged
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.vectors import Span
 

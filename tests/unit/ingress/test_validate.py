@@ -15,7 +15,7 @@ from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
 from unit.stage_runner.fakes import command
-from waybill_ingress.adapters.models import FINDINGS, FindingsAnswer, ValidateRequest
+from waybill_ingress.adapters.http.models import FINDINGS, FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.manifest.reading import parse_manifest

@@ -21,11 +21,11 @@ from unit.ingress.fakes import (
 )
 from unit.ingress.repeating import World
 from unit.status.fakes import TOPIC, UID, record
-from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.adapters.repeats_http import RepeatsHttp
-from waybill_ingress.adapters.watches_http import watches_router
+from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.watches import watches_router
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app import watches as of_watches
-from waybill_ingress.app.repeats import Repeats
+from waybill_ingress.app.idempotency import Repeats
 from waybill_ingress.app.watches import Watches
 from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.addresses import allowed

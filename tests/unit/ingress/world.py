@@ -13,15 +13,15 @@ from unit.ingress.fakes import (
     FakeKafka,
     FakeMint,
 )
-from waybill_ingress.adapters.bodies import RecordSpool
+from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_ports import Fetcher
 from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
-from waybill_ingress.core.births import NamedSpan
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.rows import RowLimits
+from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from unit.ingress.bodies import rows_of
 from waybill_ingress.core.bodies.avro import read_avro
+from waybill_ingress.core.encoders.avro_records import AvroRecords
 from waybill_ingress.core.rows import RowLimits, RowRule
-from waybill_ingress.core.written.avro_records import AvroRecords
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.formats.avro_reader import ValueReader
 from waybill_shared.contract.formats.avro_schemas import columns_of

@@ -18,15 +18,15 @@ from unit.status.fakes import (
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
-from waybill_status.adapters.http import (
+from waybill_status.adapters.http.pipelines import events_router, pipelines_router
+from waybill_status.adapters.http.tokens import (
     operations_router,
     tokens_router,
 )
-from waybill_status.adapters.pipelines_http import events_router, pipelines_router
-from waybill_status.app.events import Events
-from waybill_status.app.hub import Hub
-from waybill_status.app.pipelines import Pipelines
-from waybill_status.app.tokens import Tokens
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.lookup import Pipelines
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkSt
 from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_status.app.ports import DeadReading
-from waybill_status.core.dead import DeadRun
-from waybill_status.core.judge import Claim
-from waybill_status.core.views import (
+from waybill_status.core.outcomes.dead_letters import DeadRun
+from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     Stamp,

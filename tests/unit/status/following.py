@@ -27,8 +27,8 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import Progress, SinkState, Slot
 from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.tokens import Token
-from waybill_status.core.outcomes import Outcome
-from waybill_status.core.views import PipelineKey
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.outcomes.views import PipelineKey
 
 COPIES = "c"
 """The id of the topic of sink `copy`, which `audit` reads."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from unit.status.fakes import UID
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
-from waybill_status.app.dead_letters import LetterGone, Take
-from waybill_status.core.buried import BuriedLetter, RawLetter
-from waybill_status.core.dead import LetterPlace
-from waybill_status.core.pages import Bounds, Partition
+from waybill_status.app.dead_letters.reading import LetterGone, Take
+from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter, RawLetter
+from waybill_status.core.dead_letters.pages import Bounds, Partition
+from waybill_status.core.outcomes.dead_letters import LetterPlace
 
 TOPIC = "orders.in.dlq"
 TOLD: dict[str, str | None] = {

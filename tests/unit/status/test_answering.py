@@ -7,12 +7,12 @@ import pytest
 from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import ENDLESS, Span
-from waybill_status.app.answering import NEWEST
-from waybill_status.app.history import last_of
+from waybill_status.app.dead_letters.replays import KnownReplays
+from waybill_status.app.outcomes.answering import NEWEST
+from waybill_status.app.outcomes.history import last_of
 from waybill_status.app.ports import Sight
-from waybill_status.app.replays import KnownReplays
-from waybill_status.core.legs import Way
-from waybill_status.core.views import PipelineKey, View
+from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.views import PipelineKey, View
 
 
 class OneLook:

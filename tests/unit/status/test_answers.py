@@ -29,13 +29,13 @@ from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.http.operations import OPERATION, OperationAnswer
-from waybill_status.adapters import examples
-from waybill_status.adapters.models import PipelinesAnswer
-from waybill_status.core.judge import judge
-from waybill_status.core.judgements import Judgement, kind_of
-from waybill_status.core.outcomes import Outcome, count_accepted, describe
-from waybill_status.core.pipelines import PipelineDetail, detail_of, summary_of
-from waybill_status.core.views import SlotReading
+from waybill_status.adapters.http import examples
+from waybill_status.adapters.http.models import PipelinesAnswer
+from waybill_status.core.outcomes.judge import judge
+from waybill_status.core.outcomes.judgements import Judgement, kind_of
+from waybill_status.core.outcomes.outcome import Outcome, count_accepted, describe
+from waybill_status.core.outcomes.views import SlotReading
+from waybill_status.core.pipelines.details import PipelineDetail, detail_of, summary_of
 
 BATCHES = {
     (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH),

@@ -6,7 +6,7 @@ from unit.status.fakes import UID
 from unit.status.letters import TOPIC, letter, raw
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import LetterId
-from waybill_status.core.buried import (
+from waybill_status.core.dead_letters.dead_letter_view import (
     ALL,
     CHARACTERS_MAX,
     HeaderText,

@@ -24,10 +24,17 @@ from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind, StateInStage
-from waybill_status.core.dead import READ_MAX, RUNS_MAX, DeadOffset, DeadRange, deaths_of, runs_of
-from waybill_status.core.judge import Claim, judge
-from waybill_status.core.judgements import Judgement, dead_lettered
-from waybill_status.core.outcomes import describe, with_less_dead
+from waybill_status.core.outcomes.dead_letters import (
+    READ_MAX,
+    RUNS_MAX,
+    DeadOffset,
+    DeadRange,
+    deaths_of,
+    runs_of,
+)
+from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judgements import Judgement, dead_lettered
+from waybill_status.core.outcomes.outcome import describe, with_less_dead
 
 DONE = slot(enriched=(9, 9), copy=(9, 9), lake=(9, 9))
 OTHER = "late@2"

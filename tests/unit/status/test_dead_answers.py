@@ -30,11 +30,11 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import DeadEntry, Progress, Slot
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.app.answering import NEWEST
+from waybill_status.app.outcomes.answering import NEWEST
 from waybill_status.app.ports import DeadReading
-from waybill_status.core.dead import DeadRun, Dropped
-from waybill_status.core.outcomes import Outcome
-from waybill_status.core.views import PipelineKey
+from waybill_status.core.outcomes.dead_letters import DeadRun, Dropped
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.outcomes.views import PipelineKey
 
 ASKED = token(span(0, 5))
 
@@ -236,7 +236,7 @@ def test_of_a_stage_behind_another_one_nothing_is_told() -> None:
 def test_an_answer_to_many_tokens_has_dead_letters_up_to_a_limit(
     client: TestClient, store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill_status.adapters.http.DEAD_MAX", 3)
+    monkeypatch.setattr("waybill_status.adapters.http.tokens.DEAD_MAX", 3)
     store.put(DONE, dead(1), dead(3), version=1)
     asked = [sealed(token(span(0, 5), issued_at=ASKED.issued_at + n)) for n in range(3)]
     outcomes = client.post("/v1/tokens/query", json={"tokens": asked}).json()["outcomes"]

@@ -22,8 +22,8 @@ from waybill_shared.contract.slots import (
     stage_key,
 )
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import judge
-from waybill_status.core.judgements import ARRIVED, Judgement
+from waybill_status.core.outcomes.judge import judge
+from waybill_status.core.outcomes.judgements import ARRIVED, Judgement
 
 TOLD = OutcomeKind.DEAD_LETTERED
 ASKED = claim(span(3, 5))

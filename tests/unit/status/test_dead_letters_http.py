@@ -14,12 +14,12 @@ from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
-from waybill_status.adapters import examples
-from waybill_status.adapters.dead_letters_http import dead_letters_router
-from waybill_status.adapters.models import DeadLettersAnswer
-from waybill_status.app.dead_letters import DeadLetterReader, dead_topics
-from waybill_status.app.pipelines import Pipelines
-from waybill_status.core.buried import WholeLetter
+from waybill_status.adapters.http import examples
+from waybill_status.adapters.http.dead_letters import dead_letters_router
+from waybill_status.adapters.http.models import DeadLettersAnswer
+from waybill_status.app.dead_letters.reading import DeadLetterReader, dead_topics
+from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.core.dead_letters.dead_letter_view import WholeLetter
 
 MANIFEST = """\
 version: 1

@@ -12,8 +12,8 @@ from unit.status.watching import Process, Scene, run, watch
 from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.watches import closed
 from waybill_shared.contract.words import DeliveryState, EventType, WatchState
-from waybill_status.app import due_partition, turns, watched_partition, watchers
-from waybill_status.core.deliveries import (
+from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
+from waybill_status.core.watches.deliveries import (
     TRIED_MS,
     Answered,
 )
@@ -28,13 +28,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (watchers, "LOOK_S"),
         (watchers, "RETRY_S"),
-        (watched_partition, "TICK_S"),
-        (watched_partition, "RETRY_S"),
-        (due_partition, "RETRY_S"),
+        (open_watches, "TICK_S"),
+        (open_watches, "RETRY_S"),
+        (deliveries, "RETRY_S"),
     ):
         monkeypatch.setattr(module, name, 0.005)
-    monkeypatch.setattr(due_partition, "wait_ms", lambda delivery, now_ms: 1)
-    monkeypatch.setattr(turns, "REST_S_MAX", 0.01)
+    monkeypatch.setattr(deliveries, "wait_ms", lambda delivery, now_ms: 1)
+    monkeypatch.setattr(host_permits, "REST_S_MAX", 0.01)
 
 
 async def delivered(s: Scene, count: int) -> None:
@@ -160,7 +160,7 @@ def test_an_event_that_is_not_kept_any_more_is_said_to_be_so() -> None:
         await again(s, process, 2)
         shown = process.detail("a").webhook
         assert shown is not None
-        assert (shown.state, shown.last_error) == (DeliveryState.FAILED, due_partition.FORGOTTEN)
+        assert (shown.state, shown.last_error) == (DeliveryState.FAILED, deliveries.FORGOTTEN)
 
     run(scene)
 
@@ -182,7 +182,7 @@ def test_a_watch_that_is_deleted_is_tried_no_more() -> None:
         s.receiver.hold.set()
         await delivered(s, 2)
         ended = {each.watch: each for each in s.log.deliveries if not each.due}
-        assert ended[first].error == due_partition.UNWATCHED
+        assert ended[first].error == deliveries.UNWATCHED
         assert len(s.log.events) == 2, "whoever deletes it knows"
         assert len(s.receiver.sent) == 2
 
@@ -255,10 +255,10 @@ def test_no_more_than_so_many_are_sent_at_once() -> None:
         await s.process()
         s.log.write(*(watch(f"w{n}", url=f"https://h{n}.example/") for n in range(80)))
         await s.told(80)
-        while len(s.receiver.sent) < turns.AT_ONCE:
+        while len(s.receiver.sent) < host_permits.AT_ONCE:
             await asyncio.sleep(0.005)
         await s.quiet()
-        assert len(s.receiver.sent) == turns.AT_ONCE
+        assert len(s.receiver.sent) == host_permits.AT_ONCE
         s.receiver.hold.set()
         await delivered(s, 80)
 
@@ -277,7 +277,7 @@ def test_those_who_did_not_answer_have_few_turns_at_once() -> None:
             await asyncio.sleep(0)
         s.receiver.hold.clear()
         await s.quiet()
-        assert len(s.receiver.sent) <= len(names) + turns.SILENT_AT_ONCE
+        assert len(s.receiver.sent) <= len(names) + host_permits.SILENT_AT_ONCE
         s.log.write(watch("well", url="https://well.example/"))
         while s.receiver.sent[-1][0].watch != "well":
             await asyncio.sleep(0.005)
@@ -365,7 +365,7 @@ def test_a_watch_that_is_deleted_before_its_delivery_is_heard_is_not_sent() -> N
         late = await s.process()
         await s.quiet()
         assert len(s.receiver.sent) == 1
-        assert [each.error for each in s.log.deliveries] == [None, due_partition.UNWATCHED]
+        assert [each.error for each in s.log.deliveries] == [None, deliveries.UNWATCHED]
         assert [*late.deliveries.all_due()] == []
 
     run(scene)

@@ -10,7 +10,7 @@ from unit.status.fakes import NOW
 from watch_builders import make_delivery
 from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
 from waybill_shared.contract.words import DeliveryState
-from waybill_status.core.deliveries import (
+from waybill_status.core.watches.deliveries import (
     FIRST_PAUSE_MS,
     JITTER,
     PAUSE_MS_MAX,

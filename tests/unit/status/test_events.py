@@ -7,8 +7,8 @@ import pytest
 
 from unit.status.fakes import KEY, NOW, life
 from waybill_shared.contract.errors import Refusal
-from waybill_status.app import events as module
-from waybill_status.app.events import EVENTS_MAX, Events, PipelineEvent
+from waybill_status.app.pipelines import events as module
+from waybill_status.app.pipelines.events import EVENTS_MAX, Events, PipelineEvent
 
 BEAT = replace(life(), kind="heartbeat")
 

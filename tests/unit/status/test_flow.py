@@ -23,10 +23,10 @@ from waybill_shared.contract.words import ConnectorState
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_shared.process.health import Health
-from waybill_status.adapters.flow_http import flow_router
-from waybill_status.adapters.input_ends import KafkaInputEnds
-from waybill_status.app.pipelines import Pipelines
-from waybill_status.app.progress import Ends, ProgressReader
+from waybill_status.adapters.http.flow import flow_router
+from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
+from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.pipelines.progress import Ends, ProgressReader
 
 HERE = slot(enriched=(7, 3), copy=(7, 2), lake=(5, 3))
 
@@ -187,7 +187,7 @@ def test_however_many_ask_at_once_kafka_is_asked_once(
     async def scene() -> None:
         flows = await asyncio.gather(*(reader.all(ANYONE) for _ in range(20)))
         assert (ends.asked, len({id(flow) for flow in flows})) == (1, 1)
-        monkeypatch.setattr("waybill_status.app.progress.FRESH_S", -1.0)
+        monkeypatch.setattr("waybill_status.app.pipelines.progress.FRESH_S", -1.0)
         ends.found["orders"] = {"orders": {0: 9, 1: 3}}
         (orders,) = (await reader.all(ANYONE)).items
         assert (ends.asked, orders.inputs[0].written) == (2, 12)

@@ -31,13 +31,13 @@ from waybill_shared.contract.words import (
 )
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
-from waybill_status.adapters.http import (
+from waybill_status.adapters.http.tokens import (
     PATH_TOKEN_CHARACTERS_MAX,
     TOKENS_MAX,
     tokens_router,
 )
-from waybill_status.app.hub import Hub
-from waybill_status.app.tokens import Tokens
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
 
 
 def path(asked: Token | None = None) -> str:

@@ -28,11 +28,11 @@ from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress, Slot
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.app.feeds import Feed
-from waybill_status.app.hub import Hub
-from waybill_status.app.question import Change, SharedQuestion
-from waybill_status.app.tokens import Tokens
-from waybill_status.core.views import PipelineKey
+from waybill_status.app.outcomes.feeds import Feed
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.question import Change, SharedQuestion
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.core.outcomes.views import PipelineKey
 
 SEEDS = range(30)
 COMMITS = 60

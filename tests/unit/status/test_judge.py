@@ -25,9 +25,9 @@ from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import judge
-from waybill_status.core.judgements import FINAL, Judgement
-from waybill_status.core.views import view_of
+from waybill_status.core.outcomes.judge import judge
+from waybill_status.core.outcomes.judgements import FINAL, Judgement
+from waybill_status.core.outcomes.views import view_of
 
 
 def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:

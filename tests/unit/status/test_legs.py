@@ -40,7 +40,7 @@ from unit.status.test_tokens import World, in_a_world
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import LossReason, OutcomeKind, UnknownReason
-from waybill_status.core.views import PipelineKey
+from waybill_status.core.outcomes.views import PipelineKey
 
 
 @pytest.mark.parametrize(("end", "kind"), [(0, "in_progress"), (8, "in_progress"), (9, "complete")])

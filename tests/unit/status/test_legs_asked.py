@@ -33,7 +33,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.slots import Removal
 from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
-from waybill_status.app.tokens import is_refused
+from waybill_status.app.outcomes.tokens import is_refused
 
 
 def test_no_later_change_of_the_other_pipeline_counts() -> None:

@@ -10,11 +10,11 @@ from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.followers import Hearers
+from waybill_status.adapters.kafka.followers import Hearers
 from waybill_status.app.event_log import EventLog
-from waybill_status.app.events import Events
-from waybill_status.app.hub import Hub
-from waybill_status.app.tokens import Tokens
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.events import Events
 from waybill_status.loop import Loop
 
 

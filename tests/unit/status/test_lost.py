@@ -25,9 +25,9 @@ from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import Claim, judge
-from waybill_status.core.judgements import Judgement
-from waybill_status.core.outcomes import Outcome, describe
+from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.outcome import Outcome, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]

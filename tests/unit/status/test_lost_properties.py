@@ -30,9 +30,9 @@ from waybill_shared.contract.slots import (
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import Claim, judge
-from waybill_status.core.judgements import FINAL, Judgement
-from waybill_status.core.views import (
+from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judgements import FINAL, Judgement
+from waybill_status.core.outcomes.views import (
     Stamp,
     View,
     reading_of,

@@ -31,9 +31,9 @@ from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span, merge_spans
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import Claim, judge
-from waybill_status.core.judgements import Judgement, kind_of
-from waybill_status.core.outcomes import count_accepted
+from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judgements import Judgement, kind_of
+from waybill_status.core.outcomes.outcome import count_accepted
 
 SECOND = "c2Vjb25kLnNlY29uZC5pbg"
 

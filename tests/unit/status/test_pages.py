@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from unit.status.letters import letter
-from waybill_status.core.buried import BuriedLetter
-from waybill_status.core.pages import (
+from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter
+from waybill_status.core.dead_letters.pages import (
     OFFSETS_MAX,
     ROUND_MAX,
     Backwards,

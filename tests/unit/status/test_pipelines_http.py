@@ -31,10 +31,10 @@ from waybill_shared.contract.words import (
     OperationState,
 )
 from waybill_shared.kafka.replies import Replies
-from waybill_status.app.events import Events
-from waybill_status.app.hub import Hub
-from waybill_status.app.pipelines import Pipelines
-from waybill_status.app.tokens import Tokens
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.lookup import Pipelines
 
 
 class Silent(FakeOwners):
@@ -102,7 +102,7 @@ def test_whoever_was_told_of_a_change_finds_the_pipeline_as_it_is_now(store: Fak
 def test_where_kafka_is_away_what_is_known_is_told(
     store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waybill_status.app.pipelines.NEWS_WAIT_S", 0.01)
+    monkeypatch.setattr("waybill_status.app.pipelines.lookup.NEWS_WAIT_S", 0.01)
     owners = Silent(record())
     pipelines = Pipelines(owners.directory, owners, store)
     assert asyncio.run(pipelines.one(ANYONE, "orders")).name == "orders"

@@ -11,7 +11,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.judge import judge
+from waybill_status.core.outcomes.judge import judge
 
 
 def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:

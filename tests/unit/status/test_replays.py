@@ -8,9 +8,9 @@ from unit.status.test_dead_answers import ASKED, now
 from unit.status.test_hub import Reader, quiet
 from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.app.replays import KnownReplays
-from waybill_status.core.dead import DeadOffset, ReplayedAs
-from waybill_status.core.outcomes import Outcome
+from waybill_status.app.dead_letters.replays import KnownReplays
+from waybill_status.core.outcomes.dead_letters import DeadOffset, ReplayedAs
+from waybill_status.core.outcomes.outcome import Outcome
 
 PIPELINE = (TENANT, UID)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from starlette.types import Message
 
-from waybill_status.adapters.streams import EventStream
+from waybill_status.adapters.http.streams import EventStream
 
 WAIT_S = 120.0
 

@@ -9,7 +9,7 @@ from unit.status.fakes import FakeStore, life, slot
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import LifecycleError
 from waybill_shared.contract.words import Obstacle
-from waybill_status.core.stuck import Condition, stuck_of
+from waybill_status.core.pipelines.stuck import Condition, stuck_of
 
 NO_KAFKA = LifecycleError(
     domain="external", message="no kafka", hint="wait", stage=None, retryable=True

@@ -23,10 +23,10 @@ from unit.status.fakes import (
 from waybill_shared.contract.errors import Refusal, TokenRefused
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.app.hub import Hub
-from waybill_status.app.replays import KnownReplays
-from waybill_status.app.tokens import Tokens
-from waybill_status.core.outcomes import Outcome
+from waybill_status.app.dead_letters.replays import KnownReplays
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.core.outcomes.outcome import Outcome
 
 WAIT_S = 120.0
 DONE = slot(copy=(5,), lake=(5,))

@@ -20,7 +20,7 @@ from waybill_shared.contract.status_events import token_hash
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.watches import closed
 from waybill_shared.contract.words import EventType, OutcomeKind, WatchEnd, WatchState
-from waybill_status.app import watch_judge, watched_partition, watchers
+from waybill_status.app.watches import open_watches, watch_judge, watchers
 
 SEEDS = range(20)
 
@@ -30,9 +30,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (watchers, "LOOK_S"),
         (watchers, "RETRY_S"),
-        (watched_partition, "TICK_S"),
-        (watched_partition, "LATE_S"),
-        (watched_partition, "RETRY_S"),
+        (open_watches, "TICK_S"),
+        (open_watches, "LATE_S"),
+        (open_watches, "RETRY_S"),
     ):
         monkeypatch.setattr(module, name, 0.005)
 

@@ -29,7 +29,7 @@ from waybill_shared.http.names import HostNames
 from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters import webhooks
 from waybill_status.adapters.webhooks import Webhooks
-from waybill_status.core.deliveries import Answered
+from waybill_status.core.watches.deliveries import Answered
 
 SECRET = bytes(range(32))
 LOOPBACK = WebhookRules(allowed=allowed("127.0.0.0/8,::1"))

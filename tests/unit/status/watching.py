@@ -27,15 +27,15 @@ from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
-from waybill_status.adapters.http import shown_outcome
-from waybill_status.app.due_partition import DeliveryMeans
-from waybill_status.app.hub import Hub
+from waybill_status.adapters.http.tokens import shown_outcome
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.ports import DeliveryNote, Told
-from waybill_status.app.tokens import Tokens
-from waybill_status.app.turns import Turns
-from waybill_status.app.watch_judge import WatchJudge
-from waybill_status.app.watchers import Watchers
-from waybill_status.core.deliveries import Answered
+from waybill_status.app.watches.deliveries import DeliveryMeans
+from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.watch_judge import WatchJudge
+from waybill_status.app.watches.watchers import Watchers
+from waybill_status.core.watches.deliveries import Answered
 
 WAIT_S = 120.0
 TEXT = sealed(token(span(0, 5)))

@@ -10,7 +10,7 @@ from unit.token_tracker.line import Bench
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact
 from waybill_shared.contract.slots import DeadEntry, for_readers, slot_to_json
-from waybill_token_tracker.core import entries, snapshots
+from waybill_token_tracker.core import dead_letter_entries, snapshots
 from waybill_token_tracker.core.snapshots import DeadChunk, pack_dead, unpack_dead
 
 LETTERS = 500  # of a fact, as drivers tell them
@@ -130,7 +130,7 @@ def test_twenty_thousand_leave_the_slot_small(bench: Bench) -> None:
     assert len(slot_to_json(for_readers(stored.slot))) < 64_000
     assert len(slot_to_json(stored.slot)) < 64_000
     found = dead(bench)
-    assert len(found) <= entries.ENTRIES_MAX
+    assert len(found) <= dead_letter_entries.ENTRIES_MAX
     assert sum(each.up_to for each in found) == 20_000
 
 
@@ -265,10 +265,10 @@ def assert_some_are_missing(bench: Bench) -> None:
 
 
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "ENTRIES_MAX", 20)
-    monkeypatch.setattr(entries, "ENTRIES_LEFT_MAX", 15)
-    monkeypatch.setattr(entries, "EXACT_KEPT", 5)
-    monkeypatch.setattr(entries, "RUN_ENTRIES_MAX", 10)
+    monkeypatch.setattr(dead_letter_entries, "ENTRIES_MAX", 20)
+    monkeypatch.setattr(dead_letter_entries, "ENTRIES_LEFT_MAX", 15)
+    monkeypatch.setattr(dead_letter_entries, "EXACT_KEPT", 5)
+    monkeypatch.setattr(dead_letter_entries, "RUN_ENTRIES_MAX", 10)
 
 
 def entry(number: int, message: str = "") -> DeadEntry:
@@ -299,7 +299,9 @@ def test_chunks_hold_all_and_one_more_changes_the_last_alone() -> None:
 
 def test_no_entry_is_too_large_for_a_chunk() -> None:
     """What cannot be compressed, with as many places as one entry may have."""
-    runs = tuple((10**12 + 7 * at, 10**12 + 7 * at + 1) for at in range(entries.RUN_PLACES_MAX))
+    runs = tuple(
+        (10**12 + 7 * at, 10**12 + 7 * at + 1) for at in range(dead_letter_entries.RUN_PLACES_MAX)
+    )
     packed = pack_dead([replace(entry(at), runs=runs) for at in range(50)])
     assert all(isinstance(chunk, DeadChunk) and len(chunk.text) < 500_000 for chunk in packed)
     assert sum(chunk.entries for chunk in packed) == 50

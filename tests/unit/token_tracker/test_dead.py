@@ -20,7 +20,7 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.contract.vectors import Span
 from waybill_token_tracker.core import hops
-from waybill_token_tracker.core.dead import UNPLACED_MAX, WAITING_LETTERS_MAX
+from waybill_token_tracker.core.dead_letters import UNPLACED_MAX, WAITING_LETTERS_MAX
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from waybill_shared.contract.slots import DeadCount, DeadEntry
-from waybill_token_tracker.core import entries as core
-from waybill_token_tracker.core.entries import (
+from waybill_token_tracker.core import dead_letter_entries as core
+from waybill_token_tracker.core.dead_letter_entries import (
     ENTRIES_LEFT_MAX,
     ENTRIES_MAX,
     EXACT_KEPT,

@@ -24,7 +24,7 @@ from waybill_shared.contract.slots import (
     Slot,
 )
 from waybill_shared.contract.vectors import between
-from waybill_token_tracker.app.held import restore
+from waybill_token_tracker.app.state import restore
 from waybill_token_tracker.core import snapshots
 from waybill_token_tracker.core.hops import few
 from waybill_token_tracker.core.snapshots import (

@@ -17,7 +17,7 @@ from builders import (
 from waybill_shared.contract.events import Definition, PartitionOffset
 from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.vectors import ENDLESS
-from waybill_token_tracker.core.standing import (
+from waybill_token_tracker.core.lag_positions import (
     Standing,
     behind,
     departed,

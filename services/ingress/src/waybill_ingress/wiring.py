@@ -7,41 +7,41 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from waybill_ingress.adapters.bodies import RecordSpool
-from waybill_ingress.adapters.connectors import KafkaConnectorLog
-from waybill_ingress.adapters.convert_http import convert_router
-from waybill_ingress.adapters.feldera_http import (
+from waybill_ingress.adapters.files.download import FileFetcher
+from waybill_ingress.adapters.http.bodies import RecordSpool
+from waybill_ingress.adapters.http.convert import convert_router
+from waybill_ingress.adapters.http.feldera import (
     feldera_commands_router,
     feldera_connectors_router,
     feldera_router,
 )
-from waybill_ingress.adapters.files.download import FileFetcher
-from waybill_ingress.adapters.http import records_router, tokens_router
-from waybill_ingress.adapters.kafka import AdminTopics, ProducerLog
-from waybill_ingress.adapters.letters import KafkaLetters
-from waybill_ingress.adapters.logs_http import logs_router
-from waybill_ingress.adapters.maintain_http import maintain_router
-from waybill_ingress.adapters.mint import RandomMint
-from waybill_ingress.adapters.pipelines_http import pipelines_router
-from waybill_ingress.adapters.propose_http import propose_router
-from waybill_ingress.adapters.repeats_http import RepeatsHttp
-from waybill_ingress.adapters.replays import KafkaReplays
-from waybill_ingress.adapters.replays_http import replays_router
-from waybill_ingress.adapters.replies import FollowedAnswers
-from waybill_ingress.adapters.request_log import KafkaRequestLog
-from waybill_ingress.adapters.samples import KafkaSamples
-from waybill_ingress.adapters.transactions import KafkaTransactions
-from waybill_ingress.adapters.validate_http import validate_router
-from waybill_ingress.adapters.watches_http import watches_router
+from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.logs import logs_router
+from waybill_ingress.adapters.http.maintain import maintain_router
+from waybill_ingress.adapters.http.pipelines import pipelines_router
+from waybill_ingress.adapters.http.propose import propose_router
+from waybill_ingress.adapters.http.records import records_router, tokens_router
+from waybill_ingress.adapters.http.replays import replays_router
+from waybill_ingress.adapters.http.validate import validate_router
+from waybill_ingress.adapters.http.watches import watches_router
+from waybill_ingress.adapters.kafka.connectors import KafkaConnectorLog
+from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaLetters
+from waybill_ingress.adapters.kafka.idempotency import KafkaRequestLog
+from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
+from waybill_ingress.adapters.kafka.replays import KafkaReplays
+from waybill_ingress.adapters.kafka.replies import FollowedAnswers
+from waybill_ingress.adapters.kafka.samples import KafkaSamples
+from waybill_ingress.adapters.kafka.transactions import KafkaTransactions
+from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
+from waybill_ingress.app.idempotency import Repeats
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.app.repeats import Repeats
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.app.watches import Watches

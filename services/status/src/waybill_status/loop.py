@@ -12,13 +12,13 @@ from fastapi import FastAPI
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.followers import Followers, Hearers
+from waybill_status.adapters.kafka.followers import Followers, Hearers
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.event_log import EventLog
-from waybill_status.app.events import Events
-from waybill_status.app.hub import Hub
-from waybill_status.app.tokens import Tokens
-from waybill_status.app.watchers import Watchers
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.events import Events
+from waybill_status.app.watches.watchers import Watchers
 
 logger = logging.getLogger(__name__)
 

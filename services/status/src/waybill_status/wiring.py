@@ -23,34 +23,34 @@ from waybill_shared.kafka.replies import Replies
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
-from waybill_status.adapters.console import console_router
-from waybill_status.adapters.dead_letters_http import dead_letters_router
-from waybill_status.adapters.dead_topics import KafkaDeadTopics
-from waybill_status.adapters.feldera_http import feldera_router, feldera_tokens_router
-from waybill_status.adapters.flow_http import flow_router
-from waybill_status.adapters.followers import Followers
-from waybill_status.adapters.http import operations_router, shown_outcome, tokens_router
-from waybill_status.adapters.input_ends import KafkaInputEnds
-from waybill_status.adapters.key_http import key_router
-from waybill_status.adapters.past_events import KafkaPastEvents
-from waybill_status.adapters.pipelines_http import events_router, pipelines_router
+from waybill_status.adapters.http.console import console_router
+from waybill_status.adapters.http.dead_letters import dead_letters_router
+from waybill_status.adapters.http.feldera import feldera_router, feldera_tokens_router
+from waybill_status.adapters.http.flow import flow_router
+from waybill_status.adapters.http.key import key_router
+from waybill_status.adapters.http.pipelines import events_router, pipelines_router
+from waybill_status.adapters.http.tokens import operations_router, shown_outcome, tokens_router
+from waybill_status.adapters.http.watches import asyncapi_router, event_log_router, watches_router
+from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
+from waybill_status.adapters.kafka.event_lookup import KafkaToldEvents
+from waybill_status.adapters.kafka.followers import Followers
+from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
+from waybill_status.adapters.kafka.past_events import KafkaPastEvents
+from waybill_status.adapters.kafka.watch_writer import KafkaWatchVoices
 from waybill_status.adapters.redis import RedisSlots
-from waybill_status.adapters.told_events import KafkaToldEvents
-from waybill_status.adapters.watch_voices import KafkaWatchVoices
-from waybill_status.adapters.watches_http import asyncapi_router, event_log_router, watches_router
 from waybill_status.adapters.webhooks import Webhooks
-from waybill_status.app.dead_letters import DeadLetterReader
-from waybill_status.app.due_partition import DeliveryMeans
+from waybill_status.app.dead_letters.reading import DeadLetterReader
+from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.event_log import EventLog
-from waybill_status.app.events import KEPT_MS, Events
-from waybill_status.app.hub import Hub
-from waybill_status.app.pipelines import Pipelines
-from waybill_status.app.progress import ProgressReader
-from waybill_status.app.replays import KnownReplays
-from waybill_status.app.tokens import Tokens
-from waybill_status.app.turns import Turns
-from waybill_status.app.watch_judge import WatchJudge
-from waybill_status.app.watchers import Watchers
+from waybill_status.app.outcomes.hub import Hub
+from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.events import KEPT_MS, Events
+from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.pipelines.progress import ProgressReader
+from waybill_status.app.watches.deliveries import DeliveryMeans
+from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.watch_judge import WatchJudge
+from waybill_status.app.watches.watchers import Watchers
 from waybill_status.loop import Loop
 from waybill_status.settings import Settings
 

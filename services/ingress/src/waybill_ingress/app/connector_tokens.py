@@ -6,9 +6,9 @@ Promise: a token covers exactly what the connector had written when the token wa
 from waybill_ingress.app.ports import Mint, News, Sealed
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
-from waybill_ingress.core.births import part_of
-from waybill_ingress.core.demands import Demand
+from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.inputs import find_connector
+from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from waybill_ingress.app.ports import Sealed, Vault
-from waybill_ingress.core.births import bad_tokens, merged_parts
+from waybill_ingress.core.token_coverage import bad_tokens, merged_parts
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, TokenExpired, TokenRefused
 from waybill_shared.contract.problems import Slug

@@ -10,13 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from waybill_ingress.app.floors import Floors
+from waybill_ingress.app.low_offsets import Floors
 from waybill_ingress.app.ports import Body, Log, Mint, Spool, Topics
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.acknowledged import Acknowledged
-from waybill_ingress.core.births import part_of
 from waybill_ingress.core.bodies.forms import Reader
-from waybill_ingress.core.demands import Demand
+from waybill_ingress.core.delivered_ranges import Acknowledged
+from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import (
     REJECTED_MAX,
@@ -26,6 +25,7 @@ from waybill_ingress.core.rows import (
     RowReader,
     RowRule,
 )
+from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord

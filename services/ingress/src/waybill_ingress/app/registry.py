@@ -7,7 +7,7 @@ end. A pipeline that was applied here a moment ago is "not ready" until the comm
 from dataclasses import dataclass
 
 from waybill_ingress.app.ports import Directory, Mint, News, Topics
-from waybill_ingress.core.demands import Demand, behind, meets
+from waybill_ingress.core.if_match import Demand, behind, meets
 from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply

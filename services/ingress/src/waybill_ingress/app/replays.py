@@ -11,8 +11,7 @@ from typing import Protocol
 
 from waybill_ingress.app.ports import Mint, Vault
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.demands import Demand
-from waybill_ingress.core.letters import (
+from waybill_ingress.core.dead_letters import (
     BYTES_MAX,
     Found,
     Resent,
@@ -21,6 +20,7 @@ from waybill_ingress.core.letters import (
     refuse_recreated,
     resent_of,
 )
+from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, replayed
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId

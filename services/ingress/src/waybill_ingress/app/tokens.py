@@ -10,7 +10,8 @@ from itertools import groupby
 
 from waybill_ingress.app.ports import Mint, Sealed, Topics
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.births import (
+from waybill_ingress.core.if_match import Demand
+from waybill_ingress.core.token_coverage import (
     HeldOffsets,
     NamedSpan,
     beyond,
@@ -22,7 +23,6 @@ from waybill_ingress.core.births import (
     input_of,
     part_of,
 )
-from waybill_ingress.core.demands import Demand
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.vectors import Span

@@ -5,11 +5,11 @@ A refusal names the inputs that exist.
 
 from functools import lru_cache
 
+from waybill_ingress.core.encoders.avro_records import AvroRecords
+from waybill_ingress.core.encoders.csv_records import CsvRecords
+from waybill_ingress.core.encoders.form import RecordForm
+from waybill_ingress.core.encoders.raw_records import RawRecords
 from waybill_ingress.core.rows import RowRule
-from waybill_ingress.core.written.avro_records import AvroRecords
-from waybill_ingress.core.written.csv_records import CsvRecords
-from waybill_ingress.core.written.form import RecordForm
-from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.fetched import no_connector

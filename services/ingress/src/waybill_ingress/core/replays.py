@@ -7,8 +7,8 @@ has two letters, and all sinks get it again when one of them is sent.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from waybill_ingress.core.births import part_of
-from waybill_ingress.core.letters import Resent
+from waybill_ingress.core.dead_letters import Resent
+from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.replays import Replay, ReplayedRecord, Source
 from waybill_shared.contract.tokens import LIFE_MS, Part

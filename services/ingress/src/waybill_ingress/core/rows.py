@@ -12,8 +12,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from waybill_ingress.core.encoders.form import RecordForm
 from waybill_ingress.core.scanning import deeper
-from waybill_ingress.core.written.form import RecordForm
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import Column, refusal, unknown_field
 from waybill_shared.contract.problems import Slug

@@ -23,8 +23,8 @@ from waybill_shared.contract.slots import (
     slot_from_json,
 )
 from waybill_status.app.ports import DeadReading
-from waybill_status.core.dead import DeadRun
-from waybill_status.core.views import (
+from waybill_status.core.outcomes.dead_letters import DeadRun
+from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     Stamp,

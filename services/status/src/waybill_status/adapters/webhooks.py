@@ -25,7 +25,7 @@ from waybill_shared.contract.webhooks import (
     signed_headers,
 )
 from waybill_shared.http.names import HostNames
-from waybill_status.core.deliveries import GONE, Answered
+from waybill_status.core.watches.deliveries import GONE, Answered
 
 SILENCE_S: Final = 10.0  # of a server that was reached
 CONNECT_S: Final = 4.0  # to one address

@@ -2,7 +2,7 @@
 
 from waybill_shared.contract.words import DeliveryState, OutcomeKind, WatchEnd
 from waybill_shared.process import metrics
-from waybill_status.core.outcomes import Outcome
+from waybill_status.core.outcomes.outcome import Outcome
 
 
 def begin_outcomes() -> None:

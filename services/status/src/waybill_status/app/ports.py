@@ -13,15 +13,15 @@ from waybill_shared.contract.slots import DeadEntry, Progress
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.watches import TokenWatch
-from waybill_status.core.dead import DeadRun, ReplayedAs
-from waybill_status.core.deliveries import Answered
-from waybill_status.core.legs import Way
-from waybill_status.core.views import (
+from waybill_status.core.outcomes.dead_letters import DeadRun, ReplayedAs
+from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     Stamp,
     View,
 )
+from waybill_status.core.watches.deliveries import Answered
 
 
 class Owners(PipelinesThere, Protocol):

@@ -13,9 +13,9 @@ from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import ConnectorState, OutcomeKind
-from waybill_status.core.outcomes import Outcome
-from waybill_status.core.pipelines import PipelineDetail, PipelineSummary
-from waybill_status.core.progress import PipelineProgress
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.pipelines.details import PipelineDetail, PipelineSummary
+from waybill_status.core.pipelines.progress import PipelineProgress
 
 OUTCOME: Final = TypeAdapter(Outcome)
 EDITION: Final = "Open source"

@@ -11,7 +11,7 @@ from typing import Final
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.app.measuring import count_group_failures, show_lags, show_sinks
 from waybill_token_tracker.app.ports import Ends, Groups, OffsetsByName, Topics
-from waybill_token_tracker.core.standing import Standing, departed, standings
+from waybill_token_tracker.core.lag_positions import Standing, departed, standings
 
 logger = logging.getLogger(__name__)
 

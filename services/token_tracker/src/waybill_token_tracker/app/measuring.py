@@ -14,8 +14,8 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
-from waybill_token_tracker.core.dead import was_heard
-from waybill_token_tracker.core.standing import SinkStanding, Standing, behind
+from waybill_token_tracker.core.dead_letters import was_heard
+from waybill_token_tracker.core.lag_positions import SinkStanding, Standing, behind
 
 KINDS: Final = {Commit: "commit", Definition: "definition", DeadLetters: "dead_letters"}
 """Kinds of facts, as values of a label."""

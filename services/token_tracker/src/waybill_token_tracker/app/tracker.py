@@ -19,7 +19,6 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import Slot, entry_of
 from waybill_shared.process.clock import Clock
-from waybill_token_tracker.app.held import Held, Partition, restore
 from waybill_token_tracker.app.measuring import (
     count_beat,
     count_lost_slot,
@@ -27,6 +26,7 @@ from waybill_token_tracker.app.measuring import (
     measure_delay,
 )
 from waybill_token_tracker.app.ports import Journal, SlotWrite, Store, WriteResult
+from waybill_token_tracker.app.state import Held, Partition, restore
 from waybill_token_tracker.core.facts import apply_beat, apply_fact, apply_lifecycle
 from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved
 

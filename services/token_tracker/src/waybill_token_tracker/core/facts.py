@@ -48,7 +48,7 @@ from waybill_shared.contract.slots import (
     stage_key,
 )
 from waybill_shared.contract.vectors import Span, TopicPartition, join
-from waybill_token_tracker.core.dead import all_known, count, hear
+from waybill_token_tracker.core.dead_letters import all_known, count, hear
 from waybill_token_tracker.core.graph import Graph, StageSink
 from waybill_token_tracker.core.hops import few, with_hop
 from waybill_token_tracker.core.losses import settle, unite

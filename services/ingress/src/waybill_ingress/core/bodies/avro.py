@@ -16,8 +16,8 @@ import fastavro
 from fastavro.read import SchemaResolutionError
 from fastavro.types import Schema
 
+from waybill_ingress.core.encoders.avro_records import AvroRecords
 from waybill_ingress.core.rows import RowReader, row_refusal
-from waybill_ingress.core.written.avro_records import AvroRecords
 from waybill_shared.contract.errors import ContractError, Refusal
 from waybill_shared.contract.formats.avro_schemas import PARSED_MARK
 from waybill_shared.contract.formats.avro_values import NoValue

@@ -12,8 +12,8 @@ from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.bodies.packed import ENCODINGS
 from waybill_ingress.core.bodies.raw import read_raw
 from waybill_ingress.core.bodies.values import read_values
+from waybill_ingress.core.encoders.raw_records import RawRecords
 from waybill_ingress.core.rows import RowReader
-from waybill_ingress.core.written.raw_records import RawRecords
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.formats.csv_lines import NAMES, character

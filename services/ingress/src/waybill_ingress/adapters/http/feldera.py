@@ -1,0 +1,297 @@
+"""Routes of Feldera that write, for its clients as they are. Decides nothing.
+
+`/v0` comes in, the use cases of `/v1` do the work, and Feldera's answers go out.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from waybill_ingress.adapters.http.bodies import ReceivedBody, receive
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, RepeatsHttp
+from waybill_ingress.adapters.http.models import FelderaTokenAnswer
+from waybill_ingress.adapters.http.pipelines import OF_WRITES, RESPONSES, Carrier
+from waybill_ingress.adapters.http.records import location_of
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.connector_tokens import ConnectorTokens
+from waybill_ingress.app.measuring import count_records
+from waybill_ingress.app.ports import Answers, Log
+from waybill_ingress.app.records import Receipt, Records, as_json
+from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.tokens import TokenIssuer
+from waybill_ingress.core.bodies.forms import invalid
+from waybill_ingress.core.bodies.packed import BodyLimits
+from waybill_ingress.core.feldera.options import TAKEN, IngressOptions, read_options
+from waybill_ingress.core.keys import HEADER
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.names import name_meant
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import Action
+from waybill_shared.http.app import caller, refused, request_id
+from waybill_shared.http.feldera import errors
+from waybill_shared.http.openapi import OF_BODIES
+from waybill_shared.http.plain_routes import PlainRoute
+
+WAIT_S: Final = 10.0  # after that the client asks for the state itself
+OF_UPDATES: Final[list[dict[str, Any]]] = [
+    {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "enum": list(taken), "default": taken[0]},
+    }
+    for name, taken in TAKEN.items()
+]
+BODY: Final[dict[str, Any]] = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": {}, "example": {"insert": {"order_id": 1}}},
+        "text/csv": {"schema": {"type": "string"}, "example": "1,ada"},
+    },
+}
+INGRESS_ERRORS: Final = errors(
+    *OF_BODIES,
+    *OF_KEYS,
+    Slug.RECORDS_REJECTED,
+    Slug.INVALID,
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.INPUT_NOT_FOUND,
+    Slug.TOO_MANY_RECORDS,
+    Slug.UNSUPPORTED_ENCODING,
+    Slug.UNSUPPORTED_MEDIA_TYPE,
+    Slug.BODY_NOT_PACKED,
+    Slug.RECORDS_REFUSED_BY_KAFKA,
+    Slug.WRITTEN_PERHAPS,
+    Slug.PIPELINE_NOT_READY,
+    Slug.INPUT_NOT_READY,
+    Slug.TOPIC_RECREATED,
+    Slug.NOT_AVAILABLE_NOW,
+)
+CONNECTOR_ERRORS: Final = errors(
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.INPUT_NOT_FOUND,
+    Slug.CONNECTOR_NOT_FOUND,
+    Slug.PIPELINE_NOT_READY,
+    Slug.INPUT_NOT_READY,
+    Slug.TOPIC_RECREATED,
+    Slug.NOT_AVAILABLE_NOW,
+)
+OF_COMMANDS: Final = (
+    Slug.PIPELINE_NOT_FOUND,
+    Slug.SUPERSEDED,
+    Slug.PIPELINE_GONE,
+    Slug.BEGINNING_NEEDED,
+    *OF_KEYS,
+    Slug.PLAN_INCOMPATIBLE,
+    Slug.COMMAND_GIVEN_UP,
+    Slug.PIPELINE_NOT_READY,
+    Slug.NOT_AVAILABLE_NOW,
+)
+COMMAND_ANSWERS: Final = {**RESPONSES, **errors(*OF_COMMANDS)}
+START_ANSWERS: Final = {**RESPONSES, **errors(Slug.INVALID, *OF_COMMANDS)}
+NAME_ERRORS: Final = errors(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY)
+
+
+def feldera_router(
+    records: Records,
+    tokens: TokenIssuer,
+    registry: Registry,
+    repeats: RepeatsHttp,
+    *,
+    limits: BodyLimits,
+) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"], route_class=PlainRoute)
+
+    @router.post(
+        "/ingress/{table}",
+        summary="Send records as clients of Feldera do",
+        response_model=FelderaTokenAnswer,
+        responses=INGRESS_ERRORS,
+        openapi_extra={"parameters": [KEY, *OF_UPDATES], "requestBody": BODY},
+    )
+    async def ingress(request: Request, pipeline: str, table: str) -> Response:
+        """Read the body by `format` alone. If some records are refused, the answer is 400
+        `ParseErrors`, and its `details.token` is for those that were accepted.
+        """
+        options = read_options(request.query_params.multi_items())
+        record = await registry.pipeline(caller(request).tenant, pipeline)
+        name = name_meant(table, record.root_inputs())
+        most = limits.of_whole() if HEADER.lower() in request.headers else limits
+        with await receive(request, most) as body:
+            return await take(request, pipeline, name, body, options)
+
+    async def nothing_of(request: Request, pipeline: str, name: str) -> Response:
+        sealed = await tokens.for_nothing(caller(request), pipeline, name)
+        return _answer(sealed.token)
+
+    async def take(
+        request: Request, pipeline: str, name: str, body: ReceivedBody, options: IngressOptions
+    ) -> Response:
+        receipt: Receipt | None = None
+
+        async def write(log: Log | None) -> Response:
+            nonlocal receipt
+            if body.small and b"".join(body.pieces()).strip() in options.nothing:
+                return await nothing_of(request, pipeline, name)
+
+            async def all_of_it(begun: Callable[[], None]) -> Receipt:
+                return await records.write(
+                    caller(request),
+                    pipeline,
+                    name,
+                    body,
+                    options.read,
+                    atomic=options.array,
+                    log=log,
+                    begun=begun,
+                )
+
+            try:
+                receipt = await _sure(all_of_it, whole=log is not None)
+            except Refusal as refusal:
+                if refusal.slug is not Slug.NO_RECORDS:
+                    raise
+                return await nothing_of(request, pipeline, name)
+            return _told(request, receipt)
+
+        answer = await repeats.once(request, body, write)
+        if receipt is not None and REPLAYED not in answer.headers:
+            accepted, rejected = receipt.accepted, len(receipt.rejected)
+            count_records(pipeline, name, accepted=accepted, rejected=rejected)
+        return answer
+
+    return router
+
+
+def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
+
+    @router.get(
+        "/tables/{table}/connectors/{connector}/completion_token",
+        summary="Get the token for all that a connector has written by now",
+        response_model=FelderaTokenAnswer,
+        responses=CONNECTOR_ERRORS,
+    )
+    async def completion_token(
+        request: Request, pipeline: str, table: str, connector: str
+    ) -> Response:
+        """Return a token. `POST /v1/tokens` with `connector` also says whether the connector is
+        done.
+        """
+        record = await registry.pipeline(caller(request).tenant, pipeline)
+        name = name_meant(table, record.root_inputs())
+        sealed, _ = await connectors.issue(caller(request), pipeline, name, connector)
+        return _answer(sealed.token)
+
+    return router
+
+
+async def _sure(
+    write: Callable[[Callable[[], None]], Awaitable[Receipt]], *, whole: bool
+) -> Receipt:
+    """Write the records. Answer 503 only if nothing is written, because the client then sends
+    again.
+
+    `whole`: if it fails, nothing counts.
+    """
+    begun: list[bool] = []
+    try:
+        return await write(lambda: begun.append(True))
+    except Retryable as error:
+        if whole or not begun:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, str(error)) from error
+    except Refusal as error:
+        if whole or not begun or error.slug.status < 500:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, error.detail, **error.members) from error
+
+
+def _told(request: Request, receipt: Receipt) -> Response:
+    if not receipt.rejected:
+        return _answer(receipt.token)
+    count = len(receipt.rejected)
+    detail = f"Errors parsing input data ({count} error{'s' if count != 1 else ''})"
+    refusal = Refusal(
+        Slug.RECORDS_REJECTED, detail, token=receipt.token, rejected=as_json(receipt.rejected)
+    )
+    answer = refused(request, refusal)
+    answer.headers.update(location_of(receipt.token))
+    return answer
+
+
+def _answer(token: str) -> Response:
+    return JSONResponse({"token": token}, headers=location_of(token))
+
+
+def feldera_commands_router(
+    commands: Commands, answers: Answers, registry: Registry, repeats: RepeatsHttp
+) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
+    carry_out = Carrier(answers, repeats).carry_out
+
+    def begun(
+        request: Request, pipeline: str, action: Action
+    ) -> Callable[[Log | None], Awaitable[OperationId]]:
+        async def begin(log: Log | None) -> OperationId:
+            return await commands.act(caller(request), pipeline, action, request_id(request), log)
+
+        return begin
+
+    @router.post(
+        "/start",
+        summary="Start a pipeline",
+        status_code=202,
+        responses=START_ANSWERS,
+        openapi_extra=OF_WRITES,
+    )
+    async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
+        """Start the pipeline. It continues after what its sinks have committed."""
+        if initial != "running":
+            raise invalid(
+                "initial", f"initial={initial:.80} is not taken", "a pipeline starts running"
+            )
+        return await carry_out(request, begun(request, pipeline, Action.START), WAIT_S)
+
+    def add(action: Action, method: str, path: str, description: str) -> None:
+        @router.api_route(
+            path,
+            methods=[method],
+            summary=f"{action.capitalize()} a pipeline",
+            description=description,
+            status_code=202,
+            responses=COMMAND_ANSWERS,
+            openapi_extra=OF_WRITES,
+            name=f"feldera_{action}",
+        )
+        async def act(request: Request, pipeline: str) -> Response:
+            return await carry_out(request, begun(request, pipeline, action), WAIT_S)
+
+    stopping = "What it has not processed waits; so it makes no difference whether it is forced."
+    add(Action.STOP, "POST", "/stop", stopping)
+    add(Action.DELETE, "DELETE", "", "Topics and tables stay as they are.")
+
+    @router.post(
+        "/clear",
+        summary="Does nothing: there is no storage of its own to clear",
+        responses=NAME_ERRORS,
+    )
+    async def clear(request: Request, pipeline: str) -> Response:
+        """Return without effect: what a pipeline has read and written is not forgotten."""
+        await registry.pipeline(caller(request).tenant, pipeline)
+        return JSONResponse({})
+
+    @router.post(
+        "/dismiss_error",
+        summary="Does nothing: a start dismisses the last error",
+        responses=NAME_ERRORS,
+    )
+    async def dismiss_error(request: Request, pipeline: str) -> Response:
+        """Return without effect, for clients that call it before they start a pipeline."""
+        await registry.pipeline(caller(request).tenant, pipeline)
+        return JSONResponse({})
+
+    return router

@@ -1,0 +1,119 @@
+"""Writes that may be sent again: the header Idempotency-Key in, the same answer out."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from waybill_ingress.adapters.http.bodies import ReceivedBody
+from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency_ports import HttpAnswer
+from waybill_ingress.app.ports import Log
+from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed, read_key
+from waybill_shared.contract.operations import OperationId, read_operation
+from waybill_shared.contract.problems import Slug
+from waybill_shared.http.app import caller
+
+Sent = bytes | ReceivedBody
+"""The body of a request."""
+
+REPLAYED: Final = "Idempotent-Replayed"
+OF_KEYS: Final = (Slug.BAD_IDEMPOTENCY_KEY, Slug.KEY_REUSED, Slug.REQUEST_RUNNING)
+"""How a request may be refused for its key."""
+KEY: Final[dict[str, Any]] = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": CHARACTERS_MAX},
+    "example": "8f14e45f-ceea-467a-9a36-dedd4bea2543",
+    "description": "makes it safe to send the request again: the answer is the same, with"
+    f" `{REPLAYED}: true`, and nothing is written twice. For a day; then the key is new. A request"
+    " that was refused before anything was written is not remembered.",
+}
+
+
+class RepeatsHttp:
+    """Repeatable writes for routes. Without a key each method simply acts."""
+
+    def __init__(self, repeats: Repeats) -> None:
+        self._repeats = repeats
+
+    async def once(
+        self, request: Request, body: Sent, act: Callable[[Log | None], Awaitable[Response]]
+    ) -> Response:
+        """Carry out a request once. `act` only writes to the log that it gets, or to the
+        usual one.
+        """
+        wanted = _wanted(request, body)
+        if wanted is None:
+            return await act(None)
+
+        async def say(log: Log) -> HttpAnswer:
+            return _said(await act(log))
+
+        return _response(await self._repeats.once(wanted, say))
+
+    async def once_by_id(
+        self, request: Request, body: Sent, act: Callable[[str | None, bool], Awaitable[Response]]
+    ) -> Response:
+        """Carry out a request that has effects outside of its transaction.
+
+        `act` gets the id of the request, if that has a key, and True if an earlier attempt may have
+        done something for it. It finds out itself what that is.
+        """
+        wanted = _wanted(request, body)
+        if wanted is None:
+            return await act(None, False)
+
+        async def say(id: str, taken_over: bool) -> HttpAnswer:
+            return _said(await act(id, taken_over))
+
+        return _response(await self._repeats.once_by_id(wanted, say))
+
+    async def operation(
+        self,
+        request: Request,
+        body: Sent,
+        begin: Callable[[Log | None], Awaitable[OperationId]],
+        answer: Callable[[OperationId], Awaitable[Response]],
+    ) -> Response:
+        wanted = _wanted(request, body)
+        if wanted is None:
+            return await answer(await begin(None))
+
+        async def begun(log: Log) -> str:
+            return str(await begin(log))
+
+        async def say(text: str) -> HttpAnswer:
+            operation = read_operation(text)
+            assert operation is not None
+            return _said(await answer(operation))
+
+        return _response(await self._repeats.operation(wanted, begun, say))
+
+
+def _wanted(request: Request, body: Sent) -> KeyedRequest | None:
+    key = read_key(request.headers.getlist(HEADER))
+    if key is None:
+        return None
+    return keyed(
+        caller(request),
+        key,
+        method=request.method,
+        path=request.url.path,
+        query=request.url.query,
+        media_type=request.headers.get("content-type", ""),
+        digest=hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else body.digest,
+    )
+
+
+def _said(response: Response) -> HttpAnswer:
+    headers = {n: v for n, v in response.headers.items() if n != "content-length"}
+    return HttpAnswer(status=response.status_code, headers=headers, body=bytes(response.body))
+
+
+def _response(said: HttpAnswer) -> Response:
+    headers: Mapping[str, str] = {REPLAYED: "true"} if said.replayed else {}
+    return Response(said.body, said.status, {**said.headers, **headers})

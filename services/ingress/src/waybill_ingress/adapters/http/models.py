@@ -1,0 +1,363 @@
+"""Requests and answers over HTTP, as types: they check requests and document answers."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from waybill_ingress.core.dead_letters import LETTERS_MAX
+from waybill_ingress.core.token_coverage import NamedSpan
+from waybill_shared.contract.fetched import ConnectorDetail
+from waybill_shared.contract.manifest.fields import Name
+from waybill_shared.contract.words import Action
+from waybill_shared.http.operations import PlacedError
+
+PARTITIONS_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 2
+POSITIONS_MAX = 10_000
+CLUSTER_ID_CHARACTERS_MAX = 100
+
+
+class LogsAnswer(BaseModel):
+    pipeline: str
+    lines: list[str] = Field(description="oldest first")
+
+
+Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
+TOKEN = "wb1.AQ2l8Q3b0yJx"
+LETTER_ID = "orders.in.dlq:0:4:17"
+REQUEST_ID = "8f14e45fceea167a5a36dedd4bea2543"
+MANIFEST = """\
+version: 1
+name: orders
+inputs:
+  - {name: orders, kafka: {topic: orders.in}, schema: "order_id BIGINT"}
+stages:
+  - {name: copy, inputs: [orders], sinks: [{name: copied, kafka: {topic: orders.copied}}]}
+  - name: enrich
+    inputs: [orders]
+    steps: [{name: twice, sql: "SELECT order_id * 2 AS twice FROM ordrs"}]
+    sinks: [{name: lake, iceberg: {table: raw.orders}}]
+"""
+FINDINGS: dict[str, Any] = {
+    "errors": [
+        {
+            "message": "no view is called `ordrs`",
+            "line": 9,
+            "column": 67,
+            "path": "stages.1.steps.0.sql",
+            "hint": "did you mean 'orders'? views here: orders",
+        }
+    ],
+    "warnings": [],
+    "graph": {
+        "nodes": [
+            {"id": "input/orders", "kind": "input"},
+            {"id": "stage/copy", "kind": "stage", "columns": {"copied": "`order_id` bigint"}},
+            {"id": "sink/copied", "kind": "sink"},
+            {"id": "stage/enrich", "kind": "stage"},
+            {"id": "sink/lake", "kind": "sink"},
+        ],
+        "edges": [
+            {"from": "input/orders", "to": "stage/copy"},
+            {"from": "stage/copy", "to": "sink/copied"},
+            {"from": "input/orders", "to": "stage/enrich"},
+            {"from": "stage/enrich", "to": "sink/lake"},
+        ],
+    },
+    "changes": [
+        {
+            "kind": "add_sink",
+            "path": "stages.copy.sinks.copied",
+            "message": "+ sink copied of stage copy: kafka orders.copied, gets what is written from"
+            " now on; nothing older",
+            "effect": "",
+        }
+    ],
+}
+
+
+class StrictRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PositionBody(StrictRequest):
+    """One record by `offset`, as in its delivery report, or a run of them by `start` and `end`."""
+
+    topic: str = Field(min_length=1, max_length=249)
+    topic_id: str | None = Field(default=None, max_length=22)
+    partition: int = Field(ge=0, le=PARTITIONS_MAX)
+    offset: Offset | None = None
+    start: Offset | None = None
+    end: Offset | None = None
+
+    @model_validator(mode="after")
+    def _is_one_or_a_run(self) -> Self:
+        single = self.offset is not None and self.start is None and self.end is None
+        run = self.offset is None and self.start is not None and self.end is not None
+        if not single and not run:
+            raise ValueError("a position has either offset, or start and end (exclusive)")
+        if self.start is not None and self.end is not None and self.start >= self.end:
+            raise ValueError(f"start {self.start} is not below end {self.end}")
+        return self
+
+    def position(self) -> NamedSpan:
+        start = self.offset if self.start is None else self.start
+        assert start is not None
+        return NamedSpan(
+            topic=self.topic,
+            topic_id=self.topic_id,
+            partition=self.partition,
+            start=start,
+            end=start + 1 if self.end is None else self.end,
+        )
+
+
+class TokenRequest(StrictRequest):
+    """What an input of a pipeline contains, positions in what a pipeline reads, or other tokens."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"pipeline": "orders", "input": "orders"},
+                {"pipeline": "shop", "input": "price", "connector": "prices"},
+                {
+                    "pipeline": "orders",
+                    "positions": [{"topic": "orders.in", "partition": 0, "offset": 40}],
+                },
+                {"merge": [TOKEN]},
+            ]
+        }
+    )
+
+    pipeline: str | None = None
+    input: str | None = None
+    connector: str | None = Field(default=None, description="of the input")
+    positions: list[PositionBody] | None = Field(
+        default=None, min_length=1, max_length=POSITIONS_MAX
+    )
+    cluster_id: str | None = Field(
+        default=None,
+        max_length=CLUSTER_ID_CHARACTERS_MAX,
+        description="of the Kafka that the positions are in; another one than ours is refused",
+    )
+    merge: list[str] | None = Field(default=None, min_length=1, description="at most 10,000 tokens")
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Self:
+        origins = [self.input, self.positions, self.merge]
+        if sum(origin is not None for origin in origins) != 1:
+            raise ValueError("a token is asked for by exactly one of input, positions, merge")
+        if (self.pipeline is None) == (self.merge is None):
+            raise ValueError("pipeline belongs to input and positions, and not to merge")
+        if self.connector is not None and self.input is None:
+            raise ValueError("connector belongs to input")
+        if self.cluster_id is not None and self.positions is None:
+            raise ValueError("cluster_id belongs to positions")
+        return self
+
+
+class RejectedRow(BaseModel):
+    index: int = Field(description="counts from 0 in what was sent")
+    reason: str
+
+
+class RecordsAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "token": TOKEN,
+                "accepted": 2,
+                "rejected": [{"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}],
+                "request_id": REQUEST_ID,
+            }
+        }
+    )
+
+    token: str
+    accepted: int
+    rejected: list[RejectedRow]
+    request_id: str
+
+
+class TokenAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "token": TOKEN,
+                "pipeline": "orders",
+                "issued_at": "2026-11-21T09:00:00.120Z",
+                "request_id": REQUEST_ID,
+            }
+        }
+    )
+
+    token: str
+    pipeline: str | None = Field(description="null for a merged token, which may span several")
+    issued_at: str
+    request_id: str
+    connector: ConnectorDetail | None = Field(
+        default=None, description="how far it is; only of a token for a connector"
+    )
+
+
+class AcceptedAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "operation": f"{Action.APPLY}.orders.{REQUEST_ID}",
+                "pipeline": "orders",
+                "action": Action.APPLY,
+            }
+        }
+    )
+
+    operation: str
+    pipeline: str
+    action: str
+
+
+class ReplayRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"ids": [LETTER_ID]}})
+
+    ids: list[str] = Field(
+        min_length=1, description=f"of dead letters, at most {LETTERS_MAX:,}, as a list of them has"
+    )
+    again: bool = Field(
+        default=False, description="`true`: send also what was sent before, one more time"
+    )
+
+
+class ReplayAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"token": TOKEN, "replayed": 1, "already": 0, "request_id": REQUEST_ID}
+        }
+    )
+
+    token: str = Field(
+        description="for exactly the records of these dead letters, where they stand now; the same"
+        " for the same ids, as long as none of them is sent again"
+    )
+    replayed: int = Field(
+        description="records that were sent: one that two sinks refused has two dead letters"
+    )
+    already: int = Field(description="records that had been sent before, and were not now")
+    request_id: str
+
+
+class ValidateRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"manifest": MANIFEST}})
+
+    manifest: str | dict[str, Any] = Field(
+        description="YAML or JSON as a text, or the same as an object: of that no error has a line"
+    )
+    allow_shared: bool = Field(
+        default=False,
+        description="check it as `apply` with `allow_shared`: a topic or table that another"
+        " pipeline writes is a warning, no error",
+    )
+
+
+class ProposeRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"topic": "orders.in"}})
+
+    topic: str
+
+
+class ProposalAnswer(BaseModel):
+    model_config = ConfigDict(
+        serialize_by_alias=True,
+        json_schema_extra={
+            "example": {
+                "topic": "orders.in",
+                "records": 100,
+                "schema": "order_id BIGINT, customer STRING, placed_at TIMESTAMP, coupon STRING",
+                "notes": ["coupon: STRING, for no record has a value of it"],
+            }
+        },
+    )
+
+    topic: str
+    records: int = Field(description="how many the columns were taken from, at most 100")
+    columns: str = Field(alias="schema", description="as the `schema` of an input")
+    notes: list[str] = Field(description="what a person should look at")
+
+
+class ConvertRequest(StrictRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "name": "shop",
+                "sql": "CREATE TABLE price (part BIGINT NOT NULL, price DECIMAL(10,2));",
+            }
+        }
+    )
+
+    name: Name = Field(description="of the pipeline")
+    sql: str
+
+
+class ConversionAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"manifest": "version: 1\nname: shop\ninputs: …"}}
+    )
+
+    manifest: str = Field(description="YAML, with the SQL as it was written")
+
+
+class CheckedNode(BaseModel):
+    id: str
+    kind: str = Field(description="input | stage | sink")
+    columns: dict[str, str] | None = Field(
+        default=None,
+        description="only of a stage that compiled: by sink, the columns of its rows, as the"
+        " `schema` of an input has them. Left out where the answer would be too long",
+    )
+
+
+class CheckedEdge(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+
+
+class CheckedGraph(BaseModel):
+    nodes: list[CheckedNode]
+    edges: list[CheckedEdge]
+
+
+class ChangeAnswer(BaseModel):
+    kind: str = Field(
+        description="what is added, removed or changed: change_state | change_text |"
+        " change_dead_letter | add_input | remove_input | rename_input | change_input | add_stage |"
+        " remove_stage | change_stage | add_sink | remove_sink | change_sink |"
+        " change_columns | change_table"
+    )
+    path: str = Field(description="by names, as in stages.load.sinks.lake; empty: the whole")
+    message: str = Field(description="one line for people")
+    effect: str = Field(
+        description="empty: rows and tokens are as before | writes_again: rows that were written |"
+        " loses: tokens of what was not processed end lost"
+    )
+
+
+class FindingsAnswer(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": FINDINGS})
+
+    errors: list[PlacedError] = Field(description="none: `apply` would take it")
+    warnings: list[str]
+    graph: CheckedGraph | None
+    changes: list[ChangeAnswer] | None = Field(
+        description="what `apply` would change of the pipeline that exists; null where there is"
+        " nothing to compare: no such pipeline is known, the change is refused, or the answer"
+        " would be too long"
+    )
+
+
+class FelderaTokenAnswer(BaseModel):
+    """A token. Its outcome is at `GET /v0/pipelines/{p}/completion_status?token=`, or at
+    `GET /v1/tokens/{t}`.
+    """
+
+    token: str

@@ -1,0 +1,87 @@
+"""The route that checks a manifest: HTTP in, a command, and what the check found."""
+
+import json
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from waybill_ingress.adapters.http.examples import NOT_CHECKED
+from waybill_ingress.adapters.http.models import AcceptedAnswer, FindingsAnswer, ValidateRequest
+from waybill_ingress.adapters.http.pipelines import accept, refusal_of
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.ports import Answers
+from waybill_shared.contract.errors import Refusal, UserError
+from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import OperationState
+from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
+
+WAIT_S: Final = 10.0  # a warm check takes 0.3 s; some may wait before it
+BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # a manifest in JSON may be that much longer
+RESPONSES: Final[Responses] = {
+    200: {"model": FindingsAnswer, "description": "it was checked"},
+    202: {
+        "model": AcceptedAnswer,
+        "description": "it was taken: `result` of `GET /v1/operations/{id}` tells what was found",
+    },
+    **refusals(
+        *OF_BODIES,
+        Slug.INVALID,
+        Slug.TOO_MANY_CHECKS,
+        Slug.INTERNAL,
+        Slug.COMMAND_GIVEN_UP,
+        Slug.PIPELINE_NOT_READY,
+        Slug.NOT_AVAILABLE_NOW,
+        members=NOT_CHECKED,
+    ),
+}
+
+
+def validate_router(commands: Commands, answers: Answers) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["pipelines"])
+
+    @router.post(
+        "/validate",
+        summary="Check a manifest as `apply` does; nothing is made or changed",
+        responses=RESPONSES,
+        openapi_extra=body_as(ValidateRequest),
+    )
+    async def validate(request: Request) -> Response:
+        """Check a manifest. What is wrong with it is the answer, not a refusal: `errors` is empty
+        if `apply` would accept it. Only a text that is no manifest at all is refused.
+        """
+        wanted = body_of(ValidateRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
+        operation = await _sent(commands, request, wanted)
+        hold(request)
+        reply = await answers.within(caller(request), operation, WAIT_S)
+        if reply is None:
+            return accept(operation)
+        if reply.state is not OperationState.DONE:
+            raise refusal_of(reply)
+        if reply.result is None:
+            raise Refusal(
+                Slug.NOT_AVAILABLE_NOW, "what the check has found was not kept: ask again"
+            )
+        return Response(reply.result, media_type="application/json")
+
+    return router
+
+
+async def _sent(commands: Commands, request: Request, wanted: ValidateRequest) -> OperationId:
+    """Send the validation. The lines and columns of an object are not reported: nobody
+    knows them.
+    """
+    asking, own, manifest = caller(request), request_id(request), wanted.manifest
+    if isinstance(manifest, str):
+        return await commands.validate(asking, manifest, own, allow_shared=wanted.allow_shared)
+    text = json.dumps(manifest, ensure_ascii=False)
+    try:
+        return await commands.validate(
+            asking, text, own, without_places=True, allow_shared=wanted.allow_shared
+        )
+    except UserError as error:
+        raise error.without_places() from error

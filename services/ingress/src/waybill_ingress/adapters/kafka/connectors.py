@@ -1,0 +1,115 @@
+"""Writes rows of files and their progress in exclusive transactions. Fulfils `ConnectorLog`."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from waybill_ingress.adapters.kafka.exclusive_transaction import (
+    KafkaTurn,
+    TurnMessage,
+    TurnOf,
+    turn_of,
+)
+from waybill_ingress.core.connectors.rows import DeadRow
+from waybill_ingress.core.rows import Record
+from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.dead_letters import Headers
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.words import DeadReason
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.clock import Clock
+
+SHUT_OUT: Final = "another ingress fetches this file at this moment"
+UNSURE: Final = "it is not known whether the last rows were written"
+ANY: Final = -1  # partition: by the key, as all clients do
+STEP: Final = "VALUE_CONVERTER"  # as Kafka Connect calls it
+
+
+class KafkaConnectorLog:
+    def __init__(self, admin: KafkaAdmin, prefix: str, clock: Clock) -> None:
+        self._admin = admin
+        self._prefix = prefix
+        self._clock = clock
+
+    @asynccontextmanager
+    async def turn(
+        self, record: PipelineRecord, begun: ConnectorProgress
+    ) -> AsyncIterator["KafkaConnectorTurn"]:
+        what = TurnOf(
+            id=f"{self._prefix}/ingress/connector/{begun.key}",
+            topic=f"{self._prefix}.connectors",
+            key=begun.key,
+            kind=ConnectorProgress,
+            place=f"{record.pipeline_uid}.connector",
+            shut_out=SHUT_OUT,
+            unsure=UNSURE,
+            strict=True,
+        )
+        async with turn_of(self._admin, what) as turn:
+            yield KafkaConnectorTurn(turn, record, begun, self._clock)
+
+
+class KafkaConnectorTurn:
+    def __init__(
+        self,
+        turn: KafkaTurn[ConnectorProgress],
+        record: PipelineRecord,
+        begun: ConnectorProgress,
+        clock: Clock,
+    ) -> None:
+        self._turn = turn
+        self._clock = clock
+        self._record = record
+        self._begun = begun
+        self.conclude = turn.conclude
+
+    async def told(self) -> ConnectorProgress | None:
+        found = await self._turn.told()
+        return found[-1] if found else None
+
+    async def send(
+        self, topic: str, records: Sequence[Record], dead_topic: str, dead: Sequence[DeadRow]
+    ) -> Sequence[tuple[int, int]]:
+        rows = [
+            TurnMessage(topic=topic, partition=ANY, key=each.key, value=each.value)
+            for each in records
+        ]
+        letters = [
+            TurnMessage(
+                topic=dead_topic,
+                partition=ANY,
+                key=None,
+                value=each.raw,
+                headers=self._why(each),
+            )
+            for each in dead
+        ]
+        places = await self._turn.send([*rows, *letters])
+        return places[: len(rows)]
+
+    def _why(self, dead: DeadRow) -> Headers:
+        """Return the headers of a dead letter, as for a record that died in a stage. Its source is
+        a file.
+        """
+        told = {
+            named.TOPIC: self._begun.url.partition("?")[0],
+            named.PARTITION: "0",
+            named.OFFSET: str(dead.row),
+            named.CONNECTOR: self._record.name,
+            named.TASK: "0",
+            named.STEP: STEP,
+            named.CLASS: f"{named.OWN}.{self._begun.connector}",
+            named.ERROR: DeadReason.MALFORMED,
+            named.MESSAGE: dead.reason,
+            named.PIPELINE: self._record.name,
+            named.UID: self._record.pipeline_uid,
+            named.TOPIC_ID: "",
+            named.STAGE: self._begun.connector,
+            named.SINK: None,
+            named.REASON: DeadReason.MALFORMED,
+            named.RULE: None,
+            named.BATCH: f"{self._begun.connector}:{dead.row}",
+            named.AT: str(self._clock.now_ms()),
+        }
+        return named.with_told((), told)

@@ -1,0 +1,355 @@
+"""Carries out a request with an Idempotency-Key once, however often it is sent.
+
+Promise: whoever repeats a request with its key gets the answer that is in the log. That answer
+exists if and only if what the request wrote exists. It works in this order.
+
+1. Find (`_found`): the log of claims says who owns the key. If its claim has an answer, that is the
+answer to this request. A key that a different request used is refused, unless that request left
+nothing. A claim without an answer that is being carried out, here or elsewhere, is refused as
+running: try again.
+
+2. Take over: if the owner has given up, or its claim is too old, its transactional id is claimed
+first (`settle`). Kafka then fences the old owner, so it can answer no more. All answers are read,
+and it is known whether it had answered.
+
+3. Claim (`_claimed`): write a claim with the transactional id of the transaction in which the
+answer will be. It names the claim that it follows. The first such claim in the log owns the key;
+all others look again.
+
+4. Carry out (`_carried_out`): the request writes into that transaction, and so does its answer.
+They are committed together.
+
+5. If the request fails before anything counts, the key is released. If the end of the transaction
+is not known, the claim is given up, and the next attempt finds out by steps 1 and 2.
+
+Kafka may refuse a record, which spoils the transaction for all requests in it. For ten minutes,
+requests to the same path then run apart, one after the other.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from waybill_ingress.app.idempotency_ports import (
+    BEGUN,
+    Aborted,
+    Draws,
+    HttpAnswer,
+    NotDone,
+    RequestLog,
+    Transaction,
+    Transactions,
+)
+from waybill_ingress.app.measuring import count_keyed
+from waybill_ingress.app.ports import Log
+from waybill_ingress.core.keys import KeyedRequest
+from waybill_ingress.core.requests import HeldKey
+from waybill_shared.contract.errors import Refusal, Retryable, UserError
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.requests import BY_ID, NOBODY, RequestAnswer, RequestClaim
+from waybill_shared.process.failpoints import reach
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+ATTEMPTS: Final = 5
+APART_MS: Final = 600_000  # for so long, requests of a path that spoilt a transaction run apart
+REMEMBERED_MAX: Final = 10_000
+WAITING_APART_MAX: Final = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """The claim of the owner of the key, and its transaction."""
+
+    claim: RequestClaim
+    transaction: Transaction
+    keeps: bool = False
+    """True if something is done that counts, or may: the key is not released without an answer."""
+
+
+CarryOut = Callable[[Turn], Awaitable[HttpAnswer]]
+
+
+class Repeats:
+    def __init__(
+        self, requests: RequestLog, transactions: Transactions, draws: Draws, *, patience_ms: int
+    ) -> None:
+        """Keep the ports. `patience_ms`: for so long a claim of another process is respected."""
+        self._requests = requests
+        self._transactions = transactions
+        self._draws = draws
+        self._patience_ms = patience_ms
+        self._mine: set[str] = set()
+        """Claims that are being carried out here."""
+        self._given_up: dict[str, bool] = {}
+        """Claims of this process that nobody carries out any more. True: it can have no answer. A
+        forgotten one is examined again.
+        """
+        self._apart: dict[str, int] = {}
+        """Paths that have spoilt a transaction, and until when their requests run apart."""
+        self._one_apart = asyncio.Lock()
+        self._waiting_apart = 0
+
+    async def once(
+        self, wanted: KeyedRequest, act: Callable[[Log], Awaitable[HttpAnswer]]
+    ) -> HttpAnswer:
+        """Carry out a request that does nothing but write to the log it gets."""
+
+        async def carry_out(turn: Turn) -> HttpAnswer:
+            return await self._answer(turn, act)
+
+        return await self._turns(wanted, carry_out)
+
+    async def once_by_id(
+        self, wanted: KeyedRequest, act: Callable[[str, bool], Awaitable[HttpAnswer]]
+    ) -> HttpAnswer:
+        """Carry out a request that has effects outside of its transaction.
+
+        `act` gets the id of the request, and True if an earlier attempt may have done something for
+        it. It finds out itself what that is.
+        """
+
+        async def carry_out(turn: Turn) -> HttpAnswer:
+            turn.keeps = True
+            taken_over = turn.claim.root != turn.claim.id
+            try:
+                said = await act(turn.claim.root, taken_over)
+            except (Refusal, UserError):
+                turn.keeps = taken_over  # what an earlier attempt has done is not known here
+                raise
+            return await self._answer(turn, _at_hand(said))
+
+        return await self._turns(wanted, carry_out, begun=BY_ID)
+
+    async def operation(
+        self,
+        wanted: KeyedRequest,
+        begin: Callable[[Log], Awaitable[str]],
+        answer: Callable[[str], Awaitable[HttpAnswer]],
+    ) -> HttpAnswer:
+        """Start an operation once. `answer` waits for its end, and refuses nothing."""
+
+        async def carry_out(turn: Turn) -> HttpAnswer:
+            operation = turn.claim.begun or await self._begin(turn, begin)
+            turn.keeps = True
+            return await self._answer(turn, _at_hand(await answer(operation)), operation)
+
+        return await self._turns(wanted, carry_out)
+
+    async def _turns(
+        self, wanted: KeyedRequest, carry_out: CarryOut, begun: str = NOBODY
+    ) -> HttpAnswer:
+        """Run attempts until one has an answer. `begun` is noted in the first claim.
+
+        Another attempt follows one with an end that is not known here.
+        """
+        for left in reversed(range(ATTEMPTS)):
+            async with self._alone(wanted.where) as apart:
+                held = await self._found(wanted)
+                if held is not None and held.place is not None:
+                    said = await self._requests.answer(held)
+                    count_keyed("repeated")
+                    return _repeated(said)
+                turn = await self._claimed(wanted, held, begun, apart=apart)
+                if turn is None:
+                    continue
+                try:
+                    return await self._carried_out(turn, carry_out)
+                except NotDone:
+                    if not left:
+                        raise
+                except Refusal as refusal:
+                    if refusal.slug is Slug.RECORDS_REFUSED_BY_KAFKA:
+                        self._keep_apart(wanted.where)
+                    raise
+        raise _running()
+
+    @asynccontextmanager
+    async def _alone(self, where: str) -> AsyncIterator[bool]:
+        """Yield True if requests to that path may spoil a transaction for others.
+
+        Such a request waits until it is the only one of its sort.
+        """
+        if self._apart.get(where, 0) <= self._draws.now_ms():
+            yield False
+            return
+        if self._waiting_apart >= WAITING_APART_MAX:
+            raise Retryable("too many requests wait that Kafka may refuse; try again later")
+        self._waiting_apart += 1
+        try:
+            async with self._one_apart:
+                yield True
+        finally:
+            self._waiting_apart -= 1
+
+    async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
+        """Return the owner of the key: it has an answer, or is fenced. Raises Refusal."""
+        held = self._requests.held(wanted.who)
+        if held is not None and held.request == wanted.request and self._is_elsewhere(held):
+            held = await self._requests.known_soon(wanted.who, held)
+        if held is None:
+            return None
+        same = held.request == wanted.request
+        if held.place is None:
+            if self._is_carried_out(held):
+                raise _running() if same else _reused()
+            if not self._given_up.get(held.id):
+                await self._requests.settle(held)
+            settled = self._requests.held(wanted.who)
+            if settled is not None and settled.id != held.id:
+                return await self._found(wanted)  # somebody else owns it now
+            held = settled
+        if held is not None and not same and (held.place is not None or held.begun):
+            raise _reused()
+        return held
+
+    def _is_elsewhere(self, held: HeldKey) -> bool:
+        """Return True if another process carries it out, as far as is known here."""
+        open_there = held.place is None and held.id not in self._mine
+        return open_there and self._is_carried_out(held)
+
+    def _is_carried_out(self, held: HeldKey) -> bool:
+        """Return True if the claim is being carried out, as far as is known here.
+
+        A claim is never made later than it is read. If it seems so, the clock was set back, and its
+        age says nothing.
+        """
+        if held.id in self._given_up:
+            return False
+        age_ms = self._draws.now_ms() - held.at
+        return held.id in self._mine or 0 <= age_ms < self._patience_ms
+
+    async def _claimed(
+        self, wanted: KeyedRequest, before: HeldKey | None, begun: str, *, apart: bool
+    ) -> Turn | None:
+        """Claim the key. Return None if somebody else was first."""
+        transaction = await self._transactions.next(apart=apart)
+        own = self._draws.nonce()
+        same = before is not None and before.request == wanted.request
+        claim = RequestClaim(
+            id=own,
+            who=wanted.who,
+            request=wanted.request,
+            at=self._draws.now_ms(),
+            transactional_id=transaction.id,
+            after=before.id if before is not None else NOBODY,
+            root=before.root if before is not None and same else own,
+            begun=before.begun if before is not None and before.begun else begun,
+            forgets_before=self._requests.forgets_before(),
+        )
+        self._mine.add(own)
+        try:
+            held = await self._requests.claim(claim)
+        except BaseException:
+            self._give_up(claim, over=True)
+            raise
+        if held is None or held.id != own:
+            self._mine.discard(own)
+            return None
+        reach("request.claimed")
+        return Turn(claim=claim, transaction=transaction)
+
+    async def _carried_out(self, turn: Turn, carry_out: CarryOut) -> HttpAnswer:
+        try:
+            said = await carry_out(turn)
+        except NotDone as error:
+            self._give_up(turn.claim, over=isinstance(error, Aborted))
+            raise
+        except Exception:
+            await self._give_back(turn)
+            raise
+        except BaseException:  # nobody waits for it any more
+            self._give_up(turn.claim, over=False)
+            raise
+        self._mine.discard(turn.claim.id)
+        count_keyed("carried_out")
+        return said
+
+    async def _begin(self, turn: Turn, begin: Callable[[Log], Awaitable[str]]) -> str:
+        async def act(log: Log) -> RequestAnswer:
+            return self._answer_of(turn.claim, operation=await begin(log))
+
+        answer, place = await turn.transaction.carry_out(act)
+        self._requests.note(answer, place)
+        return answer.operation
+
+    async def _answer(
+        self,
+        turn: Turn,
+        say: Callable[[Log], Awaitable[HttpAnswer]],
+        operation: str = NOBODY,
+    ) -> HttpAnswer:
+        async def act(log: Log) -> RequestAnswer:
+            return self._answer_of(turn.claim, operation=operation, said=await say(log))
+
+        answer, place = await turn.transaction.carry_out(act)
+        self._requests.note(answer, place)
+        return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body)
+
+    def _answer_of(
+        self, claim: RequestClaim, *, operation: str, said: HttpAnswer = BEGUN
+    ) -> RequestAnswer:
+        return RequestAnswer(
+            claim=claim.id,
+            who=claim.who,
+            at=self._draws.now_ms(),
+            operation=operation,
+            status=said.status,
+            headers=dict(said.headers),
+            body=said.body,
+        )
+
+    async def _give_back(self, turn: Turn) -> None:
+        """Release the key: nothing counts, and the next request with it is the first."""
+        if not turn.keeps:
+            try:
+                await self._requests.claim(replace(turn.claim, released=True))
+            except Retryable as error:
+                logger.warning("a key is not given back", extra={"reason": str(error)})
+            else:
+                self._mine.discard(turn.claim.id)
+                return
+        self._give_up(turn.claim, over=True)
+
+    def _keep_apart(self, where: str) -> None:
+        _remember(self._apart, where, self._draws.now_ms() + APART_MS)
+
+    def _give_up(self, claim: RequestClaim, *, over: bool) -> None:
+        self._mine.discard(claim.id)
+        _remember(self._given_up, claim.id, over)
+
+
+def _remember(known: dict[str, T], key: str, value: T) -> None:
+    """Keep the value, and forget the oldest ones."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > REMEMBERED_MAX:
+        del known[next(iter(known))]
+
+
+def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
+    async def say(_: Log) -> HttpAnswer:
+        return said
+
+    return say
+
+
+def _repeated(answer: RequestAnswer) -> HttpAnswer:
+    return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
+
+
+def _reused() -> Refusal:
+    count_keyed("reused")
+    hint = "a key stands for one request: take another one, or send exactly what was sent first"
+    detail = "another request was sent with this key: its method, path, query or body differs"
+    return Refusal(Slug.KEY_REUSED, detail, hint=hint)
+
+
+def _running() -> Refusal:
+    count_keyed("running")
+    detail = "a request with this Idempotency-Key is still being carried out"
+    return Refusal(Slug.REQUEST_RUNNING, detail, hint="send it again in a moment")

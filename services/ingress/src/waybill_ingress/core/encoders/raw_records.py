@@ -1,0 +1,11 @@
+"""Records of a raw input: the bytes that were sent, whatever they are."""
+
+from waybill_ingress.core.encoders.form import JsonRow
+
+
+class RawRecords:
+    def made_of(self, row: JsonRow) -> bytes:
+        raise AssertionError("a body of rows is refused before it is read")
+
+    def key_of(self, raw: bytes, name: str | None) -> bytes | None:
+        return None

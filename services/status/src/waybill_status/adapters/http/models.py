@@ -1,0 +1,107 @@
+"""The types of HTTP bodies, in addition to the values of `core`."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.token_views import ALL, WantedView
+from waybill_shared.contract.watch_details import WatchDetail
+from waybill_shared.http.operations import ACTOR
+from waybill_status.adapters.http.examples import EVENTS, PIPELINES
+from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter
+from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.pipelines.details import (
+    SQL_GUARD,
+    AppliedManifest,
+    Failure,
+    PipelineSummary,
+)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class TokenError(BaseModel):
+    error: dict[str, Any] = Field(description="a problem, as RFC 9457 has it")
+
+
+class QueryAnswer(BaseModel):
+    outcomes: list[Outcome | TokenError]
+
+
+class QueryBody(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tokens: list[str]
+    view: WantedView = ALL
+
+
+class PipelinesAnswer(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"example": PIPELINES})
+
+    items: list[PipelineSummary]
+    next_cursor: str | None = None
+
+
+class ManifestsAnswer(BaseModel):
+    items: list[AppliedManifest] = Field(description="newest first")
+
+
+class DeadLettersAnswer(BaseModel):
+    items: list[BuriedLetter] = Field(description="newest first")
+    next_cursor: str | None = None
+
+
+class WatchesAnswer(BaseModel):
+    items: list[WatchDetail] = Field(description="newest first")
+    next_cursor: str | None = None
+
+
+class StatusEventsAnswer(BaseModel):
+    items: list[StatusEvent] = Field(description="oldest first")
+    position: str = Field(description="for Last-Event-ID: behind all of them")
+
+
+class EventQuery(BaseModel):
+    type: list[str] = Field(default=[], description="one of these types")
+    pipeline: str | None = None
+    stage: str | None = None
+    watch: str | None = None
+    label: list[str] = Field(default=[], description="NAME=VALUE of a watch, all of these")
+
+
+class KeptTable(_Answer):
+    stage: str
+    sink: str
+    task: str = Field(description="by its key in the manifest")
+    done: dict[str, int] = Field(description="in numbers, such as files and bytes")
+    problem: str | None = Field(description="why nothing was done; it is tried again later")
+
+
+class EventAnswer(_Answer):
+    id: str = Field(description="for Last-Event-ID")
+    at: Moment
+    kind: str = Field(description="claim | transition | blocked | upkeep")
+    generation: int
+    phase_from: str | None
+    phase: str
+    reason: str
+    actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
+    blocked_by: str | None
+    upkeep: KeptTable | None = Field(
+        description="of kind `upkeep`: a task has kept a table in order, or could not"
+    )
+    error: Failure | None
+    attempt: int
+    next_attempt_at: Moment | None
+    run_id: str
+    sql_guard: str = Field(description=SQL_GUARD)
+
+
+class EventsAnswer(_Answer):
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": EVENTS})
+
+    items: list[EventAnswer] = Field(description="oldest first")

@@ -1,0 +1,109 @@
+"""Routes of status about pipelines: their state, and what happens to them."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import asdict
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.problems import Slug
+from waybill_shared.http.app import caller
+from waybill_shared.http.openapi import refusals
+from waybill_status.adapters.http.examples import EVENTS, MANIFESTS, PIPELINE, shown
+from waybill_status.adapters.http.models import (
+    EventAnswer,
+    EventsAnswer,
+    ManifestsAnswer,
+    PipelinesAnswer,
+)
+from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
+from waybill_status.app.pipelines.events import Events, PipelineEvent
+from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.core.pipelines.details import PipelineDetail
+
+
+def pipelines_router(pipelines: Pipelines) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get("", summary="All pipelines, and how they are")
+    async def get_pipelines(request: Request) -> PipelinesAnswer:
+        """Return the desired state of each, and the newest known phase."""
+        return PipelinesAnswer(items=await pipelines.all(caller(request)))
+
+    @router.get(
+        "/{pipeline}",
+        summary="One pipeline: inputs, stages, graph, manifest",
+        responses={
+            200: shown(PIPELINE),
+            **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
+        },
+    )
+    async def get_pipeline(request: Request, pipeline: str) -> PipelineDetail:
+        """Return also what blocks it, its last batches, and the error that stopped it, if one
+        did."""
+        return await pipelines.one(caller(request), pipeline)
+
+    @router.get(
+        "/{pipeline}/manifests",
+        summary="The manifest of a pipeline, and those before it",
+        responses={
+            200: shown(MANIFESTS),
+            **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
+        },
+    )
+    async def get_manifests(request: Request, pipeline: str) -> ManifestsAnswer:
+        """Return the present manifest first, then up to ten before it, of 256 kB together."""
+        return ManifestsAnswer(items=await pipelines.manifests(caller(request), pipeline))
+
+    return router
+
+
+def events_router(
+    pipelines: Pipelines, events: Events, *, caught_up: Callable[[], bool]
+) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get(
+        "/{pipeline}/events",
+        summary="What happened to a pipeline in the last day; as a stream, also what happens next",
+        response_model=EventsAnswer,
+        responses={
+            200: shown(EVENTS, streamed=True),
+            **refusals(
+                Slug.PIPELINE_NOT_FOUND,
+                Slug.TOO_MANY_WAITERS,
+                Slug.PIPELINE_NOT_READY,
+                Slug.NOT_AVAILABLE_NOW,
+            ),
+        },
+    )
+    async def get_events(request: Request, pipeline: str) -> Response:
+        """Return the newest 500. With `Accept: text/event-stream` each is an event, starting after
+        `Last-Event-ID`, and the stream does not end by itself."""
+        key = await pipelines.key_of(caller(request), pipeline)
+        if not caught_up():
+            raise Retryable("what happened is still being read: this process has just started")
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            told = events.follow(key, request.headers.get("last-event-id", ""))
+            return EventStream(_event_lines(told))
+        items = [_event(each) for each in events.of(key)]
+        return JSONResponse(EventsAnswer(items=items).model_dump(mode="json"))
+
+    return router
+
+
+def _event(told: PipelineEvent) -> EventAnswer:
+    fields = {**asdict(told.event), "id": told.id, "kind": told.kind}
+    return EventAnswer.model_validate({**fields, "next_attempt_at": told.event.next_at})
+
+
+async def _event_lines(told: AsyncIterator[PipelineEvent | None]) -> AsyncGenerator[bytes, None]:
+    async for each in told:
+        if each is None:
+            yield KEEPALIVE_COMMENT
+        else:
+            yield format_sse_event(
+                event="event", data_str=_event(each).model_dump_json(), id=each.id
+            )

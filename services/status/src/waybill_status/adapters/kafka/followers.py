@@ -1,0 +1,131 @@
+"""Follows the topics that status shows, each in a thread, and passes messages to the event loop."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from waybill_shared.contract.connectors import ConnectorProgress
+from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
+from waybill_shared.contract.fetched import KnownConnectors
+from waybill_shared.contract.pipelines import PipelineDirectory
+from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.kafka.cluster import Kafka
+from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.replies import follow_replies
+from waybill_status.app.dead_letters.replays import KnownReplays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearers:
+    """The receivers of messages, called on the loop. A record is in the directory by then."""
+
+    record: Callable[[], None]
+    reply: Callable[[Reply], None]
+    event: Callable[[LifecycleEvent], None]
+    watch: Callable[[TokenWatch], None]
+    delivery: Callable[[WebhookDelivery], None]
+    told: Callable[[StatusEvent, tuple[int, int]], None]
+
+
+class ToldFollower(TopicFollower[StatusEvent]):
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        note: Callable[[StatusEvent, tuple[int, int]], None],
+        since_ms: int,
+    ) -> None:
+        super().__init__(kafka, topic, StatusEvent, lambda _: None, since_ms=since_ms)
+        self._note = note
+
+    def accept(self, message: StatusEvent, place: tuple[int, int]) -> None:
+        self._note(message, place)
+
+
+class Followers:
+    """The followers of all topics. `replays` and `connectors` accept messages in the threads of
+    their followers: these wake nobody."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        prefix: str,
+        directory: PipelineDirectory,
+        replays: KnownReplays,
+        *,
+        connectors: KnownConnectors,
+        watches: WatchBook,
+        deliveries: DeliveryBook,
+        events_since_ms: int,
+    ) -> None:
+        self._directory = directory
+        self._book = watches
+        self._deliveries = deliveries
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hearers: Hearers | None = None
+        self.pipelines = TopicFollower(
+            kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
+        )
+        self.replies = follow_replies(kafka, prefix, self.pipelines, self._accept_reply)
+        self.lifecycle = TopicFollower(
+            kafka,
+            f"{prefix}.lifecycle",
+            LifecycleEvent,
+            self._accept_event,
+            since_ms=events_since_ms,
+        )
+        self.replays = TopicFollower(kafka, f"{prefix}.replays", Replay, replays.accept)
+        self.connectors = TopicFollower(
+            kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
+        )
+        self.watches = TopicFollower(kafka, f"{prefix}.watches", TokenWatch, self._accept_watch)
+        self.deliveries = TopicFollower(
+            kafka, f"{prefix}.deliveries", WebhookDelivery, self._accept_delivery
+        )
+        self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
+
+    @contextmanager
+    def telling(self, hearers: Hearers) -> Iterator[None]:
+        """Follow all topics. Call it on the event loop."""
+        self._loop, self._hearers = asyncio.get_running_loop(), hearers
+        with ExitStack() as stack:
+            stack.enter_context(self.pipelines)
+            stack.enter_context(self.replies)
+            stack.enter_context(self.lifecycle)
+            stack.enter_context(self.replays)
+            stack.enter_context(self.connectors)
+            stack.enter_context(self.watches)
+            stack.enter_context(self.deliveries)
+            stack.enter_context(self.told)
+            yield
+
+    def _accept_record(self, record: PipelineRecord) -> None:
+        self._directory.accept(record)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.record)
+
+    def _accept_watch(self, watch: TokenWatch) -> None:
+        self._book.accept(watch)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.watch, watch)
+
+    def _accept_delivery(self, delivery: WebhookDelivery) -> None:
+        self._deliveries.accept(delivery)
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.delivery, delivery)
+
+    def _accept_told(self, event: StatusEvent, place: tuple[int, int]) -> None:
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.told, event, place)
+
+    def _accept_event(self, event: LifecycleEvent) -> None:
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.event, event)
+
+    def _accept_reply(self, reply: Reply) -> None:
+        assert self._loop is not None and self._hearers is not None
+        self._loop.call_soon_threadsafe(self._hearers.reply, reply)

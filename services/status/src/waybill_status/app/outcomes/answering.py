@@ -1,0 +1,67 @@
+"""Answers for a token from the views of its pipelines: judges it, and finds its batches."""
+
+from collections.abc import Sequence
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.slots import Progress
+from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.app.outcomes.dead_letters import NotKnown, with_deaths, with_drops
+from waybill_status.app.outcomes.history import last_of, slot_was_lost
+from waybill_status.app.outcomes.through import Heed, judge_legs, unheeded
+from waybill_status.app.ports import Sight
+from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judge import unknown as unknown_of
+from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.outcome import Outcome, describe, unknown
+from waybill_status.core.outcomes.views import PipelineKey
+
+NEWEST = 64  # batches read first: nearly every question is about something recent
+
+
+async def judge_all(
+    claims: Sequence[Claim], sight: Sight, heed: Heed = unheeded
+) -> list[Judgement]:
+    """Return the judgements, in the order in which the pipelines follow each other."""
+    ahead, last = await judge_legs(claims, sight, heed)
+    judged = [judge(claim, sight.view(claim.pipeline)) for claim in last]
+    for claim in last:
+        heed(claim)
+    known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
+    named = {name for judgement in judged for name in judgement.named}
+    own = bool(last) and not last[0].beyond  # # other pipelines checked the names earlier
+    if own and known and not named.issuperset(last[0].asked.sinks):
+        return [*ahead, unknown_of(last[0], UnknownReason.NOTHING_REQUIRED)]
+    return [*ahead, *judged]
+
+
+async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
+    """Return the outcome, with the batch that wrote the token to each sink, its dead letters and
+    its dropped records. Return `unknown` while these cannot be read."""
+    batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+    described: list[Judgement] = []
+    for judgement in judgements:
+        try:
+            found = await with_deaths(judgement, sight)
+            batches |= await _batches_of(judgement, sight)
+            described.append(await with_drops(found, sight, batches))
+        except NotKnown as unclear:
+            return unknown(token, unclear.reason, judgement.name)
+        except Retryable:
+            name = judgements[0].name if len(judgements) == 1 else None
+            return unknown(token, UnknownReason.REDIS_AWAY, name)
+    return describe(token, described, batches)
+
+
+async def _batches_of(
+    judgement: Judgement, sight: Sight
+) -> dict[tuple[PipelineKey, str], Progress | None]:
+    batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+    pipeline = judgement.pipeline
+    sinks = [sink for stage in judgement.stages for sink in stage.sinks]
+    for sink in (s for s in sinks if s.brought):
+        found = await last_of(sight, pipeline, sink.key, sink.wanted)
+        if found is None and await slot_was_lost(pipeline, sight):
+            raise NotKnown(UnknownReason.SLOT_MISSING)
+        batches[pipeline, sink.key] = found
+    return batches

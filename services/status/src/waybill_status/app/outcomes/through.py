@@ -1,0 +1,129 @@
+"""Follows a token into the pipelines that a `through` request names: judges each, and finds where
+the batches of one wrote its rows for the next."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.token_views import Leg
+from waybill_shared.contract.vectors import Span, merge_spans
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.app.outcomes.dead_letters import NotKnown
+from waybill_status.app.outcomes.history import first_step, is_behind, slot_was_lost
+from waybill_status.app.ports import Sight
+from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.through import (
+    Inlet,
+    Way,
+    came_later,
+    few,
+    inlet,
+    judge_towards,
+    next_claim,
+    not_known,
+    not_yet,
+    written,
+)
+from waybill_status.core.outcomes.views import PipelineKey, View
+
+Heed = Callable[[Claim], None]
+"""Called with a claim right after it was judged by a view, before the view can change."""
+
+
+def unheeded(claim: Claim) -> None:
+    """Do nothing: a single question does not wait for a change."""
+
+
+async def judge_legs(
+    claims: Sequence[Claim], sight: Sight, heed: Heed
+) -> tuple[list[Judgement], Sequence[Claim]]:
+    """Return the judgements of all but the last pipeline, and the claims to the last one. While
+    these claims are not known, there are none, and the last judgements say why."""
+    asked, tenant = claims[0].asked, claims[0].pipeline[0]
+    judged: list[Judgement] = []
+    for number, leg in enumerate(asked.through):
+        there = sight.view((tenant, leg.uid))
+        views = {each.pipeline: sight.view(each.pipeline) for each in claims}
+        found = [judge_towards(leg, each, views[each.pipeline], there) for each in claims]
+        for claim in claims:
+            heed(claim)
+        judged += [judgement for judgement, _ in found]
+        ahead = [not_yet(each, tenant) for each in asked.through[number:]]
+        if any(judgement.kind != OutcomeKind.COMPLETE for judgement, _ in found):
+            return [*judged, *ahead], ()
+        try:
+            ways = [(judgement.pipeline, way) for judgement, ways in found for way in ways]
+            spans = await _spans(leg, ways, views, sight)
+        except NotKnown as unclear:
+            if unclear.reason == UnknownReason.SLOT_MISSING:
+                sight.again()
+            return [*judged, not_known(leg, tenant, unclear.reason)], ()
+        except Retryable:
+            sight.again()
+            return [*judged, not_known(leg, tenant, UnknownReason.REDIS_AWAY)], ()
+        if spans is None:
+            sight.again()
+            return [*judged, *ahead], ()
+        claims = [next_claim(leg, tenant, spans, asked)]
+    return judged, claims
+
+
+async def _spans(
+    leg: Leg,
+    ways: Sequence[tuple[PipelineKey, Way]],
+    views: Mapping[PipelineKey, View],
+    sight: Sight,
+) -> list[Span] | None:
+    """Return the offsets to ask for in the next pipeline; None while not all of them are known.
+    Raises NotKnown, and Retryable."""
+    spans: list[Span] = []
+    for pipeline, way in ways:
+        found = await _written(pipeline, way, views[pipeline], sight)
+        if found is None:
+            return None
+        spans += found
+    if came_later(leg, spans):
+        raise NotKnown(UnknownReason.SINK_CAME_LATER)
+    return spans
+
+
+async def _written(
+    pipeline: PipelineKey, way: Way, view: View, sight: Sight
+) -> tuple[Span, ...] | None:
+    """Return what the sink at the end of the path wrote for the records of its spans. `view`: the
+    one that was judged by."""
+    known = sight.written.get((pipeline, way))
+    if known is not None:
+        return known
+    source = inlet(way, view)
+    come = [*source.spans]
+    for other in source.behind:
+        found = await _written(pipeline, other, view, sight)
+        if found is None:
+            return None
+        come += found
+    spans: list[Span] = []
+    for each in few(come):
+        found = await _written_of(pipeline, way.sink, source, each, sight)
+        if found is None:
+            return None
+        spans += found
+    sight.written[pipeline, way] = whole = merge_spans(spans)
+    return whole
+
+
+async def _written_of(
+    pipeline: PipelineKey, sink: str, source: Inlet, span: Span, sight: Sight
+) -> tuple[Span, ...] | None:
+    if await is_behind(sight, pipeline, sink, span):
+        return None
+    first = await first_step(sight, pipeline, sink, replace(span, end=span.start + 1))
+    last = await first_step(sight, pipeline, sink, span)
+    found = None
+    if first is not None and last is not None:
+        found = written(first.before, first.batch, last.batch, source.topics)
+    if found is None:
+        lost = await slot_was_lost(pipeline, sight)
+        raise NotKnown(UnknownReason.SLOT_MISSING if lost else UnknownReason.BATCH_FORGOTTEN)
+    return found

@@ -1,0 +1,98 @@
+"""Shows pipelines: what is wanted of them, and their newest sign of life.
+
+A user may ask right after ingress answered that a change is done. So before each answer this waits
+a moment until all earlier messages about pipelines are read.
+"""
+
+import asyncio
+from typing import Protocol
+
+from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.fetched import KnownConnectors
+from waybill_shared.contract.pipelines import no_pipeline
+from waybill_shared.contract.problems import Slug
+from waybill_status.app.ports import News, SlotStore
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading
+from waybill_status.core.pipelines.details import (
+    AppliedManifest,
+    PipelineDetail,
+    PipelineSummary,
+    detail_of,
+    manifests_of,
+    summary_of,
+)
+
+NEWS_WAIT_S = 1.0  # mostly it takes milliseconds; without Kafka, what is known is shown
+
+
+class KnownPipelines(Protocol):
+    """The pipelines that are known here."""
+
+    def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
+
+    def living(self, tenant: str) -> list[PipelineRecord]: ...
+
+
+class Pipelines:
+    def __init__(
+        self,
+        records: KnownPipelines,
+        news: News,
+        store: SlotStore,
+        connectors: KnownConnectors | None = None,
+    ) -> None:
+        self._records = records
+        self._news = news
+        self._store = store
+        self._connectors = connectors or KnownConnectors()
+
+    async def all(self, caller: Caller) -> list[PipelineSummary]:
+        records = await self.records(caller)
+        readings = await self._read(records)
+        return [summary_of(record, readings.get(_key(record))) for record in records]
+
+    async def one(self, caller: Caller, name: str) -> PipelineDetail:
+        record = await self.record(caller, name)
+        readings = await self._read([record])
+        return detail_of(record, readings.get(_key(record)), self._connectors)
+
+    async def manifests(self, caller: Caller, name: str) -> list[AppliedManifest]:
+        return manifests_of(await self.record(caller, name))
+
+    async def records(self, caller: Caller) -> list[PipelineRecord]:
+        await self._catch_up()
+        return self._records.living(caller.tenant)
+
+    async def key_of(self, caller: Caller, name: str) -> PipelineKey:
+        return _key(await self.record(caller, name))
+
+    async def record(self, caller: Caller, name: str) -> PipelineRecord:
+        heard = await self._catch_up()
+        record = self._records.by_name(caller.tenant, name)
+        if record is not None:
+            return record
+        if not heard:
+            detail = "this status does not know all pipelines yet, or cannot ask kafka: try again"
+            raise Refusal(Slug.PIPELINE_NOT_READY, detail)
+        known = self._records.living(caller.tenant)
+        raise no_pipeline(name, [each.name for each in known])
+
+    async def _catch_up(self) -> bool:
+        try:
+            async with asyncio.timeout(NEWS_WAIT_S):
+                return await self._news.catch_up()
+        except TimeoutError:
+            return False
+
+    async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, SlotReading]:
+        """Return the readings; none without Redis, because the records are known without it."""
+        try:
+            return dict(await self._store.read([_key(record) for record in records]))
+        except Retryable:
+            return {}
+
+
+def _key(record: PipelineRecord) -> PipelineKey:
+    return (record.tenant, record.pipeline_uid)

@@ -1,0 +1,70 @@
+"""Decides which event is sent next. Events of one API key to one host are sent one at a time, and
+the total is limited. After a missing answer there is a pause, which delays no other host or key."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from waybill_status.core.watches.deliveries import Answered
+
+AT_ONCE: Final = 40
+SILENT_AT_ONCE: Final = 10  # in addition, of events that got no answer last time
+REST_S_MAX: Final = 60.0
+TOO_MANY: Final = 429
+
+
+Line = tuple[str, ...]
+"""Tenant, API key and host: their events are sent one after the other."""
+
+
+@dataclass(slots=True)
+class _Line:
+    one: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+    rests_until: float = 0.0
+    rest_s: float = 0.0
+
+
+class LineTurn:
+    """A permit to send one event."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    def ended(self, answer: Answered) -> None:
+        """Note the answer. A host that gave no answer at all gets a pause, longer each time."""
+        line = self._line
+        line.rest_s = min(max(1.0, 2 * line.rest_s), REST_S_MAX) if answer.silent else 0.0
+        asked_s = answer.retry_after_ms / 1000 if answer.status == TOO_MANY else 0.0
+        rest_s = max(line.rest_s, min(asked_s, REST_S_MAX))
+        line.rests_until = asyncio.get_running_loop().time() + rest_s
+
+
+class Turns:
+    """The permits of all hosts; used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Line, _Line] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._silent = asyncio.Semaphore(SILENT_AT_ONCE)
+
+    @asynccontextmanager
+    async def of(self, name: Line, wait_s: float, *, silent: bool) -> AsyncIterator[LineTurn]:
+        """Wait for a permit. `silent`: there was no answer last time. Raises TimeoutError if there
+        is none in `wait_s`."""
+        line = self._lines.setdefault(name, _Line())
+        line.users += 1
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(wait_s):
+                    await stack.enter_async_context(line.one)
+                    await asyncio.sleep(line.rests_until - asyncio.get_running_loop().time())
+                    slots = self._silent if silent else self._slots
+                    await stack.enter_async_context(slots)
+                yield LineTurn(line)
+        finally:
+            line.users -= 1
+            if not line.users:
+                del self._lines[name]

@@ -1,0 +1,205 @@
+"""Decides how a record of a dead-letter topic is shown: what it was, and where and why it was put
+there. Also decides if it belongs to the pipeline at all. Pure."""
+
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Final, TypedDict
+
+from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.dead_letters import Headers, LetterHeaders, LetterId, parted
+from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.words import DeadReason, meanings
+from waybill_status.core.outcomes.dead_letters import LetterPlace
+
+CHARACTERS_MAX: Final = 1_000  # of a key or value in a list
+BYTES_MAX: Final = 4 * CHARACTERS_MAX  # no character has more than four
+_TRUNCATED: Final = "key or value is not whole here, or is no UTF-8: ask for this one alone"
+_BASE64: Final = "in base64, where it is no UTF-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawLetter:
+    """The record as it is in a dead-letter topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    at: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFilter:
+    """Which records of a pipeline to show; None: any."""
+
+    reason: str | None = None
+    stage: str | None = None
+    since: int | None = None
+
+
+ALL: Final = LetterFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Letter:
+    id: str
+    topic: str
+    partition: int
+    offset: int
+    at: Moment = field(metadata={"description": "when it went there"})
+    stage: str
+    sink: str | None = field(metadata={"description": "the only one that lacks it, if one does"})
+    reason: str = field(metadata={"description": meanings(DeadReason)})
+    rule: str | None
+    message: str
+    source: LetterPlace = field(metadata={"description": "where it died"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuriedLetter(_Letter):
+    """A dead letter of a list."""
+
+    key: str | None
+    value: str | None
+    truncated: bool = field(metadata={"description": _TRUNCATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderText:
+    name: str
+    value: str | None
+    value_base64: str | None = field(metadata={"description": _BASE64})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeLetter(_Letter):
+    """A dead letter with all its content."""
+
+    key: str | None
+    key_base64: str | None = field(metadata={"description": _BASE64})
+    value: str | None
+    value_base64: str | None = field(metadata={"description": _BASE64})
+    headers: tuple[HeaderText, ...] = field(metadata={"description": "the record's own"})
+    error: str = field(metadata={"description": "the class of what was raised, or the reason"})
+    batch: str = field(metadata={"description": "lineage and number"})
+
+
+class _Facts(TypedDict):
+    id: str
+    topic: str
+    partition: int
+    offset: int
+    at: int
+    stage: str
+    sink: str | None
+    reason: str
+    rule: str | None
+    message: str
+    source: LetterPlace
+
+
+def listed(record: RawLetter, uid: str, wanted: LetterFilter) -> BuriedLetter | None:
+    """Return the dead letter; None if it is not of that pipeline, or not wanted."""
+    found = _read(record, uid, wanted)
+    if found is None:
+        return None
+    key, key_cut = _shortened(record.key)
+    value, value_cut = _shortened(record.value)
+    facts = _facts(record, found)
+    return BuriedLetter(**facts, key=key, value=value, truncated=key_cut or value_cut)
+
+
+def whole(record: RawLetter, id: LetterId, uid: str) -> WholeLetter | None:
+    """Return the dead letter; None if it is none of that pipeline, or not the one with that id."""
+    found = _read(record, uid, ALL)
+    if found is None or _id(record, found) != id:
+        return None
+    key, key_base64 = _texts(record.key)
+    value, value_base64 = _texts(record.value)
+    return WholeLetter(
+        **_facts(record, found),
+        key=key,
+        key_base64=key_base64,
+        value=value,
+        value_base64=value_base64,
+        headers=tuple(_header(name, content) for name, content in found.own),
+        error=found.told[named.ERROR],
+        batch=found.told[named.BATCH],
+    )
+
+
+def _read(record: RawLetter, uid: str, wanted: LetterFilter) -> LetterHeaders | None:
+    found = parted(record.headers)
+    if found is None or not _places_are_numbers(found):
+        return None
+    told = found.told
+    fits = (
+        told[named.UID] == uid
+        and wanted.reason in (None, told[named.REASON])
+        and wanted.stage in (None, told[named.STAGE])
+        and (wanted.since is None or record.at >= wanted.since)
+    )
+    return found if fits else None
+
+
+def _places_are_numbers(found: LetterHeaders) -> bool:
+    """Return True if partition and offset are numbers. Other programs may write such headers,
+    too."""
+    numbers = found.told[named.PARTITION], found.told[named.OFFSET]
+    return all(number.isascii() and number.isdecimal() for number in numbers)
+
+
+def _id(record: RawLetter, found: LetterHeaders) -> LetterId:
+    return LetterId(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        source=int(found.told[named.OFFSET]),
+    )
+
+
+def _facts(record: RawLetter, found: LetterHeaders) -> _Facts:
+    told = found.told
+    sink = told.get(named.SINK)
+    return _Facts(
+        id=str(_id(record, found)),
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        at=record.at,
+        stage=told[named.STAGE],
+        sink=None if sink is None else sink.partition("/")[2].partition("@")[0],
+        reason=told[named.REASON],
+        rule=told.get(named.RULE),
+        message=told[named.MESSAGE],
+        source=LetterPlace(
+            topic=told[named.TOPIC],
+            partition=int(told[named.PARTITION]),
+            offset=int(told[named.OFFSET]),
+        ),
+    )
+
+
+def _shortened(content: bytes | None) -> tuple[str | None, bool]:
+    """Return the content as text for people, and whether some of it is cut."""
+    if content is None:
+        return None, False
+    text = content[:BYTES_MAX].decode(errors="replace")[:CHARACTERS_MAX]
+    return text, text.encode() != content
+
+
+def _texts(content: bytes | None) -> tuple[str | None, str | None]:
+    """Return the text, or else the content in base64."""
+    if content is None:
+        return None, None
+    try:
+        return content.decode(), None
+    except UnicodeDecodeError:
+        return None, b64encode(content).decode()
+
+
+def _header(name: str, content: bytes | None) -> HeaderText:
+    value, value_base64 = _texts(content)
+    return HeaderText(name=name, value=value, value_base64=value_base64)

@@ -1,0 +1,221 @@
+"""Decides what a `through` request asks of the next pipelines, one hop after the other. Pure.
+
+In the output of a batch the rows of a token are mixed with others. So the next pipeline is asked
+for complete batches: from the step of a sink that read the first record to the step that read the
+last. A stage that reads another stage is followed in the same manner: it read what that one wrote
+for the token.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.events import (
+    PartitionOffset,
+    SinkDefinition,
+    StageDefinition,
+    to_vector,
+)
+from waybill_shared.contract.slots import Progress, sink_key
+from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
+from waybill_shared.contract.tokens import Part, pipeline_id
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    between,
+    covers,
+    merge_spans,
+    without,
+)
+from waybill_shared.contract.ways import named_sinks
+from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_status.core.outcomes.judge import Claim, judge, unknown
+from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.removed import removals_since
+from waybill_status.core.outcomes.views import View, fault_of
+
+SPANS_MAX: Final = 20  # of one partition, followed one by one
+Known = dict[str, tuple[StageDefinition, SinkDefinition]]
+"""Stage and sink, by the key of the sink."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A path from spans of root topics to a sink, by its key, for tokens of that generation."""
+
+    sink: str
+    generation: int
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inlet:
+    """What the stage of a sink reads: spans of roots, the output of other sinks, and the ids of all
+    its topics."""
+
+    spans: tuple[Span, ...]
+    behind: tuple[Way, ...]
+    topics: frozenset[str]
+
+
+def judge_towards(
+    leg: Leg, claim: Claim, here: View, there: View
+) -> tuple[Judgement, Sequence[Way]]:
+    """Judge a claim by the sinks that lead to the next pipeline. Also return the paths that lead
+    there."""
+    faults = [fault_of(there, leg.generation), *(fault_of(here, p.generation) for p in claim.parts)]
+    if (fault := next(filter(None, faults), None)) is not None:
+        return unknown(claim, fault), ()
+    ways: list[Way] = []
+    for part in claim.parts:
+        found = _ways(leg, claim.pipeline[1], part, here)
+        if found is None:
+            return unknown(claim, UnknownReason.NOTHING_REQUIRED), ()
+        ways += found
+    keys = frozenset(way.sink for way in ways)
+    return judge(replace(claim, asked=WHOLE, keys=keys), here), ways
+
+
+def inlet(way: Way, view: View) -> Inlet:
+    """Return what the stage at the end of a path reads."""
+    known = _known(view, way.generation)
+    stage, _ = known[way.sink]
+    spans: list[Span] = []
+    behind: list[Way] = []
+    topics: set[str] = set()
+    for source in stage.inputs:
+        ids = {source.topic_id, *source.retired}
+        topics |= ids
+        if source.root:
+            spans += [span for span in way.spans if span.topic_id in ids]
+        else:
+            behind += [replace(way, sink=key) for key in _writers(known, ids, way.generation)]
+    return Inlet(spans=tuple(spans), behind=tuple(behind), topics=frozenset(topics))
+
+
+def few(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield the spans of each partition one by one. Where there are many, yield one span from the
+    first to the last."""
+    places: dict[tuple[str, int], list[Span]] = {}
+    for span in merge_spans(span for span in spans if span.start < span.end):
+        places.setdefault(span.key, []).append(span)
+    for each in places.values():
+        whole = replace(each[0], end=each[-1].end)
+        yield from each if len(each) <= SPANS_MAX else [whole]
+
+
+def taken(step: Progress) -> Vector:
+    """Return the positions that the stage had read up to."""
+    return to_vector(_taken(step))
+
+
+def has_taken(step: Progress, place: TopicPartition, end: int) -> bool:
+    """Return True if the stage was that far, or past all of a deleted topic."""
+    topic_id, number = place
+    return any(
+        at.topic_id == topic_id
+        and (at.offset == ENDLESS or (at.partition == number and at.offset >= end))
+        for at in _taken(step)
+    )
+
+
+def _taken(step: Progress) -> tuple[PartitionOffset, ...]:
+    return step.reached if step.taken is None else step.taken
+
+
+def written(
+    before: Progress | None, first: Progress, last: Progress, topics: Collection[str]
+) -> tuple[Span, ...] | None:
+    """Return where the rows are that a sink wrote with these steps and those between them; None if
+    that is no longer known. `topics`: what its stage reads now."""
+    behind = () if before is None else before.outputs
+    if behind is None or first.outputs is None or last.outputs is None:
+        return None
+    passed = {} if before is None else taken(before)
+    if any(at[0] not in topics for at, end in taken(last).items() if end > passed.get(at, 0)):
+        return None  # it read something else then
+    ends = to_vector(last.outputs)
+    if not all(covers(ends, to_vector(each)) for each in (behind, first.outputs)):
+        return None  # its topic was created again meanwhile
+    spans = between(to_vector(last.began) | to_vector(behind), ends)
+    return without(spans, (*first.gaps, *last.gaps))
+
+
+def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
+    """Return the claim to the next pipeline. It has no parts if nothing was written for it."""
+    part = Part(
+        pipeline_id=pipeline_id(tenant, leg.uid),
+        generation=leg.generation,
+        spans=merge_spans(spans),
+        counted=False,
+    )
+    return Claim(
+        pipeline=(tenant, leg.uid),
+        name=leg.pipeline,
+        parts=(part,) if spans else (),
+        asked=TokenView(sinks=asked.sinks),
+        beyond=True,
+    )
+
+
+def came_later(leg: Leg, spans: Iterable[Span]) -> bool:
+    """Return True if some sink of the next pipeline was added after some of the spans were
+    written."""
+    late = {each.key: each.end for each in leg.late}
+    return any(
+        span.start < max(late.get(span.key, 0), late.get((span.topic_id, -1), 0)) for span in spans
+    )
+
+
+def not_yet(leg: Leg, tenant: str) -> Judgement:
+    """Return the judgement that nothing of the token has arrived there, as far as is known."""
+    return _of(leg, tenant, OutcomeKind.IN_PROGRESS)
+
+
+def not_known(leg: Leg, tenant: str, reason: UnknownReason) -> Judgement:
+    """Return the judgement `unknown` for the next pipeline."""
+    return replace(_of(leg, tenant, OutcomeKind.UNKNOWN), reason=reason)
+
+
+def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
+    return Judgement(pipeline=(tenant, leg.uid), name=leg.pipeline, kind=kind, beyond=True)
+
+
+def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
+    """Return the paths; None if some of the part does not lead there any more, or never did."""
+    known = _known(view, part.generation)
+    found: list[Way] = []
+    stages = list(dict.fromkeys(stage for stage, _ in known.values()))
+    for topic_id in sorted({span.topic_id for span in part.spans}):
+        spans = tuple(span for span in part.spans if span.topic_id == topic_id)
+        led = {each.sink for each in leg.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
+        asked = {key for key in led & known.keys() if _is_asked(known[key][1], part.generation)}
+        named = {key for key, _ in named_sinks(stages, topic_id, part.generation, ())}
+        if not asked or not asked <= named:
+            return None
+        ways = (Way(sink=key, generation=part.generation, spans=spans) for key in sorted(asked))
+        found += ways
+    return found
+
+
+def _is_asked(sink: SinkDefinition, generation: int) -> bool:
+    return max(sink.since, sink.awaited_since) <= generation
+
+
+def _writers(known: Known, ids: Collection[str], generation: int) -> Iterator[str]:
+    for key, (_, sink) in known.items():
+        if sink.since <= generation and not {sink.topic_id, *sink.retired}.isdisjoint(ids):
+            yield key
+
+
+def _known(view: View, generation: int) -> Known:
+    """Return the sinks that exist, and those that existed since that generation."""
+    there = () if view.definition is None else view.definition.stages
+    gone = [stage for each in removals_since(generation, view) for stage in each.stages]
+    return {
+        sink_key(stage.name, sink.name, sink.since): (stage, sink)
+        for stage in (*reversed(gone), *there)
+        for sink in stage.sinks
+    }

@@ -1,0 +1,298 @@
+"""Describes a pipeline for answers: its record, with the newest sign of life. Answers show these
+values as they are."""
+
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import (
+    LifecycleError,
+    PipelineRecord,
+    SinkDefinition,
+    StageDefinition,
+)
+from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
+from waybill_shared.contract.graph import PipelineGraph, graph_of
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.manifest.model import Input
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
+from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
+
+STUCK: Final = "why it processes nothing now; null: all is well"
+SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
+
+IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver began"
+DROPPED: Final = "by rule, or `malformed`: records that were left out, since the driver began"
+WARNED: Final = "by rule: records that broke it and were taken all the same, since the driver began"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSummary:
+    name: str
+    uid: str
+    generation: int
+    desired: str = field(metadata={"description": "running | stopped"})
+    phase: str
+    reason: str | None
+    since: Moment | None
+    stuck: Stuck | None = field(metadata={"description": STUCK})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    domain: str = field(metadata={"description": "user | external | internal"})
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputColumn:
+    name: str
+    type: str
+    required: bool = field(metadata={"description": "a record without a value is refused"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDetail:
+    name: str
+    topic: str
+    topic_id: str
+    partitions: int
+    bases: dict[str, int]
+    format: str | None = field(metadata={"description": "json | csv | avro | raw"})
+    columns: tuple[InputColumn, ...]
+    ignored_records: int = field(metadata={"description": IGNORED_RECORDS})
+    warnings: tuple[str, ...]
+    dropped: dict[str, int] = field(metadata={"description": DROPPED})
+    warned: dict[str, int] = field(metadata={"description": WARNED})
+    connectors: tuple[ConnectorDetail, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkDetail:
+    name: str
+    kind: str
+    target: str
+    terminal: bool
+    blocked_by: str | None = field(metadata={"description": "what it keeps its stage waiting with"})
+    message: str | None = field(metadata={"description": "what the sink said"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastBatch:
+    batch: int
+    committed_at: Moment
+    rows: int
+    version: dict[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDetail:
+    name: str
+    inputs: tuple[str, ...]
+    sinks: tuple[SinkDetail, ...]
+    last_batch: LastBatch | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineDetail(PipelineSummary):
+    """`next_attempt_at`: when its driver is started again."""
+
+    blocked_by: str | None = field(metadata={"description": "what its driver waits for"})
+    attempt: int = field(metadata={"description": "starts that failed in a row"})
+    next_attempt_at: Moment | None
+    error: Failure | None
+    sql_guard: str | None = field(metadata={"description": SQL_GUARD})
+    inputs: tuple[InputDetail, ...]
+    stages: tuple[StageDetail, ...]
+    graph: PipelineGraph
+    manifest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedManifest:
+    """`generation`: the last with which this manifest was applied, if it is an earlier one."""
+
+    generation: int
+    manifest: str
+    until: Moment | None = field(metadata={"description": "when another came; null: it is now"})
+
+
+def manifests_of(record: PipelineRecord) -> list[AppliedManifest]:
+    """Return the manifests, newest first."""
+    now = AppliedManifest(generation=record.generation, manifest=record.manifest, until=None)
+    before = [
+        AppliedManifest(generation=each.generation, manifest=each.manifest, until=each.until)
+        for each in reversed(record.earlier)
+    ]
+    return [now, *before]
+
+
+def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineSummary:
+    slot = usable_slot(reading)
+    phase: str = Phase.UNKNOWN
+    reason, since = "", None
+    if reading is None:
+        reason = "redis does not answer"
+    elif slot is None:
+        reason = "the tracker has not told anything of it yet"
+    elif slot.lifecycle is None:
+        phase, since = Phase.CREATED, record.created_at
+    elif silent(slot, reading.stamp.now_ms):
+        reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.heard_at
+    else:
+        phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
+        since = slot.lifecycle.at
+    return PipelineSummary(
+        name=record.name,
+        uid=record.pipeline_uid,
+        generation=record.generation,
+        desired=record.desired,
+        phase=phase,
+        reason=reason or None,
+        since=since,
+        stuck=stuck_of(_condition(record, phase, reason or None, reading)),
+    )
+
+
+def detail_of(
+    record: PipelineRecord, reading: SlotReading | None, connectors: KnownConnectors
+) -> PipelineDetail:
+    slot = usable_slot(reading)
+    newest = slot.lifecycle if slot is not None else None
+    summary, waits = summary_of(record, reading), _waits(slot, reading)
+    return PipelineDetail(
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
+        blocked_by=_blocked_by(slot, reading),
+        attempt=newest.attempt if newest is not None else 0,
+        next_attempt_at=newest.next_at if newest is not None else None,
+        error=_failure(newest.error) if newest is not None else None,
+        sql_guard=newest.sql_guard if newest is not None else None,
+        inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
+        stages=tuple(_stage(stage, slot, waits) for stage in record.stages),
+        graph=graph_of(record.stages),
+        manifest=record.manifest,
+    )
+
+
+def _condition(
+    record: PipelineRecord, phase: str, reason: str | None, reading: SlotReading | None
+) -> Condition:
+    slot = usable_slot(reading)
+    newest = slot.lifecycle if slot is not None else None
+    return Condition(
+        name=record.name,
+        desired=record.desired,
+        phase=phase,
+        reason=reason,
+        error=newest.error if newest is not None else None,
+        blocked_by=_blocked_by(slot, reading),
+        waits=_waits(slot, reading),
+        attempt=newest.attempt if newest is not None else 0,
+        next_at=newest.next_at if newest is not None else None,
+    )
+
+
+def _blocked_by(slot: Slot | None, reading: SlotReading | None) -> str | None:
+    """Return what the driver waits for, if its runner is alive."""
+    if slot is None or reading is None or silent(slot, reading.stamp.now_ms):
+        return None
+    return slot.blocked_by
+
+
+def _waits(slot: Slot | None, reading: SlotReading | None) -> tuple[SinkWait, ...]:
+    return () if slot is None or reading is None else waits_of(slot, reading.stamp.now_ms)
+
+
+def _failure(error: LifecycleError | None) -> Failure | None:
+    if error is None:
+        return None
+    return Failure(domain=error.domain, message=error.message, hint=error.hint)
+
+
+def _declared(record: PipelineRecord) -> dict[str, Input]:
+    """Return the inputs of the manifest by name."""
+    try:
+        return {source.name: source for source in parse_manifest(record.manifest).inputs}
+    except UserError:  # one that is refused today
+        return {}
+
+
+def _connectors(
+    source: Input, record: PipelineRecord, known: KnownConnectors
+) -> tuple[ConnectorDetail, ...]:
+    """Return the connectors of an input, with the progress of each."""
+    running = record.desired == "running"
+    return tuple(
+        connector_detail(known.of(record, source.kafka.topic, connector), running=running)
+        for connector in source.connectors
+    )
+
+
+def _columns(source: Input) -> tuple[InputColumn, ...]:
+    return tuple(
+        InputColumn(name=column.name, type=column.type, required=column.required)
+        for column in source.parsed_columns()
+    )
+
+
+def _inputs(
+    record: PipelineRecord, ignored: tuple[IgnoredFields, ...], known: KnownConnectors
+) -> list[InputDetail]:
+    declared = _declared(record)
+    by_name = {each.input: each for each in ignored}
+    return [
+        InputDetail(
+            name=source.name,
+            topic=source.topic,
+            topic_id=source.topic_id,
+            partitions=len(source.bases),
+            bases={str(base.partition): base.offset for base in source.bases},
+            format=said.format if said is not None else None,
+            columns=_columns(said) if said is not None else (),
+            ignored_records=found.records if found is not None else 0,
+            warnings=found.warnings if found is not None else (),
+            dropped=found.dropped if found is not None else {},
+            warned=found.warned if found is not None else {},
+            connectors=_connectors(said, record, known) if said is not None else (),
+        )
+        for source in record.root_inputs().values()
+        for found, said in [(by_name.get(source.name), declared.get(source.name))]
+    ]
+
+
+def _stage(stage: StageDefinition, slot: Slot | None, waits: tuple[SinkWait, ...]) -> StageDetail:
+    by_sink = {wait.sink: wait for wait in waits if wait.stage == stage.name}
+    states = {} if slot is None else slot.sinks
+    mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
+    done = [state for state in mine if state is not None and state.batch_id >= 0]
+    return StageDetail(
+        name=stage.name,
+        inputs=tuple(source.name for source in stage.inputs),
+        sinks=tuple(_sink(sink, by_sink.get(sink.name)) for sink in stage.sinks),
+        last_batch=_last_batch(max(done, key=lambda state: state.committed_at)) if done else None,
+    )
+
+
+def _sink(sink: SinkDefinition, wait: SinkWait | None) -> SinkDetail:
+    return SinkDetail(
+        name=sink.name,
+        kind=sink.kind,
+        target=sink.target,
+        terminal=sink.terminal,
+        blocked_by=None if wait is None else wait.blocked_by,
+        message=None if wait is None else wait.message,
+    )
+
+
+def _last_batch(state: SinkState) -> LastBatch:
+    return LastBatch(
+        batch=state.batch_id,
+        committed_at=state.committed_at,
+        rows=state.batch_rows,
+        version=state.version or None,
+    )

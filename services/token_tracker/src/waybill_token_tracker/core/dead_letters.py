@@ -1,0 +1,255 @@
+"""Decides what is known of records that went to dead-letter topics, in root inputs.
+
+1. A stage reports its dead letters as facts, numbered 1, 2, 3 and so on. `hear` puts them in the
+   slot, each once.
+2. `count` makes entries of them in the order of the numbers. While one is missing, no sink of the
+   pipeline gets a higher `reached`.
+3. A record of a root input gives an exact entry.
+4. A record of an inner topic was written by a batch of an earlier stage. Only that batch's hop is
+   known, so the entry covers all root records that the hop read.
+5. While it is not known what the hop read, the record is kept as `Unplaced`. No sink can have
+   reached any of its roots then.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Final
+
+from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.events import Definition, StageDefinition, to_vector
+from waybill_shared.contract.slots import (
+    DeadEntry,
+    SinkState,
+    Slot,
+    Unplaced,
+    sink_key,
+    stage_key,
+)
+from waybill_shared.contract.vectors import Span, TopicPartition, beyond, ends, join, without
+from waybill_token_tracker.core.dead_letter_entries import counted, up_to
+from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
+from waybill_token_tracker.core.origins import Origin, Origins, united
+
+WAITING_LETTERS_MAX: Final = 1_000  # per pipeline; after a gap, more are treated as not received
+UNPLACED_MAX: Final = 100  # per pipeline; if there are more, those of one partition are merged
+
+_Kind = tuple[str, str | None, str, str | None]
+"""Stage, sink, reason and rule."""
+_Place = tuple[str, str, int]
+"""Sink that writes there, topic id and partition."""
+
+
+def hear(slot: Slot, letters: DeadLetters) -> Slot:
+    """Return the slot with a fact that waits to be counted, unless the slot has received it before.
+    A fact that does not fit in the limit is ignored, unless it is the next in order."""
+    if was_heard(slot, letters):
+        return slot
+    waiting = (*slot.dead_waiting, letters)
+    room = WAITING_LETTERS_MAX - sum(len(each.letters) for each in waiting)
+    if room < 0 and letters.sequence > slot.dead_sequences.get(_key(letters), 0) + 1:
+        return slot
+    return replace(slot, dead_waiting=tuple(sorted(waiting, key=_order)))
+
+
+def was_heard(slot: Slot, letters: DeadLetters) -> bool:
+    """Return True if the slot has received this fact before."""
+    return letters.sequence <= slot.dead_sequences.get(_key(letters), 0) or any(
+        _order(each) == _order(letters) for each in slot.dead_waiting
+    )
+
+
+def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
+    """Return the slot with all waiting facts counted that can be, and the entries that they
+    give."""
+    if slot.definition is None or not (slot.dead_waiting or slot.dead_unplaced):
+        return slot, ()
+    sequences, waiting = dict(slot.dead_sequences), []
+    placing = _Placing(slot, slot.definition)
+    for known in slot.dead_unplaced:
+        placing.go_on(known)
+    for letters in slot.dead_waiting:
+        key = _key(letters)
+        if letters.sequence == sequences.get(key, 0) + 1 and placing.place(letters):
+            sequences[key] = letters.sequence
+        else:
+            waiting.append(letters)
+    entries, unplaced = placing.placed()
+    slot = replace(
+        slot,
+        dead=counted(slot.dead, entries),
+        dead_sequences=sequences,
+        dead_waiting=tuple(waiting),
+        dead_unplaced=_fewer(unplaced),
+    )
+    return slot, entries
+
+
+def all_known(slot: Slot, sinks: Iterable[StageSink]) -> bool:
+    """Return True if all dead letters are counted that belong to batches that the sinks are
+    past."""
+    return not slot.dead_waiting and all(
+        state.dead_sequence <= slot.dead_sequences.get(stage_key(sink.stage), 0)
+        for sink in sinks
+        if (state := slot.sinks.get(sink.key)) is not None and state.dead_sequence
+    )
+
+
+class _Placing:
+    """The work of one `count`: entries for letters of one slot, in root inputs."""
+
+    def __init__(self, slot: Slot, definition: Definition) -> None:
+        self._slot = slot
+        self._stages = {stage_key(s): s for s in definition.stages}
+        self._removed = {stage_key(s): s for removal in slot.removals for s in removal.stages}
+        graph = Graph(definition, slot)
+        self._writers = {sink.key: sink for sink in graph.sinks}
+        self._origins = Origins(graph)
+        self._exact: list[DeadEntry] = []
+        self._behind: list[tuple[Unplaced, Origin]] = []
+
+    def place(self, letters: DeadLetters) -> bool:
+        """Add the letters of one fact. Return False while it is not known what the stage reads."""
+        key = _key(letters)
+        stage = self._stages.get(key) or self._removed.get(key)
+        if stage is None:
+            return letters.since <= self._slot.generation  # else its definition is still to come
+        sources = {topic_id: source for source in stage.inputs for topic_id in ids_of(source)}
+        if key in self._stages and any(each.topic_id not in sources for each in letters.letters):
+            return False
+        for letter in letters.letters:
+            source, entry = sources.get(letter.topic_id), _entry(key, letter)
+            if source is not None and not source.root:
+                origin = self._origins.read_by(source, _span(entry))
+                self._behind.append((Unplaced(entry=entry, open=()), origin))
+            elif source is not None:
+                self._exact.append(entry)
+        return True
+
+    def go_on(self, unplaced: Unplaced) -> None:
+        """Try again with what an earlier call left open. A sink that was removed is skipped: it
+        will not report any more what it read."""
+        origin = united(
+            self._origins.written_by(self._writers[key], span)
+            for key, span in unplaced.open
+            if key in self._writers
+        )
+        self._behind.append((unplaced, origin))
+
+    def placed(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
+        """Return the entries that are known now, and what is still open."""
+        entries, unplaced = [*self._exact], []
+        for known, origin in _by_hop(self._behind):
+            roots = beyond(origin.roots, self._floor(known.entry))
+            roots = without(roots, known.placed)
+            entries += [_at(known.entry, root) for root in roots]
+            if origin.open:
+                placed = (*known.placed, *roots)
+                unplaced.append(replace(known, open=origin.open, placed=placed))
+        return tuple(entries), unplaced
+
+    def _floor(self, entry: DeadEntry) -> dict[TopicPartition, int]:
+        """Return how far the sinks are that will never get the dead record. What has reached them
+        is not dead."""
+        stage = self._stages.get(entry.stage)
+        keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
+        states = [self._slot.sinks.get(key, SinkState()) for key in keys]
+        nothing: dict[TopicPartition, int] = {}
+        return reduce(join, [to_vector(state.reached) for state in states], nothing)
+
+
+def _sinks_of(stage: StageDefinition | None) -> list[str]:
+    sinks = () if stage is None else stage.sinks
+    return [sink_key(stage.name, sink.name, sink.since) for sink in sinks if stage is not None]
+
+
+def _by_hop(behind: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
+    """Combine records of one kind with the same origin."""
+    records: dict[tuple[_Kind, Origin], list[Unplaced]] = {}
+    for known, origin in behind:
+        if known.entry.exact and not (known.placed or origin.open):
+            records.setdefault((_kind(known.entry), origin), []).append(known)
+        else:
+            yield known, origin
+    for (_, origin), found in records.items():
+        entry = replace(found[0].entry, up_to=len(found))
+        yield Unplaced(entry=entry, open=()), origin
+
+
+def _kind(entry: DeadEntry) -> _Kind:
+    return entry.stage, entry.sink, entry.reason, entry.rule
+
+
+def _fewer(unplaced: Sequence[Unplaced]) -> tuple[Unplaced, ...]:
+    """Return `unplaced`, merged by kind and by what they wait for if there are too many."""
+    if len(unplaced) <= UNPLACED_MAX:
+        return tuple(unplaced)
+    groups: dict[tuple[_Kind, tuple[_Place, ...]], list[Unplaced]] = {}
+    for each in unplaced:
+        places = tuple(dict.fromkeys((writer, *span.key) for writer, span in each.open))
+        groups.setdefault((_kind(each.entry), places), []).append(each)
+    return tuple(_run(group) for group in groups.values())
+
+
+def _run(group: Sequence[Unplaced]) -> Unplaced:
+    if len(group) == 1:
+        return group[0]
+    found: dict[_Place, list[Span]] = {}
+    for writer, span in (each for unplaced in group for each in unplaced.open):
+        found.setdefault((writer, *span.key), []).append(span)
+    still_open = tuple(
+        (place[0], replace(spans[0], start=min(s.start for s in spans), end=ends(spans)[place[1:]]))
+        for place, spans in sorted(found.items())
+    )
+    entries = [unplaced.entry for unplaced in group]
+    first = entries[0]
+    entry = replace(first, id=f"{first.id}+", up_to=up_to(entries), exact=False)
+    return Unplaced(entry=entry, open=still_open)
+
+
+def _at(entry: DeadEntry, span: Span) -> DeadEntry:
+    """Return the entry at the root records that its own record was made from."""
+    return replace(
+        entry,
+        topic_id=span.topic_id,
+        partition=span.partition,
+        start=span.start,
+        end=span.end,
+        exact=False,
+        dead_topic=None,
+        dead_partition=-1,
+        dead_offset=-1,
+    )
+
+
+def _span(entry: DeadEntry) -> Span:
+    return Span(
+        topic_id=entry.topic_id, partition=entry.partition, start=entry.start, end=entry.end
+    )
+
+
+def _entry(stage: str, letter: DeadLetter) -> DeadEntry:
+    place = f"{letter.topic_id}:{letter.partition}:{letter.offset}"
+    return DeadEntry(
+        id=f"{letter.sink or stage}:{place}",
+        stage=stage,
+        sink=letter.sink,
+        topic_id=letter.topic_id,
+        partition=letter.partition,
+        start=letter.offset,
+        end=letter.offset + 1,
+        reason=letter.reason,
+        rule=letter.rule,
+        message=letter.message,
+        dead_topic=letter.dead_topic,
+        dead_partition=letter.dead_partition,
+        dead_offset=letter.dead_offset,
+    )
+
+
+def _key(letters: DeadLetters) -> str:
+    return f"{letters.stage}@{letters.since}"
+
+
+def _order(letters: DeadLetters) -> tuple[str, int]:
+    return _key(letters), letters.sequence
