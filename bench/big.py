@@ -35,12 +35,12 @@ from waybill_spark.driver.reading.executor_rows import KeptRows
 from waybill_spark.driver.reading.source import read_ranges
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.iceberg.catalogs import open_local
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.sink import SinkLife
 
 RECORDS: Final = 500_000
 PARTITIONS: Final = 2

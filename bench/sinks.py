@@ -23,9 +23,9 @@ from waybill_local.processes import start, stop, wait_ready
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
+from waybill_spark.tracking.sink import SinkLife
 
 ROWS = 100_000
 BATCH_ROWS = 10_000  # as Spark hands them over

@@ -16,10 +16,10 @@ from bench.contest import Contest, Turn, Turns
 from bench.sinks import fences_of_one
 from bench.surroundings import Surroundings
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
-from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.iceberg.catalogs import open_local
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget
+from waybill_spark.tracking.sink import SinkLife
 
 SCHEMA = pa.schema([("order_id", pa.int64()), ("customer", pa.string()), ("amount", pa.float64())])
 COMMITS = 10  # of one turn; their median counts

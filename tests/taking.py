@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from waybill_spark.driver.reading.topics import BatchTaking
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.distributed_rows import SpreadRows
 
 

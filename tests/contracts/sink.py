@@ -10,10 +10,10 @@ import pytest
 from builders import make_fence, make_range
 from waybill_shared.contract.events import Fence
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import Sink, SinkSuperseded, Written
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.fencing import AlreadyDone, Diverged, StageInput, Write
 from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.sink import Sink, SinkSuperseded, Written
 
 FIRST: Final = make_fence(sequence=0)
 LOOKS: Final = 15

@@ -38,10 +38,10 @@ from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.kafka.topic_ids import OTHER_ID_S
-from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
+from waybill_spark.tracking.sink import SinkLife
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.core.pipelines.planning import TopicPlan
 

@@ -10,18 +10,9 @@ from pyspark.sql import DataFrame
 
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_spark.sinks.contract import (
-    Fit,
-    Loader,
-    Opening,
-    Sink,
-    SinkLife,
-    SinkSuperseded,
-    Taken,
-    WantedSink,
-    Written,
-)
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
 from waybill_spark.sinks.rows import all_columns
+from waybill_spark.tracking.sink import Sink, SinkLife, SinkSuperseded, Written
 
 
 @dataclass(slots=True)

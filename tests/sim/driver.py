@@ -32,10 +32,10 @@ from waybill_spark.driver.app import (
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import refuse_before_begun, staying
 from waybill_spark.driver.failures import StageFailed, describe
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed, DriverRuns
 

@@ -20,9 +20,9 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_spark.kafka.dead_letter_journal import facts_of
-from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.tracking.dead_letters.letters import letter_of
 from waybill_spark.tracking.dead_letters.records import BuriedRecord
+from waybill_spark.tracking.sink import SinkSuperseded
 
 MOODS = 7
 MALFORMED, FAILING, REFUSED = 1, 2, 3

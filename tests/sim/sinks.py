@@ -14,8 +14,8 @@ from sim.log import Cluster, Place, Row, Transaction
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
-from waybill_spark.sinks.contract import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.tracking.outputs import SinkTopic, outputs_after
+from waybill_spark.tracking.sink import RowsRefused, SinkLife, SinkSuperseded, Written
 from waybill_spark.tracking.stopping import StageStopped
 
 Edge = Callable[[str], None]

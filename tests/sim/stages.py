@@ -17,10 +17,9 @@ from waybill_shared.contract.events import Commit, Fact, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import SinkLife
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
@@ -34,6 +33,7 @@ from waybill_spark.tracking.dead_letters.records import (
 from waybill_spark.tracking.dead_letters.records import QueryFailed as ValueFails
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.pieces import Ranges, in_steps
+from waybill_spark.tracking.sink import SinkLife
 from waybill_spark.tracking.stage import TrackedStage
 
 STEP_MAX = 8

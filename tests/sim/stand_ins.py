@@ -27,8 +27,7 @@ from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind, WatchEnd
-from waybill_spark.sinks.contract import Written
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import Taking
 from waybill_spark.tracking.dead_letters.triage import Judged
 from waybill_spark.tracking.fencing import (
@@ -38,6 +37,7 @@ from waybill_spark.tracking.fencing import (
     decide,
 )
 from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.sink import Written
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 from waybill_status.core.outcomes import judge as judging

@@ -12,7 +12,7 @@ from sim.graves import Grave
 from sim.log import Cluster, Row
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from waybill_shared.contract.events import Fence
-from waybill_spark.sinks.contract import Sink, SinkLife
+from waybill_spark.tracking.sink import Sink, SinkLife
 
 
 class Nobody:

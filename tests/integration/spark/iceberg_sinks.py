@@ -13,11 +13,11 @@ from pyiceberg.types import NestedField
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
-from waybill_spark.sinks.contract import Sink, SinkLife
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_local
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
+from waybill_spark.tracking.sink import Sink, SinkLife
 
 NAME: Final = "raw.orders"
 LIFE: Final = SinkLife(name="lake", since=1, fence_key="here/waybill/default/uid/load/lake@1")

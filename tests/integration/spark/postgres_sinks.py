@@ -6,11 +6,9 @@ import pyarrow as pa
 
 from postgres import Database
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
-from waybill_spark.sinks.contract import (
-    SinkLife,
-)
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
+from waybill_spark.tracking.sink import SinkLife
 
 LIFE = SinkLife(name="warehouse", since=1, fence_key="here/waybill/default/uid/load/warehouse@1")
 

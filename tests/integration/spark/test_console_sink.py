@@ -14,7 +14,7 @@ from integration.conftest import Surroundings
 from waybill_shared.kafka.admin import make_admin
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.console.sink import ConsoleSink
-from waybill_spark.sinks.contract import Sink, SinkLife, SinkSuperseded
+from waybill_spark.tracking.sink import Sink, SinkLife, SinkSuperseded
 
 LOGGER = "waybill_spark.sinks.console.sink"
 NUMBER = re.compile(r"^(\d+)$", re.MULTILINE)

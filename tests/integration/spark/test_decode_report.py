@@ -16,7 +16,7 @@ from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBrok
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import QueryFailed
 
 ALL = "SELECT order_id FROM orders"

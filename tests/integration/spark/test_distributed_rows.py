@@ -21,10 +21,10 @@ from integration.spark.iceberg_sinks import LIFE, ErasingPlace, TablePlace
 from postgres import Database
 from shares import Fewer, Shares
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.postgres.staging import Staging
+from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded, SinkUnreachable
 
 BY_CUSTOMER: Final = [{"column": "customer"}]
 PARTITIONED: Final = pytest.mark.parametrize(

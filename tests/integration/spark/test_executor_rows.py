@@ -20,7 +20,7 @@ from waybill_spark.driver.reading import executor_rows
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.distributed_rows import Share, SpreadRows
 
 SQL = "SELECT order_id, customer FROM orders"

@@ -18,8 +18,8 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_spark.kafka.fence_topic import reading
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkLife, Written
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.tracking.sink import SinkLife, Written
 
 PARTITIONS = 8
 MANY = 100_000

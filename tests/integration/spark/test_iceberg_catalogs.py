@@ -36,11 +36,12 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.model import Sink
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Fit, SinkSuperseded, SinkUnreachable, WantedSink
+from waybill_spark.sinks.contract import Fit, WantedSink
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.loader import LOADER
 from waybill_spark.sinks.iceberg.maintenance import do_all
+from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
 UPSERT = {
     "mode": "upsert",

@@ -22,12 +22,12 @@ from integration.spark.iceberg_sinks import (
 from integration.spark.table_ages import DAY_MS, HOUR_MS, Hand, age, files, writer_with_clock
 from waybill_shared.contract.manifest.upkeep import TableTask
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, store_now_ms
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots, remove_orphans
+from waybill_spark.tracking.sink import SinkUnreachable
 
 BATCHES = 22  # so many manifests are too many
 ALL: dict[str, Any] = {

@@ -19,10 +19,10 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
-from waybill_spark.sinks.contract import SinkSuperseded, Written
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots
+from waybill_spark.tracking.sink import SinkSuperseded, Written
 
 LATER_MS = 10**15
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}

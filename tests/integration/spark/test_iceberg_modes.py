@@ -25,9 +25,9 @@ from integration.spark.iceberg_sinks import (
     target,
 )
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 BY_CUSTOMER = [{"column": "customer"}]
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}

@@ -18,11 +18,11 @@ from integration.spark.iceberg_sinks import (
 )
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.driver.failures import describe
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 from waybill_spark.tracking.stopping import StageStopped
 
 

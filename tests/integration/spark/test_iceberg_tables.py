@@ -30,10 +30,10 @@ from integration.spark.iceberg_sinks import (
     target,
 )
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget
+from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 WIDER_DECIMAL = "decimal(9, 2), was decimal(4, 2)"

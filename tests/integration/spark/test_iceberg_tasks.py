@@ -33,7 +33,6 @@ from integration.spark.table_ages import (
     writer_with_clock,
 )
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Kept, SinkSuperseded
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.maintenance import DONE_AT, do_all
@@ -44,6 +43,7 @@ from waybill_spark.sinks.iceberg.tasks import (
     remove_orphans,
     rewrite_manifests,
 )
+from waybill_spark.tracking.sink import Kept, SinkSuperseded
 
 LATER_MS = 10**15
 SIZE = 10_000_000

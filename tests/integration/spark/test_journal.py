@@ -26,8 +26,8 @@ from waybill_spark.kafka import dead_letter_topics
 from waybill_spark.kafka.dead_letter_journal import LETTERS_MAX, JournalOf, KafkaDeadJournal
 from waybill_spark.kafka.fence_topic import moving
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.tracking.dead_letters.records import BuriedRecord, Death, RawRecord
+from waybill_spark.tracking.sink import SinkSuperseded
 
 PARTITIONS = 3
 WAIT_S = 120.0

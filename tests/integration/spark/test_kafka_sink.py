@@ -20,9 +20,9 @@ from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.kafka.topic_ids import OTHER_ID_S
-from waybill_spark.sinks.contract import RowsRefused, Sink, SinkLife, SinkSuperseded
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.tracking.sink import RowsRefused, Sink, SinkLife, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 PARTITIONS = 2

@@ -14,7 +14,7 @@ from taking import tables_of
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 
 QUERY = "SELECT order_id, customer, amount * 2 AS twice FROM orders WHERE amount > 1"
 TWO_VIEWS = (

@@ -26,11 +26,11 @@ from integration.spark.postgres_sinks import (
 from integration.waiting import eventually
 from postgres import Database
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.postgres.connection import connect
 from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
+from waybill_spark.tracking.sink import SinkUnreachable
 
 ADD: dict[str, Any] = {"schemaEvolution": "add"}
 WAIT_S = 120.0

@@ -21,11 +21,8 @@ from integration.spark.postgres_sinks import (
 from integration.switches import Switch, cut, start
 from postgres import Database
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.contract import (
-    SinkSuperseded,
-    SinkUnreachable,
-)
 from waybill_spark.sinks.postgres.connection import meaning
+from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
 
 def test_a_fence_that_somebody_removed_ends_the_writer(postgres: Database) -> None:

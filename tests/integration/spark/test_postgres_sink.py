@@ -13,14 +13,10 @@ from contracts.sink import SinkContract
 from integration.spark.postgres_sinks import LIFE, UPSERT, opened, read, rows, sink_of
 from postgres import Database
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import (
-    RowsRefused,
-    Sink,
-    SinkSuperseded,
-)
 from waybill_spark.sinks.postgres.sink import PostgresSink
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
 
 BATCHES, KEYS = 200, 50
 

@@ -24,7 +24,7 @@ from waybill_spark.driver.reading.source import leave_out
 from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
 from waybill_spark.driver.sql.compile import compile_pipeline
 from waybill_spark.guard.allowed import allowed
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
 from waybill_spark.tracking.pieces import Ranges
 

@@ -13,14 +13,14 @@ from sim.loads import SimLoads
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import SinkSuperseded, Written
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.pieces import Ranges, in_pieces
+from waybill_spark.tracking.sink import SinkSuperseded, Written
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
 

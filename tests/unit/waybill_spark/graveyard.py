@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import DeadReason
-from waybill_spark.sinks.contract import RowsRefused, Written
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
     BuriedRecord,
@@ -22,6 +21,7 @@ from waybill_spark.tracking.dead_letters.records import (
     positions_of,
 )
 from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.sink import RowsRefused, Written
 
 PLACE = (TOPIC, 0)
 

@@ -8,8 +8,8 @@ import pytest
 from unit.waybill_spark.bench import NO_FRAME
 from unit.waybill_spark.graveyard import Graveyard, PickySink
 from waybill_shared.contract.errors import Retryable
-from waybill_spark.sinks.contract import SinkSuperseded
 from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 FIRST, SECOND = "load/first@1", "load/second@1"

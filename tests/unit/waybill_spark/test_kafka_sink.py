@@ -12,8 +12,8 @@ from waybill_shared.contract.events import Output
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_spark.kafka import topic_ids
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkLife
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
+from waybill_spark.tracking.sink import SinkLife
 from waybill_spark.tracking.stopping import StageStopped
 
 FENCE = replace(

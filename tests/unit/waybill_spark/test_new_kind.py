@@ -20,7 +20,7 @@ from waybill_shared.tools.manifest_schema import manifest_schema
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.planned import join
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import SinkSuperseded
+from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
 MANIFEST = """

@@ -7,9 +7,9 @@ import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink
 from waybill_shared.contract.errors import Retryable
-from waybill_spark.sinks.contract import SinkSuperseded, Written
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.sink import SinkSuperseded, Written
 from waybill_spark.tracking.stopping import StageStopped
 
 

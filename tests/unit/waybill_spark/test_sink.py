@@ -8,7 +8,7 @@ import pytest
 from contracts.sink import SinkContract
 from memory_sink.loader import SHELVES, MemorySink
 from unit.waybill_spark.bench import ListSink, ListWriter
-from waybill_spark.sinks.contract import Sink, SinkLife
+from waybill_spark.tracking.sink import Sink, SinkLife
 
 
 class Fake:

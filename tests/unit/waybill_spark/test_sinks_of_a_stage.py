@@ -14,7 +14,8 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
 from waybill_spark.driver.sql.planned import join
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import Opening, SinkLife
+from waybill_spark.sinks.contract import Opening
+from waybill_spark.tracking.sink import SinkLife
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 
 MANIFEST = parse_manifest(

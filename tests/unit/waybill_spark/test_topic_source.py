@@ -12,7 +12,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.kafka import topic_ids
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 
 WANTED = {"a": "id of a", "b": "id of b"}
 

@@ -6,9 +6,9 @@ from unit.waybill_spark.bench import ListSink
 from waybill_shared.contract.driver_news import TableUpkeep
 from waybill_shared.contract.events import Commit
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import Kept
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.sink import Kept
 
 
 @dataclass

@@ -29,14 +29,15 @@ from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
 from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
-from waybill_spark.kafka.commits import CommitEmitter, Identity
-from waybill_spark.sinks.contract import Sink
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.kafka.commits import CommitEmitter
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.triage import DeadJournal
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
 

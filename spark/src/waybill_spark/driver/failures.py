@@ -15,9 +15,9 @@ from waybill_shared.contract.manifest.model import Step
 from waybill_spark.driver.jvm.cluster import ClusterUnavailable
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.guard.plans import in_a_sentence
-from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
+from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 from waybill_spark.tracking.stopping import StageStopped
 
 VALUE: Final = re.compile("22(?!000)")

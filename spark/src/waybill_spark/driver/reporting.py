@@ -11,8 +11,8 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import later_sinks, stage_inputs
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.planned import PlannedStage, join
-from waybill_spark.kafka.commits import Identity, message_of
 from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.tracking.commits import Identity, message_of
 from waybill_spark.tracking.ledger import Ledger
 
 

@@ -9,8 +9,9 @@ from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import sink_key
 from waybill_spark.driver.sql.planned import PlannedStage
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import Opening, Sink, SinkLife, WantedSink
+from waybill_spark.sinks.contract import Opening, WantedSink
 from waybill_spark.sinks.opening import loader_of
+from waybill_spark.tracking.sink import Sink, SinkLife
 
 
 def open_sinks(

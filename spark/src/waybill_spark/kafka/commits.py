@@ -13,9 +13,9 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from waybill_shared.contract import codec
-from waybill_shared.contract.events import Commit, Fact, pipeline_key
+from waybill_shared.contract.events import Commit
 from waybill_shared.process.clock import Clock
+from waybill_spark.tracking.commits import Identity, message_of
 
 logger = logging.getLogger(__name__)
 
@@ -23,29 +23,6 @@ REPEAT_S_MIN: Final = 3.0
 REPEAT_S_MAX: Final = 600.0
 LOOK_INTERVAL_S: Final = 1.0
 FLUSH_TIMEOUT_S: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Which stage of which pipeline, under which lease."""
-
-    tenant: str
-    pipeline_uid: str
-    generation: int
-    epoch: int
-    lifecycle_id: str = ""  # of the topic in which `epoch` counts
-
-
-def message_of(commit: Commit, identity: Identity, now_ms: int) -> tuple[str, bytes]:
-    """Return key and value of the fact that contains `commit`."""
-    fact = Fact(
-        tenant=identity.tenant,
-        pipeline_uid=identity.pipeline_uid,
-        generation=identity.generation,
-        at=now_ms,
-        body=commit,
-    )
-    return pipeline_key(fact.tenant, fact.pipeline_uid), codec.encode(fact)
 
 
 @dataclass(slots=True)

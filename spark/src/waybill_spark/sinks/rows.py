@@ -1,39 +1,12 @@
 """What sinks are given of a view: columns, which those of one view share."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from waybill_spark.sinks.contract import Taken
-from waybill_spark.tracking.dead_letters.records import Doomed
-from waybill_spark.tracking.distributed_rows import Rows, SpreadRows
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRows:
-    """The rows of a batch for each sink, by the sink's name.
-
-    Those of a big batch lie with the executors until it is closed.
-
-    `dead`: the records that gave none, for they must go to a dead-letter topic, in their order.
-    `dropped`: how many the manifest says to drop, by rule.
-    """
-
-    by_sink: Mapping[str, Rows]
-    dead: Sequence[Doomed] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def any_row(self) -> bool:
-        return any(rows.num_rows for rows in self.by_sink.values())
-
-    def close(self) -> None:
-        for rows in self.by_sink.values():
-            if isinstance(rows, SpreadRows):
-                rows.forget()
 
 
 def column_of(name: str) -> Column:

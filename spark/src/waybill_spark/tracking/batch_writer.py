@@ -9,13 +9,13 @@ from functools import partial, reduce
 
 from waybill_shared.contract.vectors import meet
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import RowsRefused
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.triage import Judged, Triage
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.ledger import Batch, Ledger
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.sink import RowsRefused
 
 
 class Taking:

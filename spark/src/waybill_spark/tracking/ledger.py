@@ -31,8 +31,7 @@ from waybill_shared.contract.slots import sink_key
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import Maintained, Sink, SinkSuperseded, Versioned, Written
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import (
     AlreadyDone,
@@ -45,6 +44,7 @@ from waybill_spark.tracking.fencing import (
     drop_empty,
 )
 from waybill_spark.tracking.losses import left_out, union, went_with_topic
+from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

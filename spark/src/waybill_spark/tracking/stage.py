@@ -32,11 +32,10 @@ from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import Sink
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import Taking
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
 from waybill_spark.tracking.fencing import (
@@ -52,6 +51,7 @@ from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.losses import Looks, TopicLook, losses, stop_of
 from waybill_spark.tracking.pieces import Ranges, in_steps
 from waybill_spark.tracking.resuming import GoOn, resume
+from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageClosed, StageStopped, collecting, raise_first
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from waybill_shared.kafka.majority import lowest
 from waybill_spark.driver.reading.sizes import FEW, RecordSizes, Sizes, measure, measure_few
 from waybill_spark.driver.reading.source import leave_out, read_ranges
 from waybill_spark.kafka.topic_ids import sure_ids
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
     BuriedRecord,

@@ -37,7 +37,8 @@ from waybill_spark.guard.plans import (
     sql_problem,
 )
 from waybill_spark.sinks.opening import loader_of
-from waybill_spark.sinks.rows import BatchRows, select_all, select_for
+from waybill_spark.sinks.rows import select_all, select_for
+from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import BuriedRecord, RawRecord
 from waybill_spark.tracking.distributed_rows import Rows
 

@@ -15,7 +15,7 @@ from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import FENCED, explain
 from waybill_shared.process.failpoints import reach
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.sinks.contract import RowsRefused, SinkSuperseded
+from waybill_spark.tracking.sink import RowsRefused, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 TIMEOUT_S: Final = 60.0

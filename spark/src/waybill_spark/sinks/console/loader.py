@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import ConsoleSinkSettings
 from waybill_spark.sinks.console.sink import ConsoleSink
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
 from waybill_spark.sinks.rows import all_columns
+from waybill_spark.tracking.sink import Sink
 
 
 class ConsoleLoader:

@@ -12,7 +12,7 @@ from waybill_shared.contract.events import Fence
 from waybill_spark.kafka.fence_topic.moving import FenceTransactions
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.console.table import draw
-from waybill_spark.sinks.contract import SinkLife, Written
+from waybill_spark.tracking.sink import SinkLife, Written
 
 logger = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from waybill_shared.connections import ConnectionSettings, Secret
 from waybill_shared.contract.errors import ContractError, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.fields import Name
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.file_access import OutsideWarehouse
+from waybill_spark.tracking.sink import SinkUnreachable
 
 WAREHOUSE: Final = r"(s3|file)://|/"
 PLACE: Final = r"[a-z][a-z0-9]*://[^/]|file:///|/"

@@ -20,7 +20,6 @@ from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Fence, Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import RowsRefused
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.keyed import KeyedRows, far_away, keyless, without
 from waybill_spark.sinks.iceberg.present import PresentFiles
@@ -34,6 +33,7 @@ from waybill_spark.sinks.iceberg.writing import (
     too_far,
 )
 from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.sink import RowsRefused
 
 AT_ONCE: Final = 128 << 20  # bytes of rows that become a file together, or one for each partition
 HISTORY: Final = ("snapshot-log", "metadata-log", "statistics", "partition-statistics")

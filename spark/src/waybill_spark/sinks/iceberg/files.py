@@ -27,11 +27,11 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.ages import missing
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.present import PresentFiles
 from waybill_spark.sinks.iceberg.writing import FileWriter, remove
+from waybill_spark.tracking.sink import SinkUnreachable
 
 GONE_HINT: Final = (
     "see who deletes files in the folder of the table, and of which age; the batch is tried again"

@@ -12,7 +12,7 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
 from waybill_spark.sinks.iceberg.fitting import fitting
@@ -21,6 +21,7 @@ from waybill_spark.sinks.iceberg.rights import refuse_no_rights
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 from waybill_spark.sinks.rows import all_columns
+from waybill_spark.tracking.sink import Sink
 
 
 class IcebergLoader:

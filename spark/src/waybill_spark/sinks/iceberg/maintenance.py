@@ -18,7 +18,6 @@ from waybill_shared.contract.manifest.upkeep import (
     age_ms,
 )
 from waybill_shared.process.clock import Clock, Clocks
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.iceberg.ages import store_now_ms
 from waybill_spark.sinks.iceberg.tasks import (
     Done,
@@ -27,6 +26,7 @@ from waybill_spark.sinks.iceberg.tasks import (
     remove_orphans,
     rewrite_manifests,
 )
+from waybill_spark.tracking.sink import SinkUnreachable
 
 DONE_AT: Final = "waybill.maintained."
 CONFLICTS_MS: Final = 60_000  # so long others may come in between of one step

@@ -26,14 +26,6 @@ from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import (
-    Kept,
-    RowsRefused,
-    SinkLife,
-    SinkSuperseded,
-    SinkUnreachable,
-    Written,
-)
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.connection import Reached, told
@@ -59,6 +51,14 @@ from waybill_spark.sinks.iceberg.writing import (
     too_far,
 )
 from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.sink import (
+    Kept,
+    RowsRefused,
+    SinkLife,
+    SinkSuperseded,
+    SinkUnreachable,
+    Written,
+)
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)

@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
 from waybill_shared.contract.words import Guarantee
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
+from waybill_spark.tracking.sink import Sink
 
 TIMESTAMP_TEXT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"  # microseconds, as Spark keeps them
 

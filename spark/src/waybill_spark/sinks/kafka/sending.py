@@ -14,8 +14,8 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain
 from waybill_shared.process.failpoints import reach
 from waybill_spark.kafka.fence_topic.moving import RECORD_BYTES_MAX
-from waybill_spark.sinks.contract import RowsRefused
 from waybill_spark.tracking.distributed_rows import Share
+from waybill_spark.tracking.sink import RowsRefused
 
 KEY: Final = "__waybill_key"  # the columns of its rows; they never reach a table
 VALUE: Final = "__waybill_value"

@@ -14,10 +14,10 @@ from waybill_shared.contract.words import LossReason
 from waybill_spark.kafka.fence_topic.moving import FenceTransactions
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.kafka.topic_ids import sure_ids
-from waybill_spark.sinks.contract import RowsRefused, SinkLife, Written
 from waybill_spark.sinks.kafka.sending import Placed, Producing, batch_of, send
 from waybill_spark.tracking.distributed_rows import SpreadRows
 from waybill_spark.tracking.outputs import SinkTopic, outputs_after
+from waybill_spark.tracking.sink import RowsRefused, SinkLife, Written
 from waybill_spark.tracking.stopping import StageStopped
 
 VISIBLE_WAIT_S: Final = 1.0

@@ -10,7 +10,7 @@ import psycopg
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
-from waybill_spark.sinks.contract import RowsRefused, SinkUnreachable
+from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that hangs may hold a lock
 IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"

@@ -4,9 +4,9 @@ from typing import Final
 
 from waybill_shared.connections import Connections, Connector
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.contract import SinkUnreachable
 from waybill_spark.sinks.postgres.connection import connect, told
 from waybill_spark.sinks.postgres.fences import refuse_no_place
+from waybill_spark.tracking.sink import SinkUnreachable
 
 
 class PostgresConnector:

@@ -13,7 +13,7 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Sink, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
 from waybill_spark.sinks.postgres.connection import (
     connect,
     told,
@@ -23,6 +23,7 @@ from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.sinks.rows import column_of
+from waybill_spark.tracking.sink import Sink
 
 AS_TEXT: Final = "__waybill_text_"
 JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}

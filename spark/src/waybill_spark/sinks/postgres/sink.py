@@ -12,13 +12,6 @@ from waybill_shared.contract.events import Fence, FieldMap
 from waybill_shared.contract.words import StopReason
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import (
-    RowsRefused,
-    SinkLife,
-    SinkSuperseded,
-    SinkUnreachable,
-    Written,
-)
 from waybill_spark.sinks.postgres.connection import (
     IDLE,
     IDLE_IN_TRANSACTION_S,
@@ -35,6 +28,13 @@ from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, 
 from waybill_spark.sinks.postgres.staging import Staging
 from waybill_spark.sinks.postgres.tables import PostgresTarget, add_columns, make_table
 from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.sink import (
+    RowsRefused,
+    SinkLife,
+    SinkSuperseded,
+    SinkUnreachable,
+    Written,
+)
 from waybill_spark.tracking.stopping import StageStopped
 
 TRIES: Final = 5  # of a transaction that another one was in the way of

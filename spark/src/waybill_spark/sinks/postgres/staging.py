@@ -18,11 +18,11 @@ from psycopg import sql
 from waybill_shared.contract.errors import UserError
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.contract import SinkSuperseded, SinkUnreachable
 from waybill_spark.sinks.postgres.connection import IDLE, PATIENCE, Session, connect, told
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import LOADS, PostgresTarget
 from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
 logger = logging.getLogger(__name__)
 

@@ -29,9 +29,8 @@ from waybill_shared.contract.events import Fence
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import DeadReason, StopReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.kafka.commits import Identity
-from waybill_spark.sinks.contract import RowsRefused, Sink, SinkSuperseded
-from waybill_spark.sinks.rows import BatchRows
+from waybill_spark.tracking.batch_rows import BatchRows
+from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.bisecting import Trial, culprits
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import (
@@ -48,6 +47,7 @@ from waybill_spark.tracking.dead_letters.records import (
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Batch
 from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,31 @@
+"""The rows of a batch, as they were read for its sinks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from waybill_spark.tracking.dead_letters.records import Doomed
+from waybill_spark.tracking.distributed_rows import Rows, SpreadRows
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The rows of a batch for each sink, by the sink's name.
+
+    Those of a big batch lie with the executors until it is closed.
+
+    `dead`: the records that gave none, for they must go to a dead-letter topic, in their order.
+    `dropped`: how many the manifest says to drop, by rule.
+    """
+
+    by_sink: Mapping[str, Rows]
+    dead: Sequence[Doomed] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def any_row(self) -> bool:
+        return any(rows.num_rows for rows in self.by_sink.values())
+
+    def close(self) -> None:
+        for rows in self.by_sink.values():
+            if isinstance(rows, SpreadRows):
+                rows.forget()
