@@ -10,7 +10,7 @@ from builders import ORDERS_ID, TENANT, UID, make_commit
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.kafka.commits import REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter
+from waybill_spark.kafka.commit_emitter import REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter
 from waybill_spark.tracking.commits import Identity
 
 DAY_S = 24 * 3600

@@ -29,7 +29,7 @@ from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
 from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
-from waybill_spark.kafka.commits import CommitEmitter
+from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity

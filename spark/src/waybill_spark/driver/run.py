@@ -28,7 +28,7 @@ from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
 from waybill_spark.driver.watching import Watcher
-from waybill_spark.kafka.commits import CommitEmitter
+from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.loads import ParallelLoads
