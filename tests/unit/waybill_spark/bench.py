@@ -204,7 +204,9 @@ class Bench:
             lifecycle_id=self.lifecycle_id,
         )
 
-    def stage(self, *, reads: str = "T1", identity: Identity | None = None) -> TrackedStage:
+    def stage(
+        self, *, reads: str = "T1", identity: Identity | None = None
+    ) -> TrackedStage[DataFrame]:
         """As after a start of the driver, before its query; `reads` is the id in its definition."""
         self.commits.clear()
         source = StageInput(

@@ -11,9 +11,10 @@ from pyspark.errors.exceptions.captured import SQLQueryContext
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Step
-from waybill_spark.driver.failures import describe, naming_values
+from waybill_spark.driver.failures import describe
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.driver.reading.inputs import DecodedInput
+from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
 
 ROOT = Path(__file__).parents[3]
@@ -83,7 +84,7 @@ def test_what_a_source_says_of_its_records_is_tried_again() -> None:
 
 
 def test_a_value_that_ends_a_query_is_told_in_the_same_words_wherever_it_is_met() -> None:
-    with pytest.raises(QueryFailed) as raised, naming_values():
+    with pytest.raises(QueryFailed) as raised, name_value_errors():
         raise OfAQuery("22003")
     assert raised.value.error == "OfAQuery"
     assert describe(raised.value, "load") == describe(OfAQuery("22003"), "load")
@@ -113,19 +114,19 @@ TWIN = Step(name="twin", sql=NET.sql)
 def test_a_step_is_named_only_where_it_is_the_only_one(
     steps: list[Step], met: list[str | None], named: str
 ) -> None:
-    with pytest.raises(QueryFailed) as raised, naming_values(steps):
+    with pytest.raises(QueryFailed) as raised, name_value_errors(steps):
         raise OfAQuery("22003", "long overflow.", *met)
     assert str(raised.value) == f"{named} ends at a value: long overflow."
 
 
 def test_what_is_said_of_a_value_is_short() -> None:
-    with pytest.raises(QueryFailed) as raised, naming_values():
+    with pytest.raises(QueryFailed) as raised, name_value_errors():
         raise OfAQuery("22018", "x" * 5_000)
     assert len(str(raised.value)) == MESSAGE_CHARACTERS_MAX
 
 
 def test_what_is_no_value_is_not_a_fault_of_a_record() -> None:
-    with pytest.raises(OfAQuery), naming_values():
+    with pytest.raises(OfAQuery), name_value_errors():
         raise OfAQuery("22000")
 
 

@@ -1,27 +1,17 @@
 """What a driver's failure means: who must act, and what to do."""
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final, Literal, TypeGuard
-
-from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import SQLQueryContext
+from typing import Literal
 
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.contract.events import LifecycleError, Problem
-from waybill_shared.contract.manifest.model import Step
 from waybill_spark.driver.jvm.cluster import ClusterUnavailable
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
-from waybill_spark.guard.plans import in_a_sentence
+from waybill_spark.driver.sql.value_errors import is_value_error, query_failed
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
-from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, QueryFailed
+from waybill_spark.tracking.dead_letters.records import QueryFailed
 from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 from waybill_spark.tracking.stopping import StageStopped
-
-VALUE: Final = re.compile("22(?!000)")
-"""The class of SQL states that are about a value; 22000 is what sources report of their records."""
 
 Domain = Literal["user", "external", "internal"]
 
@@ -36,17 +26,6 @@ class StageFailed(ContractError):
     def __init__(self, stage: str) -> None:
         super().__init__(f"stage {stage} ended")
         self.stage = stage
-
-
-@contextmanager
-def naming_values(steps: Sequence[Step] = ()) -> Iterator[None]:
-    """Raise QueryFailed where a value ends a query; it names the one of `steps` that it ends."""
-    try:
-        yield
-    except PySparkException as error:
-        if _at_a_value(error):
-            raise _query_failed(error, steps) from error
-        raise
 
 
 def cause_of(failure: Exception) -> BaseException:
@@ -67,7 +46,7 @@ def for_the_log(cause: BaseException) -> dict[str, object]:
 def describe(failure: BaseException, stage: str | None) -> LifecycleError:
     """Describe who must act, what happened, where, and what to do."""
     sink = failure.sink if isinstance(failure, ContractError) else None
-    said = _query_failed(failure) if _at_a_value(failure) else failure
+    said = query_failed(failure) if is_value_error(failure) else failure
     return replace(_describe(said, stage), sink=sink)
 
 
@@ -106,28 +85,6 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             return _error(
                 "internal", f"{type(failure).__name__}: {text}", hint, stage, retryable=True
             )
-
-
-def _at_a_value(error: BaseException) -> TypeGuard[PySparkException]:
-    return isinstance(error, PySparkException) and bool(VALUE.match(error.getSqlState() or ""))
-
-
-def _query_failed(error: PySparkException, steps: Sequence[Step] = ()) -> QueryFailed:
-    step = _step_of(error, steps)
-    query = "the query" if step is None else f"step {step}"
-    said = f"{query} ends at a value: {in_a_sentence(error)}"
-    return QueryFailed(said[:MESSAGE_CHARACTERS_MAX], type(error).__name__)
-
-
-def _step_of(error: PySparkException, steps: Sequence[Step]) -> str | None:
-    """Return the step in which Spark met the value; None if Spark does not say, or it may be
-    several. By the whole text: two steps may have one fragment, and its offsets in a text with an
-    emoji are wrong."""
-    contexts = [each for each in error.getQueryContext() if isinstance(each, SQLQueryContext)]
-    texts = [each._q.sqlText() for each in contexts]
-    met = {text.get() for text in texts if text.isDefined()}
-    found = [step.name for step in steps if step.sql in met]
-    return found[0] if len(found) == 1 else None
 
 
 def _with_place(problem: Problem) -> str:

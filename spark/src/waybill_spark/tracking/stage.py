@@ -21,9 +21,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
-
-from pyspark.sql import DataFrame
+from typing import Final, Generic, Protocol, TypeVar
 
 from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
 from waybill_shared.contract.errors import Retryable
@@ -57,6 +55,8 @@ from waybill_spark.tracking.stopping import StageClosed, StageStopped, collectin
 logger = logging.getLogger(__name__)
 
 DAMAGED: Final = "is damaged"
+Frame = TypeVar("Frame")
+"""The type of a batch as the engine passes it. It is only handed to `to_rows`."""
 
 
 class Source(Readings, Protocol):
@@ -84,7 +84,7 @@ class Source(Readings, Protocol):
         """Return True if `read` leaves their rows with the executors, because there are so many."""
 
 
-class TrackedStage:
+class TrackedStage(Generic[Frame]):
     """`process` goes into `foreachBatch`. Every method may be called from any thread."""
 
     def __init__(
@@ -98,7 +98,7 @@ class TrackedStage:
         checkpoint: Checkpoint,
         source: Source,
         offsets_max: int,
-        to_rows: Callable[[DataFrame], BatchRows],
+        to_rows: Callable[[Frame], BatchRows],
         journal: DeadJournal,
         budget: Budget,
         loads: Loads,
@@ -223,7 +223,7 @@ class TrackedStage:
             if since is not None and since < latest
         )
 
-    def process(self, frame: DataFrame, batch_id: int) -> None:
+    def process(self, frame: Frame, batch_id: int) -> None:
         with self._busy:
             if self._closed:
                 raise StageClosed
@@ -235,7 +235,7 @@ class TrackedStage:
         with self._busy:
             self._closed = True
 
-    def _process(self, frame: DataFrame, batch_id: int) -> None:
+    def _process(self, frame: Frame, batch_id: int) -> None:
         batch = self._describe(batch_id)
         writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
         if not batch.ranges:

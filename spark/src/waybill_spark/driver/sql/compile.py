@@ -16,7 +16,6 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.model import Manifest, Stage
-from waybill_spark.driver.failures import naming_values
 from waybill_spark.driver.reading.dead_reasons import death_of
 from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import Seen, counted, look, remember, unjudged
@@ -27,6 +26,7 @@ from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.sql.rules import wrong_rules
 from waybill_spark.driver.sql.schema_streams import stand_in
 from waybill_spark.driver.sql.schemas import schema_for
+from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
     refuse_analyzed,
@@ -104,7 +104,7 @@ class CompiledStage:
 
         def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
             kept[view] = KeptRows(wanted)
-            with naming_values(self.stage.steps):
+            with name_value_errors(self.stage.steps):
                 execution = kept[view].compute()
             return look(execution, self.inputs)
 
@@ -164,7 +164,7 @@ class CompiledStage:
     def _collected(
         self, frame: DataFrame, execution: Callable[[], JavaObject]
     ) -> tuple[pa.Table, dict[str, Seen]]:
-        with naming_values(self.stage.steps):
+        with name_value_errors(self.stage.steps):
             table = frame.toArrow()
         return table, look(execution(), self.inputs)
 
