@@ -18,6 +18,7 @@ from integration.spark.test_decode import rows_of
 from waybill_ingress.core.encoders.avro_records import AvroRecords
 from waybill_shared.contract.formats.avro_schemas import columns_of
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
+from waybill_shared.contract.manifest.formats import RecordKeys
 from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed
 from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import MalformedRecord
@@ -98,8 +99,7 @@ def avro_input(schema: dict[str, Any]) -> DecodedInput:
         topic="orders.in",
         columns=columns_of(schema),
         own_output=False,
-        format="avro",
-        avro_schema=schema,
+        keys=RecordKeys(format="avro", avro_schema=schema),
         on_malformed="fail",
     )
 

@@ -15,6 +15,7 @@ from integration.spark.test_decode import rows_of, values_of
 from waybill_ingress.core.encoders.csv_records import CsvRecords
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
+from waybill_shared.contract.manifest.formats import RecordKeys
 from waybill_spark.driver.reading.dead_reasons import OTHERWISE, why_malformed
 from waybill_spark.driver.reading.decode_report import MalformedRecord
 from waybill_spark.driver.reading.inputs import DecodedInput
@@ -39,8 +40,7 @@ def csv_input(columns: str, form: CsvForm | None = None) -> DecodedInput:
         topic="orders.in",
         columns=columns,
         own_output=False,
-        format="csv",
-        csv=form or CsvForm(),
+        keys=RecordKeys(format="csv", csv=form or CsvForm()),
         on_malformed="fail",
     )
 

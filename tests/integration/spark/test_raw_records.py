@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.manifest.model import RAW_COLUMNS
+from waybill_shared.contract.manifest.formats import RAW_COLUMNS, RecordKeys
 from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.inputs import DecodedInput
 
@@ -40,7 +40,11 @@ def test_a_row_is_the_record_with_its_headers(spark: SparkSession) -> None:
         }
     )
     source = DecodedInput(
-        name="orders", topic="orders.in", columns=RAW_COLUMNS, own_output=False, format="raw"
+        name="orders",
+        topic="orders.in",
+        columns=RAW_COLUMNS,
+        own_output=False,
+        keys=RecordKeys(format="raw"),
     )
     frame = decode(spark.createDataFrame(table), source)
     declared = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]

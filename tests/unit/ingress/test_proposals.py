@@ -19,7 +19,7 @@ from waybill_ingress.core.proposals import (
 )
 from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.columns import parse_columns, refusal
-from waybill_shared.contract.manifest.model import SCHEMA_CHARACTERS_MAX
+from waybill_shared.contract.manifest.formats import SCHEMA_CHARACTERS_MAX
 
 
 def encoded(*rows: object) -> list[bytes | None]:

@@ -5,17 +5,12 @@ A refusal names the inputs that exist.
 
 from functools import lru_cache
 
-from waybill_ingress.core.encoders.avro_records import AvroRecords
-from waybill_ingress.core.encoders.csv_records import CsvRecords
-from waybill_ingress.core.encoders.form import RecordForm
-from waybill_ingress.core.encoders.raw_records import RawRecords
+from waybill_ingress.core.encoders.form import form_of
 from waybill_ingress.core.rows import RowRule
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.fetched import no_connector
-from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.connectors import FileConnector
-from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
@@ -30,22 +25,10 @@ def row_rules(manifest: str) -> dict[str, RowRule]:
             key=source.key,
             strict=source.on_unknown_field == "refuse",
             deletes=source.deletes.column if source.deletes is not None else None,
-            form=_form_of(source),
+            form=form_of(source),
         )
         for source in parse_manifest(manifest).inputs
     }
-
-
-def _form_of(source: Input) -> RecordForm | None:
-    match source.format:
-        case "csv":
-            return CsvRecords(source.csv or CsvForm(), source.parsed_columns())
-        case "avro":
-            return AvroRecords(source.avro_schema or {})
-        case "raw":
-            return RawRecords()
-        case _:
-            return None
 
 
 def find_input(record: PipelineRecord, name: str) -> InputDefinition:

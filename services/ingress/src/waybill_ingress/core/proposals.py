@@ -16,7 +16,7 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.checks import own_topic_problem
 from waybill_shared.contract.manifest.columns import DEPTH_MAX, quoted
 from waybill_shared.contract.manifest.fields import IN_WORDS, TOPIC_PATTERN
-from waybill_shared.contract.manifest.model import SCHEMA_CHARACTERS_MAX
+from waybill_shared.contract.manifest.formats import SCHEMA_CHARACTERS_MAX
 from waybill_shared.contract.manifest.values import SIMPLE
 from waybill_shared.contract.problems import Slug
 

@@ -1,7 +1,6 @@
 """What is wrong with a manifest beyond its form: names, topics, views, cycles."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from waybill_shared.contract.connectors import NUMBERED
 from waybill_shared.contract.errors import UserError
@@ -9,37 +8,16 @@ from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
-from waybill_shared.contract.manifest.model import (
-    RAW_COLUMNS,
+from waybill_shared.contract.manifest.formats import (
+    FORMATS,
     SCHEMA_CHARACTERS_MAX,
-    Input,
-    Manifest,
+    formats_with,
 )
+from waybill_shared.contract.manifest.model import Input, Manifest
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason
 
 Located = tuple[Path, Problem]
-NEEDED: Final = {"json": "schema", "csv": "schema", "avro": "avroSchema"}
-FORMAT_EXAMPLES: Final = {
-    "schema": '"order_id BIGINT, amount DOUBLE"',
-    "avroSchema": "{type: record, name: order, fields: [{name: order_id, type: long}]}",
-}
-GOES_WITH: Final = {
-    "schema": ("json", "csv"),
-    "csv": ("csv",),
-    "avroSchema": ("avro",),
-    "key": ("json", "csv", "avro"),
-    "deletes": ("json", "csv", "avro"),
-    "onMalformed": ("json", "csv", "avro"),
-    "onUnknownField": ("json", "csv", "avro"),
-    "connectors": ("json", "csv", "avro"),
-}
-WITHOUT: Final = {
-    ("schema", "avro"): "leave it out: the fields of avroSchema are the columns",
-    ("schema", "raw"): f"leave it out: the columns are {RAW_COLUMNS}",
-    ("key", "raw"): "leave it out: over HTTP the key is the parameter `key` of the request",
-    ("onMalformed", "raw"): "leave it out: any bytes are a raw record",
-}
 SHARED = "inputs and sinks share one space of names; so do the inputs and steps of a stage"
 
 
@@ -78,7 +56,7 @@ def _schema_problems(manifest: Manifest) -> Iterator[Located]:
         yield from (((*here, key), problem) for key, problem in misplaced)
         if misplaced:
             continue
-        at = (*here, "avroSchema" if source.format == "avro" else "schema")
+        at = (*here, FORMATS[source.format].needs or "format")
         try:
             columns = source.parsed_columns()
             if len(source.declared or "") > SCHEMA_CHARACTERS_MAX:
@@ -117,23 +95,24 @@ def _misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:
     """Yield a problem for each key that the format needs and lacks, and for each that it does not
     accept.
     """
-    given = source.model_dump(by_alias=True, exclude_unset=True)
-    needed = NEEDED.get(source.format)
-    if needed is not None and given.get(needed) is None:
-        message = f"{needed!r} is missing: an input of format {source.format} has one"
-        hint = f"for example {needed}: {FORMAT_EXAMPLES[needed]}"
-        yield needed, Problem(message=message, hint=hint)
-    for key, formats in GOES_WITH.items():
-        if key in given and source.format not in formats:
+    given, row = source.model_dump(by_alias=True, exclude_unset=True), FORMATS[source.format]
+    if row.needs is not None and given.get(row.needs) is None:
+        message = f"{row.needs!r} is missing: an input of format {source.format} has one"
+        hint = f"for example {row.needs}: {row.examples[row.needs]}"
+        yield row.needs, Problem(message=message, hint=hint)
+    for key in given:
+        formats = formats_with(key)
+        if source.format not in formats:
             message = f"{key!r} does not go with format {source.format}"
-            hint = WITHOUT.get((key, source.format), f"it goes with {', '.join(formats)}")
+            hint = row.hints.get(key, f"it goes with {', '.join(formats)}")
             yield key, Problem(message=message, hint=hint)
 
 
 def _no_fields(source: Input, columns: Iterable[Column]) -> Iterator[Problem]:
-    for column in columns if source.format == "csv" else ():
+    for column in () if FORMATS[source.format].nested else columns:
         if column.type.startswith(tuple(NESTED)):
-            message = f"column {column.name!r}: a field of CSV is no {column.type.split('<')[0]}"
+            kind, form = column.type.split("<")[0], source.format.upper()
+            message = f"column {column.name!r}: a field of {form} is no {kind}"
             yield Problem(message=message, hint="take STRING, or another format")
 
 

@@ -7,12 +7,12 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 
 from waybill_shared.contract.events import Problem
-from waybill_shared.contract.manifest.checks import FORMAT_EXAMPLES
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS
 from waybill_shared.contract.manifest.foreign import find_foreign, tell_foreign
 from waybill_shared.contract.manifest.foreign_words import Spot
+from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.iceberg import (
     PartitionField,
     SortField,
@@ -40,8 +40,7 @@ EXAMPLES: Final = {
     "trigger": "{processingTime: 5 seconds}",
     "kafka": "{topic: orders}",
     "iceberg": "{table: raw.orders}",
-    **FORMAT_EXAMPLES,
-    "csv": "{delimiter: tab}",
+    **{key: value for row in FORMATS.values() for key, value in row.examples.items()},
     "nullText": '"NULL"',
     "expectations": "[{name: positive, expect: amount > 0}]",
     "expect": "amount > 0",
@@ -302,4 +301,5 @@ def _model_of(model: type[BaseModel], key: str) -> type[BaseModel] | None:
 def _keys_of(model: type[BaseModel]) -> list[str]:
     if model is Sink:
         return [*SINK_KEYS, *KINDS]
-    return [field.alias or name for name, field in model.model_fields.items()]
+    fields = sorted(model.model_fields.items(), key=lambda item: not item[1].is_required())
+    return [field.alias or name for name, field in fields]

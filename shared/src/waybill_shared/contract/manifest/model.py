@@ -8,7 +8,6 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
-    JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
     SerializeAsAny,
@@ -22,11 +21,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.formats.avro_schemas import columns_of
-from waybill_shared.contract.formats.csv_lines import CsvForm
-from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
+from waybill_shared.contract.manifest.formats import RecordKeys, keys_needed
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
@@ -37,18 +34,6 @@ from waybill_shared.contract.manifest.triggers import (
     TriggerSettings,
 )
 
-SCHEMA_CHARACTERS_MAX = 20_000  # of the columns of an input
-KEYS_BY_FORMAT: JsonValue = [
-    {
-        "if": {"properties": {"format": {"enum": ["json", "csv"]}}},
-        "then": {"required": ["schema"]},
-    },
-    {
-        "if": {"properties": {"format": {"const": "avro"}}, "required": ["format"]},
-        "then": {"required": ["avroSchema"]},
-    },
-]
-RAW_COLUMNS = "key BINARY, value BINARY, headers MAP<STRING,BINARY>, timestamp TIMESTAMP"
 SINK_KEYS = ("name", "from")  # in addition to its kind
 BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
 BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
@@ -113,22 +98,13 @@ class Deletes(Strict):
     column: str = Field(min_length=1)
 
 
-class Input(Strict):
-    """`format`: of its records in Kafka. `checks` sees to it that the keys go with it."""
+class Input(RecordKeys):
+    """A topic that a stage reads. `checks` sees to it that its keys go with its format."""
 
-    model_config = ConfigDict(json_schema_extra={"allOf": KEYS_BY_FORMAT})
+    model_config = ConfigDict(json_schema_extra={"allOf": [*keys_needed()]})
 
     name: Name
     kafka: KafkaInput
-    format: Literal["json", "csv", "avro", "raw"] = "json"
-    declared: str | None = Field(
-        default=None,
-        alias="schema",
-        min_length=1,
-        json_schema_extra={"maxLength": SCHEMA_CHARACTERS_MAX},  # which the checks see to
-    )
-    csv: CsvForm | None = None
-    avro_schema: dict[str, JsonValue] | None = None
     key: str | None = None
     deletes: Deletes | None = None
     starting_offsets: Literal["earliest", "latest"] = "earliest"
@@ -166,23 +142,6 @@ class Input(Strict):
     @property
     def ignored(self) -> tuple[str, ...]:
         return self._ignored
-
-    @property
-    def columns(self) -> str:
-        """As the text of a schema; UserError if `avroSchema` is none."""
-        match self.format:
-            case "avro":
-                return columns_of(self.avro_schema or {})
-            case "raw":
-                return RAW_COLUMNS
-            case _:
-                return self.declared or ""
-
-    def parsed_columns(self) -> tuple[Column, ...]:
-        """Parse `schema` into columns. Raise UserError if its text is wrong."""
-        if self.declared is not None and is_table(self.declared):
-            parse_table(self.declared)
-        return parse_columns(self.columns, binary=self.format in ("avro", "raw"))
 
 
 def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, object]:

@@ -7,7 +7,7 @@ Spark stumbled over, and never one that the record does not have.
 from typing import Final
 
 from waybill_shared.contract.words import DeadReason
-from waybill_spark.driver.reading.decode import FORMS
+from waybill_spark.driver.reading.decode import reader_of
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, Death
@@ -34,5 +34,5 @@ def death_of(value: bytes | None, verdict: int, source: DecodedInput) -> Death:
 
 
 def why_malformed(value: bytes | None, source: DecodedInput) -> str:
-    reason = ABSENT if value is None else FORMS[source.format].why(value, source)
+    reason = ABSENT if value is None else reader_of(source).why(value, source)
     return (reason or OTHERWISE)[:MESSAGE_CHARACTERS_MAX]

@@ -1,19 +1,15 @@
 """From raw Kafka records to the columns of an input. A record that does not parse never becomes
 a row of nulls, and one that breaks a rule becomes none: the same pass says which they are."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Final, Protocol, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.model import Expectation
-from waybill_spark.driver.reading.formats import (
-    avro_records,
-    csv_records,
-    json_records,
-    raw_records,
-)
 from waybill_spark.driver.reading.formats.names import (
     BESIDE,
     END,
@@ -24,37 +20,35 @@ from waybill_spark.driver.reading.formats.names import (
     UNKNOWN,
 )
 from waybill_spark.driver.reading.ignored import NAME_CHARACTERS, NAMES_MAX
-from waybill_spark.driver.reading.inputs import DecodedInput, Format
+from waybill_spark.driver.reading.inputs import DecodedInput
 
 PREVIEW_CHARACTERS: Final = 200
 VERDICT: Final = f"verdict_{END}"
 """Null: the record is a row. 0: it is malformed. 1 and more: it breaks the rule of that number."""
 
 
-class InputForm(NamedTuple):
-    """How a format is decoded.
+class RecordReader(Protocol):
+    """A module that decodes the records of one format."""
 
-    `read`: the columns of each record, and the extra columns of BESIDE. It is done in steps of a
-    plan that Spark does not unite, so that a record is parsed once. `why`: what is wrong with a
-    malformed one, as far as it is known.
-    """
+    def read(self, raw: DataFrame, source: DecodedInput) -> DataFrame:
+        """Return the columns of each record, and the extra columns of BESIDE. It is done in steps
+        of a plan that Spark does not unite, so that a record is parsed once.
+        """
+        ...
 
-    read: Callable[[DataFrame, DecodedInput], DataFrame]
-    why: Callable[[bytes, DecodedInput], str | None]
+    def why(self, value: bytes, source: DecodedInput) -> str | None:
+        """Return what is wrong with a malformed record, as far as it is known."""
+        ...
 
 
-FORMS: Final[Mapping[Format, InputForm]] = {
-    "json": InputForm(json_records.read, json_records.why),
-    "csv": InputForm(csv_records.read, csv_records.why),
-    "avro": InputForm(avro_records.read, avro_records.why),
-    "raw": InputForm(raw_records.read, raw_records.why),
-}
+def reader_of(source: DecodedInput) -> RecordReader:
+    return cast(RecordReader, import_module(FORMATS[source.keys.format].reader))
 
 
 def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     """Return the rows of one input's topic in `raw`, observed under the input's name."""
     own = raw.where(F.col("topic") == source.topic)
-    judged = FORMS[source.format].read(own, source).withColumn(VERDICT, _verdict(source))
+    judged = reader_of(source).read(own, source).withColumn(VERDICT, _verdict(source))
     observed = judged.observe(observation(source), _seen(source))
     return observed.where(F.col(VERDICT).isNull()).drop(*BESIDE, VERDICT)
 
@@ -142,6 +136,6 @@ def _first(source: DecodedInput) -> Iterator[Column]:
 
 
 def _preview(source: DecodedInput) -> Column:
-    if source.format in ("avro", "raw"):
-        return F.hex(F.substring(TEXT, 1, PREVIEW_CHARACTERS // 2))
-    return F.make_valid_utf8(F.substring(TEXT, 1, PREVIEW_CHARACTERS))
+    if FORMATS[source.keys.format].text:
+        return F.make_valid_utf8(F.substring(TEXT, 1, PREVIEW_CHARACTERS))
+    return F.hex(F.substring(TEXT, 1, PREVIEW_CHARACTERS // 2))

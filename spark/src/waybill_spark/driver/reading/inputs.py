@@ -1,19 +1,20 @@
 """What is known of an input when its records are read."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Final, Literal
 
-from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.manifest.columns import Column, parse_columns
+from waybill_shared.contract.manifest.formats import RecordKeys
 from waybill_shared.contract.manifest.model import Expectation, Input
 
+JSON: Final = RecordKeys()
 Action = Literal["dead_letter", "drop", "warn", "fail"]
-Format = Literal["json", "csv", "avro", "raw"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedInput:
-    """How an input is decoded; `own_output` if a stage of this pipeline writes the topic.
+    """How an input is decoded: `keys` say what its records are. `own_output`: a stage of this
+    pipeline writes the topic.
 
     `strict`: a record with a field that is no column is malformed. Otherwise such a field is
     reported.
@@ -23,9 +24,7 @@ class DecodedInput:
     topic: str
     columns: str
     own_output: bool
-    format: Format = "json"
-    csv: CsvForm | None = None
-    avro_schema: dict[str, Any] | None = None
+    keys: RecordKeys = JSON
     strict: bool = False
     on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
     rules: tuple[Expectation, ...] = ()
@@ -54,9 +53,7 @@ def decoded_input(source: Input) -> DecodedInput:
         topic=source.kafka.topic,
         columns=source.columns,
         own_output=False,
-        format=source.format,
-        csv=source.csv or CsvForm(),
-        avro_schema=source.avro_schema,
+        keys=source,
         strict=source.on_unknown_field == "refuse",
         on_malformed=source.on_malformed,
         rules=source.expectations,

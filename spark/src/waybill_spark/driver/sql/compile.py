@@ -15,6 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
+from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.model import Manifest, Stage
 from waybill_spark.driver.reading.dead_reasons import death_of
 from waybill_spark.driver.reading.decode import decode
@@ -141,7 +142,7 @@ class CompiledStage:
     @property
     def whole(self) -> bool:
         """True if an input reads more of a record than its value."""
-        return any(source.format == "raw" for source in self.inputs)
+        return any(FORMATS[source.keys.format].whole for source in self.inputs)
 
     def _judge(self, what: str, execution: JavaObject, *, at_rest: bool = False) -> None:
         """Check each kind of plan once, because the check of the manifest has seen other plans than

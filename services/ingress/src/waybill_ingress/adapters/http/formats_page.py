@@ -6,6 +6,8 @@ of an input each have a manifest.
 
 from typing import Any, Final
 
+from waybill_shared.contract.manifest.formats import FORMATS
+
 NDJSON: Final = '{"order_id": 1, "amount": 9.99}\n{"order_id": 2, "amount": 5}\n'
 CSV: Final = "order_id,customer,amount,placed_at\n1,ada,9.99,2026-11-21T09:00:00Z\n2,bob,,\n"
 RAW: Final = '{"order_id": 1,\n "amount": 9.99}\n'
@@ -76,35 +78,14 @@ inputs:
     sinks:
       - {{name: out, kafka: {{topic: orders.out}}}}
 """
-_OPTIONS: Final = {
-    "json": """\
-    schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
-    key: order_id
-""",
-    "csv": """\
-    csv: {delimiter: ";", nullText: "NULL"}
-    schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP"
-    key: order_id
-""",
-    "avro": """\
-    avroSchema:
-      type: record
-      name: order
-      fields:
-        - {name: order_id, type: long}
-        - {name: customer, type: ["null", string], default: null}
-    key: order_id
-""",
-    "raw": "",
-}
 MANIFESTS: Final[dict[str, Any]] = {
     "required": True,
     "content": {
         "application/yaml": {
             "schema": {"type": "string"},
             "examples": {
-                f"format: {name}": {"value": _MANIFEST.format(format=name, options=options)}
-                for name, options in _OPTIONS.items()
+                f"format: {name}": {"value": _MANIFEST.format(format=name, options=row.manifest)}
+                for name, row in FORMATS.items()
             },
         }
     },

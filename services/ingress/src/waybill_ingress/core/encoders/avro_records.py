@@ -12,11 +12,12 @@ from uuid import UUID
 import fastavro
 from fastavro.types import Schema
 
-from waybill_ingress.core.encoders.form import JsonRow, plain_text
+from waybill_ingress.core.encoders.form import JsonRow, RecordForm, plain_text
 from waybill_shared.contract.formats.avro_defaults import Defaults
 from waybill_shared.contract.formats.avro_reader import ValueReader
 from waybill_shared.contract.formats.avro_schemas import AvroSchema, is_nullable, parse_schema
 from waybill_shared.contract.formats.avro_values import reason_in
+from waybill_shared.contract.manifest.formats import RecordKeys
 from waybill_shared.contract.manifest.values import DECIMAL_CONTEXT
 
 Convert = Callable[[str, Any], object]
@@ -28,6 +29,10 @@ PER_UNIT: Final = {
     "timestamp-millis": timedelta(milliseconds=1),
     "timestamp-micros": timedelta(microseconds=1),
 }
+
+
+def form_of(keys: RecordKeys) -> RecordForm:
+    return AvroRecords(keys.avro_schema or {})
 
 
 class AvroRecords:

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from waybill_ingress.core.encoders.form import JsonRow, plain_text
+from waybill_ingress.core.encoders.form import JsonRow, RecordForm, plain_text
 from waybill_shared.contract.formats.csv_lines import CsvForm
 from waybill_shared.contract.formats.csv_values import converter
 from waybill_shared.contract.manifest.columns import Column
+from waybill_shared.contract.manifest.formats import RecordKeys
 
 MOMENT: Final = "TIMESTAMP"
+
+
+def form_of(keys: RecordKeys) -> RecordForm:
+    return CsvRecords(keys.csv or CsvForm(), keys.parsed_columns())
 
 
 class CsvRecords:

@@ -1,7 +1,10 @@
 """The form of an input's records in Kafka, if that is not the JSON that was sent."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Protocol
+
+from waybill_shared.contract.manifest.formats import FORMATS, RecordKeys
 
 JsonRow = Mapping[str, object]
 """A parsed row: fractions are Decimal."""
@@ -17,6 +20,13 @@ class RecordForm(Protocol):
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:
         """Return the key of a record that was sent in its final form. It is checked first."""
         ...
+
+
+def form_of(keys: RecordKeys) -> RecordForm | None:
+    """Return what writes the records of an input; None if a record is the JSON that was sent."""
+    writer = FORMATS[keys.format].writer
+    form: RecordForm | None = import_module(writer).form_of(keys) if writer else None
+    return form
 
 
 def plain_text(name: str, value: object) -> str:

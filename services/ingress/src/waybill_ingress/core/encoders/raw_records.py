@@ -1,6 +1,11 @@
 """Records of a raw input: the bytes that were sent, whatever they are."""
 
-from waybill_ingress.core.encoders.form import JsonRow
+from waybill_ingress.core.encoders.form import JsonRow, RecordForm
+from waybill_shared.contract.manifest.formats import RecordKeys
+
+
+def form_of(keys: RecordKeys) -> RecordForm:
+    return RawRecords()
 
 
 class RawRecords:

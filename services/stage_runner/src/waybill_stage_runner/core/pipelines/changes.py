@@ -133,7 +133,7 @@ def _input(old: Input, now: Input) -> Iterator[Change]:
     said = [f"{text}; {READ_SO}" for text in _column_texts(_declared(old), _declared(now))]
     if old.format != now.format:
         said.append(f"format is {now.format}, was {old.format}; {READ_SO}")
-    elif (old.csv, old.avro_schema) != (now.csv, now.avro_schema):
+    elif old.form() != now.form():
         said.append(f"how its {now.format} is written changed; {READ_SO}")
     if old.kafka.topic != now.kafka.topic:
         said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")

@@ -45,7 +45,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     value = F.col("value")
     declared = StructType.fromDDL(source.columns.replace(" NOT NULL", ""))
     fields = [
-        {"name": "record", "type": _widened(known_keys(source.avro_schema))},
+        {"name": "record", "type": _widened(known_keys(source.keys.avro_schema))},
         {"name": "end", "type": "string"},
     ]
     schema = {"type": "record", "name": f"wrapped_{END}", "fields": fields}
@@ -70,7 +70,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
 
 def why(value: bytes, source: DecodedInput) -> str | None:
     try:
-        ValueReader(source.avro_schema or {}).read(value)
+        ValueReader(source.keys.avro_schema or {}).read(value)
     except ValueError as error:
         return str(error)
     return None

@@ -45,7 +45,7 @@ Typed = Callable[[Column], Column]
 
 
 def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
-    form = source.csv or CsvForm()
+    form = source.keys.csv or CsvForm()
     columns = source.parsed_columns()
     names = [f"field_{number}" for number in range(len(columns))]
     text = F.col("value").cast("string")
@@ -86,7 +86,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
 
 def why(value: bytes, source: DecodedInput) -> str | None:
     try:
-        fields = (source.csv or CsvForm()).split(value.decode())
+        fields = (source.keys.csv or CsvForm()).split(value.decode())
     except UnicodeDecodeError as error:
         return f"byte {error.start + 1} is not UTF-8"
     except ValueError as error:
