@@ -276,11 +276,11 @@ function eventLine(event) {
 		transition: [event.phase_from, event.phase].filter(Boolean).join(" → "),
 		claim: "claimed by a runner",
 		blocked: event.blocked_by ? `waits: ${spelled(event.blocked_by)}` : "no longer waits",
-		upkeep: event.upkeep ? `${event.upkeep.task} of ${event.upkeep.sink}` : "upkeep",
+		maintenance: event.maintenance ? `${event.maintenance.task} of ${event.maintenance.sink}` : "maintenance",
 	};
 	const named = /** @type {Record<string, string>} */ (what)[event.kind] ?? event.kind;
-	const done = event.upkeep
-		? Object.entries(event.upkeep.done)
+	const done = event.maintenance
+		? Object.entries(event.maintenance.done)
 				.map(([name, value]) => `${value} ${name}`)
 				.join(", ")
 		: event.reason;

@@ -112,8 +112,12 @@ DEEP = {
     "e2e/test_truth.py": ("",),
     "e2e/test_two_drivers.py": ("",),
     "e2e/test_two_runners.py": ("",),
-    "e2e/test_upkeep.py": ("killed_in_the_middle", "when_somebody_asks", "its_version_is_gone"),
-    "e2e/test_upkeep_under_load.py": ("",),
+    "e2e/test_maintenance.py": (
+        "killed_in_the_middle",
+        "when_somebody_asks",
+        "its_version_is_gone",
+    ),
+    "e2e/test_maintenance_under_load.py": ("",),
     "e2e/test_validate.py": ("many_at_once",),
     "e2e/test_watches.py": ("faults_of_all_parts",),
     "integration/ingress/test_connectors_under_faults.py": (

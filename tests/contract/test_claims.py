@@ -31,6 +31,7 @@ from waybill_local.gateway import Settings as Gateway
 from waybill_shared.contract import sealing, slots, token_views, tokens, webhooks
 from waybill_shared.contract.manifest import connectors as written
 from waybill_shared.contract.manifest.iceberg import LOCAL
+from waybill_shared.contract.manifest.maintenance import TOKEN_LIFE
 from waybill_shared.contract.manifest.model import (
     BUDGET_MAX,
     DeadLetterSettings,
@@ -38,7 +39,6 @@ from waybill_shared.contract.manifest.model import (
     Stage,
 )
 from waybill_shared.contract.manifest.sinks import KINDS, ConsoleSinkSettings
-from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.setup import SetupSettings
 from waybill_spark.driver.reading import ignored

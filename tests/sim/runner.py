@@ -11,7 +11,7 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.sinks import Edge
 from sim.tracker import Topics
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Beat,
@@ -31,7 +31,7 @@ from waybill_stage_runner.core.pipelines.actions import (
     DriverRuns,
 )
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
-from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Stamp
+from waybill_stage_runner.core.pipelines.states import EventKind, MessageOrigin, PipelineState
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
@@ -256,7 +256,7 @@ class RunnerProcess:
     def blocked(self, state: PipelineState) -> None:
         self._say([self._event(state, "heartbeat", None)])
 
-    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+    def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
         raise NotImplementedError("sinks of the simulation need none")
 
     def beat(self, states: Sequence[PipelineState]) -> None:
@@ -368,5 +368,5 @@ class RunnerProcess:
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
         clock = self._world.clocks.runner
-        saying = Stamp(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
+        saying = MessageOrigin(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
         return state.event(kind, phase_from, saying)

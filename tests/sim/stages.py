@@ -95,7 +95,7 @@ class SimStage:
             budget=Budget(BUDGET, 1),
             loads=host.loads,
             emit=host.emit,
-            tell_kept=lambda _: None,
+            report_maintenance=lambda _: None,
             clock=host.clock,
         )
         topics = (source.topic for source in self._inputs)

@@ -20,7 +20,7 @@ from integration.spark.iceberg_sinks import (
     target,
 )
 from integration.spark.table_ages import DAY_MS, HOUR_MS, Hand, age, files, writer_with_clock
-from waybill_shared.contract.manifest.upkeep import TableTask
+from waybill_shared.contract.manifest.maintenance import TableTask
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, store_now_ms
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
@@ -88,7 +88,7 @@ def test_nothing_is_done_by_a_host_whose_clock_differs_from_that_of_the_store(
         wanted = target(maintenance={name: settings})
         scheduled = IcebergSink(LIFE, catalog, wanted, schema=SCHEMA, clock=Hand(ahead_ms))
         scheduled.claim()
-        kept = scheduled.keep_in_order()
+        kept = scheduled.maintain()
         assert kept is not None
         assert (kept.task, kept.done) == (name, {})
         assert kept.problem is not None

@@ -223,7 +223,7 @@ def kept(folder: Path, settings: IcebergSinkSettings) -> None:
         pipeline_uid="uid",
         places=places(folder, {}),
     )
-    IcebergLoader().keep(wanted, dry_run=False)
+    IcebergLoader().maintain(wanted, dry_run=False)
 
 
 def test_files_of_this_machine_are_neither_read_nor_deleted_for_a_table(tmp_path: Path) -> None:

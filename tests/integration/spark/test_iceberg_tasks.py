@@ -43,7 +43,7 @@ from waybill_spark.sinks.iceberg.tasks import (
     remove_orphans,
     rewrite_manifests,
 )
-from waybill_spark.tracking.sink import Kept, SinkSuperseded
+from waybill_spark.tracking.sink import MaintenanceResult, SinkSuperseded
 
 LATER_MS = 10**15
 SIZE = 10_000_000
@@ -215,22 +215,22 @@ def test_each_task_is_done_when_it_is_due_by_one_of_those_who_write_there(
     age(tmp_path, 2 * DAY_MS)
     clock = Hand()
     sink, other = kept(catalog, clock), kept(catalog, clock)
-    assert sink.keep_in_order() == Kept("compact", {"files": 8, "into": 1})
+    assert sink.maintain() == MaintenanceResult("compact", {"files": 8, "into": 1})
     assert (len(paths(catalog)), len(loaded(catalog).snapshots())) == (1, 9)
-    sink.keep_in_order()
+    sink.maintain()
     assert len(loaded(catalog).snapshots()) == 3
     for each in (sink, other, kept(catalog, clock)):
-        assert each.keep_in_order() is None
+        assert each.maintain() is None
     assert len(loaded(catalog).snapshots()) == 3
     for number in range(8):
         sink.write(as_rows(100 + number), make_fence(sequence=8 + number))
-    sink.keep_in_order()
+    sink.maintain()
     assert len(paths(catalog)) == 9
     with loaded(catalog).transaction() as transaction:
         transaction.set_properties({f"{DONE_AT}compact": str(clock.now_ms() - HOUR_MS)})
     sink.write(as_rows(108), make_fence(sequence=16))
     clock.ahead_ms += 60_000
-    sink.keep_in_order()
+    sink.maintain()
     assert len(paths(catalog)) == 1
     assert numbers_in(catalog) == [*range(16), *range(100, 109)]
 
@@ -242,7 +242,7 @@ def test_who_keeps_a_table_in_order_after_it_was_overtaken_still_may_not_write(
     clock = Hand()
     paused, newer = kept(catalog, clock), kept(catalog, clock)
     newer.write(as_rows(100), make_fence(sequence=8))
-    paused.keep_in_order()
+    paused.maintain()
     assert len(paths(catalog)) == 1
     with pytest.raises(SinkSuperseded):
         paused.write(as_rows(100), make_fence(sequence=8))
@@ -256,12 +256,12 @@ def test_a_task_that_fails_ends_nothing_and_is_tried_again_later(
     sink = kept(catalog, clock)
     aside = tmp_path / "aside"
     (tmp_path / "warehouse").rename(aside)
-    sink.keep_in_order()
+    sink.maintain()
     aside.rename(tmp_path / "warehouse")
-    sink.keep_in_order()
+    sink.maintain()
     assert len(paths(catalog)) == 8
     clock.ahead_ms += 60_000
-    sink.keep_in_order()
+    sink.maintain()
     assert len(paths(catalog)) == 1
 
 
@@ -332,7 +332,7 @@ def test_what_stands_in_the_table_of_times_is_believed_if_it_can_be(catalog: Ope
         with loaded(catalog).transaction() as transaction:
             transaction.set_properties({"waybill.maintained.compact": text})
         before = len(loaded(catalog).snapshots())
-        kept(catalog, clock).keep_in_order()
+        kept(catalog, clock).maintain()
         noted = int(loaded(catalog).properties["waybill.maintained.compact"])
         assert abs(clock.now_ms() - noted) < HOUR_MS
         assert len(loaded(catalog).snapshots()) >= before
@@ -348,7 +348,7 @@ def test_a_column_that_somebody_adds_before_a_task_is_met_by_the_next_commit(
     sink.claim()
     with loaded(catalog).update_schema() as update:
         update.add_column("tax", DoubleType())
-    sink.keep_in_order()
+    sink.maintain()
     rows = pa.table({"order_id": [9], "customer": ["a"], "tax": [0.5]}, schema=wider)
     sink.write(rows.to_batches(), make_fence(sequence=8))
     assert loaded(catalog).scan().to_arrow().num_rows == 17
@@ -362,7 +362,7 @@ def test_why_a_table_is_not_kept_in_order_is_logged(
     wanted = target(maintenance={"removeOrphans": {}})
     sink = IcebergSink(LIFE, catalog, wanted, schema=SCHEMA, clock=Hand())
     sink.claim()
-    kept = sink.keep_in_order()
+    kept = sink.maintain()
     assert kept is not None
     assert kept.problem is not None
     assert "table raw.older has files in" in kept.problem

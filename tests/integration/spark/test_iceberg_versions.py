@@ -61,10 +61,10 @@ def test_what_others_expired_is_seen_where_nothing_is_written(catalog: OpenCatal
     for sequence in range(3):
         sink.write(as_rows(sequence), make_fence(sequence=sequence))
     expire_snapshots(loaded(catalog), LATER_MS, 0, 1, dry_run=False)
-    sink.keep_in_order()
+    sink.maintain()
     assert sink.versions_from == 0
     hand.ahead_ms += LOOK_MS
-    sink.keep_in_order()
+    sink.maintain()
     assert sink.versions_from == 2
     sink.write(as_rows(3), make_fence(sequence=3))
     assert numbers_in(catalog) == [0, 1, 2, 3]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Command,
@@ -58,7 +58,7 @@ class World:
     only_checked: list[str] = field(default_factory=list)
     compared: list[str | None] = field(default_factory=list)
     maintained: list[tuple[str, str, bool]] = field(default_factory=list)
-    kept: list[TableUpkeep] = field(default_factory=list)
+    kept: list[TableMaintenance] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
@@ -104,8 +104,8 @@ class World:
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self.phases.append(state.phase)
 
-    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
-        self.kept.append(upkeep)
+    def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
+        self.kept.append(maintenance)
 
     def beat(self, states: Sequence[PipelineState]) -> None:
         self.beats += [state.blocked_by for state in states]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import Command, Problem
 from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
@@ -56,7 +56,7 @@ def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run:
     assert runner.unanswered() == {"m2"}
 
     done = {"compact": {"files": 12, "into": 1}, "removeOrphans": {"files": 0, "bytes": 0}}
-    find(runner, upkeep=done)
+    find(runner, tasks=done)
     assert world.answers[-1] == ("m2", "done")
     assert json.loads(world.results[-1] or "") == {
         "sink": "lake", "dry_run": dry_run, "tasks": done,
@@ -67,15 +67,15 @@ def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run:
 def test_each_task_that_had_something_to_do_is_an_event(world: World, runner: Runner) -> None:
     ask(runner, maintenance())
     done = {"compact": {"files": 12, "into": 1}, "removeOrphans": {"files": 0, "bytes": 0}}
-    find(runner, upkeep=done)
+    find(runner, tasks=done)
     assert world.kept == [
-        TableUpkeep(stage="load", sink="lake", task="compact", done=done["compact"])
+        TableMaintenance(stage="load", sink="lake", task="compact", done=done["compact"])
     ]
 
 
 def test_what_would_be_done_is_no_event(world: World, runner: Runner) -> None:
     ask(runner, maintenance(dry_run=True))
-    find(runner, upkeep={"compact": {"files": 12, "into": 1}})
+    find(runner, tasks={"compact": {"files": 12, "into": 1}})
     assert world.kept == []
 
 
@@ -83,7 +83,7 @@ def test_what_a_deleted_pipeline_had_is_answered_all_the_same(world: World, runn
     ask(runner, maintenance())
     runner.handle(command(3, "delete"), 3)
     runner.act()
-    find(runner, upkeep={"compact": {"files": 12, "into": 1}})
+    find(runner, tasks={"compact": {"files": 12, "into": 1}})
     assert world.answers[-1] == ("m2", "done")
     assert world.kept == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import Obstacle, OperationState
@@ -374,8 +374,12 @@ def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipe
 
 
 def test_a_table_that_a_driver_has_kept_is_told_at_once(running: Pipeline) -> None:
-    upkeep = TableUpkeep(stage="load", sink="lake", task="compact", done={"files": 12, "into": 1})
-    assert running.on(DriverMaintained(upkeep=upkeep)) == (ReportMaintenance(upkeep=upkeep),)
+    maintenance = TableMaintenance(
+        stage="load", sink="lake", task="compact", done={"files": 12, "into": 1}
+    )
+    assert running.on(DriverMaintained(maintenance=maintenance)) == (
+        ReportMaintenance(maintenance=maintenance),
+    )
     assert running.state.phase is Phase.RUNNING
 
 

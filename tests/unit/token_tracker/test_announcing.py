@@ -18,7 +18,7 @@ from builders import (
     make_range,
 )
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
@@ -117,8 +117,10 @@ def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:
 
 
 def test_a_table_that_was_kept_in_order_is_told_in_numbers() -> None:
-    kept = TableUpkeep(stage="enrich", sink="lake", task="compact", done={"files": 12, "into": 1})
-    heard = replace(make_lifecycle(), kind="upkeep", phase_from=None, upkeep=kept)
+    kept = TableMaintenance(
+        stage="enrich", sink="lake", task="compact", done={"files": 12, "into": 1}
+    )
+    heard = replace(make_lifecycle(), kind="maintenance", phase_from=None, maintenance=kept)
     ((key, event),) = World(heard, heard).run()
     assert (key, event.type, event.subject) == (
         UID,
@@ -131,8 +133,10 @@ def test_a_table_that_was_kept_in_order_is_told_in_numbers() -> None:
 
 
 def test_why_a_table_was_not_kept_in_order_is_told() -> None:
-    kept = TableUpkeep(stage="enrich", sink="lake", task="compact", done={}, problem="its clock")
-    said = replace(make_lifecycle(), kind="upkeep", phase_from=None, upkeep=kept)
+    kept = TableMaintenance(
+        stage="enrich", sink="lake", task="compact", done={}, problem="its clock"
+    )
+    said = replace(make_lifecycle(), kind="maintenance", phase_from=None, maintenance=kept)
     ((_, event),) = World(said).run()
     assert (event.type, event.subject) == (EventType.TABLE_NOT_MAINTAINED, "orders/enrich/lake")
     assert (event.data["task"], event.data["problem"]) == ("compact", "its clock")

@@ -57,7 +57,7 @@ def test_why_a_table_was_not_kept_in_order_is_said(
     server: ScriptedServer, command: Command
 ) -> None:
     kept = {"stage": "load", "sink": "lake", "task": "compact", "done": {}, "problem": "its clock"}
-    event = {**RUNNING, "kind": "upkeep", "upkeep": kept}
+    event = {**RUNNING, "kind": "maintenance", "maintenance": kept}
     server.answer("GET", PATH, Response(json={"items": [event]}))
     (line,) = command("events", "orders").stdout.splitlines()
     assert line.split()[1:] == ["compact:", "lake", "not", "done:", "its", "clock"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sim.loads import SimLoads
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -167,7 +167,7 @@ class Bench:
     first: ListSink = field(default_factory=lambda: ListSink("first"))
     second: ListSink = field(default_factory=lambda: ListSink("second"))
     commits: list[Commit] = field(default_factory=list)
-    kept: list[TableUpkeep] = field(default_factory=list)
+    kept: list[TableMaintenance] = field(default_factory=list)
     topic_id: str | None = "T1"
     log_start: int = 0
     retired: tuple[str, ...] = ()
@@ -226,7 +226,7 @@ class Bench:
             budget=self.budget,
             loads=SimLoads(lambda count: 0),  # one after the other
             emit=self.commits.append,
-            tell_kept=self.kept.append,
+            report_maintenance=self.kept.append,
             clock=self,
         )
         stage.open()

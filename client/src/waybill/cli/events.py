@@ -138,7 +138,7 @@ def _tell(event: Fields, output: Form) -> None:
 
 def _what(event: Fields) -> tuple[str, str]:
     """What has happened, and why."""
-    if (kept := event.object_or_none("upkeep")) is not None:
+    if (kept := event.object_or_none("maintenance")) is not None:
         done = kept.object_or_none("done")
         counts = () if done is None else (f"{number} {of}" for of, number in done.raw.items())
         problem = kept.text_or_none("problem")

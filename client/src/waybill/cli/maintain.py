@@ -49,10 +49,10 @@ def maintain(
             raise
         render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
         raise typer.Exit(ExitCode.ERROR) from problem
-    tell_upkeep(operation, output)
+    print_maintenance(operation, output)
 
 
-def tell_upkeep(operation: Operation, output: Form) -> None:
+def print_maintenance(operation: Operation, output: Form) -> None:
     """What was done, in numbers. Ends with an error if it was not."""
     if output is Form.JSON:
         render.as_json(operation.raw)

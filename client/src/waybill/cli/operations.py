@@ -16,7 +16,7 @@ from waybill.cli import accepted, render
 from waybill.cli.accepted import Accepted
 from waybill.cli.check import tell_findings
 from waybill.cli.exits import ExitCode
-from waybill.cli.maintain import tell_upkeep
+from waybill.cli.maintain import print_maintenance
 from waybill.cli.phase_view import showing_phase
 from waybill.cli.render import Form
 from waybill.cli.session import connect
@@ -66,7 +66,7 @@ def follow(id: str, timeout: float, output: Form) -> None:
         tell_findings(found_in(operation), pipeline, output)
         return
     if operation.action == MAINTAIN:
-        tell_upkeep(operation, output)
+        print_maintenance(operation, output)
         return
     if not operation.pending:
         with _only_warned():

@@ -191,8 +191,9 @@ def _as_said(event: DriverEvent) -> RunEvent | None:
             return DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "ignored":
             return DriverIgnores(fields=event.ignored)
-        case "kept":
-            return None if event.kept is None else DriverMaintained(upkeep=event.kept)
+        case "maintained":
+            done = event.maintenance
+            return None if done is None else DriverMaintained(maintenance=done)
         case "failed":
             return DriverFailed(problems=event.problems, error=event.error)
         case _:

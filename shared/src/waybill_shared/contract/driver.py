@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import LifecycleError, Problem, SqlGuard, StageDefinition
 from waybill_shared.contract.words import Obstacle
 
@@ -150,7 +150,7 @@ class DriverEvent(_Message):
         "running",
         "blocked",
         "ignored",
-        "kept",
+        "maintained",
         "failed",
         "ended",
     ]
@@ -159,7 +159,7 @@ class DriverEvent(_Message):
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
-    kept: TableUpkeep | None = None
+    maintenance: TableMaintenance | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     columns: Mapping[str, Mapping[str, str]] = {}
@@ -171,5 +171,5 @@ class DriverEvent(_Message):
     """By stage and sink: what else the first rows of a checked manifest would change in the target,
     such as its columns.
     """
-    upkeep: Mapping[str, Mapping[str, int]] = {}
+    tasks: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""

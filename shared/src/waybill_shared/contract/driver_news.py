@@ -14,7 +14,7 @@ class SinkWait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableUpkeep:
+class TableMaintenance:
     """A task has kept the table of a sink in order, or could not. `done`: by what is counted."""
 
     stage: str

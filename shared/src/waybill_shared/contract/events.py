@@ -10,7 +10,7 @@ from typing import Final, Literal
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -246,7 +246,7 @@ class LifecycleEvent:
     pipeline_uid: str
     pipeline: str
     generation: int
-    kind: Literal["claim", "transition", "heartbeat", "upkeep"]
+    kind: Literal["claim", "transition", "heartbeat", "maintenance"]
     phase_from: str | None
     phase: str
     reason: str
@@ -258,7 +258,7 @@ class LifecycleEvent:
     at: int
     blocked_by: str | None = None  # an Obstacle
     waits: tuple[SinkWait, ...] = ()
-    upkeep: TableUpkeep | None = None
+    maintenance: TableMaintenance | None = None
     sql_guard: SqlGuard = "strict"
 
 

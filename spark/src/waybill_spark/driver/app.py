@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.events import StageDefinition, to_vector
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
@@ -63,7 +63,7 @@ class Surroundings:
     """Returns True if executors can do work of ours that is not Spark's, such as writing."""
     topic_absent_s: float
     loads: Loads
-    tell_kept: Callable[[TableUpkeep], None]
+    report_maintenance: Callable[[TableMaintenance], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class RunningStage:
             budget=burial.budget,
             loads=around.loads,
             emit=around.emitter.emit,
-            tell_kept=around.tell_kept,
+            report_maintenance=around.report_maintenance,
             clock=around.clock,
         )
 

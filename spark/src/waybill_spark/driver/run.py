@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
@@ -112,7 +112,7 @@ class PipelineRun:
             can_work=_can_work(engine),
             topic_absent_s=self._spec.topic_absent_s,
             loads=loads,
-            tell_kept=self._tell_kept,
+            report_maintenance=self._report_maintenance,
         )
 
     def _stages(
@@ -140,8 +140,8 @@ class PipelineRun:
     def _tell_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
         self._tell(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))
 
-    def _tell_kept(self, kept: TableUpkeep) -> None:
-        self._tell(DriverEvent(kind="kept", run_id=self._spec.run_id, kept=kept))
+    def _report_maintenance(self, done: TableMaintenance) -> None:
+        self._tell(DriverEvent(kind="maintained", run_id=self._spec.run_id, maintenance=done))
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:

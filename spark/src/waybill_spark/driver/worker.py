@@ -29,7 +29,7 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.checking import ask_sinks, at_sink
 from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
 from waybill_spark.driver.jvm.cluster import is_cluster
-from waybill_spark.driver.maintaining import maintain
+from waybill_spark.driver.maintenance import maintain
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine, PipelineRun
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline, compile_stages
@@ -133,7 +133,7 @@ class Host:
         run = PipelineRun(order.spec, self._kafka, self._tell)
         problems, done = maintain(order, run.report_again)
         self._tell(
-            DriverEvent(kind="checked", check_id=order.check_id, problems=problems, upkeep=done)
+            DriverEvent(kind="checked", check_id=order.check_id, problems=problems, tasks=done)
         )
 
     def _columns_before(self, check: CheckOrder) -> dict[str, dict[str, str]]:

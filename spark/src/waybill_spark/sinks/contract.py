@@ -25,10 +25,10 @@ class WantedSink:
 
 
 @runtime_checkable
-class Keeper(Protocol):
+class Maintainer(Protocol):
     """A kind of sinks with tables that can be maintained on demand."""
 
-    def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
+    def maintain(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
         """Run all tasks of the manifest, due or not.
 
         Return what was done, or would be, in numbers. Raises UserError, and Retryable.

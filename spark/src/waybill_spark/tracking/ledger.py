@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Commit, Fence, Range, SetAside, from_vector, to_vector
 from waybill_shared.contract.slots import sink_key
@@ -282,18 +282,18 @@ class Ledger:
             )
         )
 
-    def keep_in_order(self) -> TableUpkeep | None:
+    def maintain(self) -> TableMaintenance | None:
         """Run a maintenance task if one is due, and report the fence again if versions were
         deleted.
         """
         if not isinstance(self.sink, Maintained):
             return None
-        kept = self.sink.keep_in_order()
+        kept = self.sink.maintain()
         if self._written is not None and self._read_versions_from() != self._versions_from:
             self.report()
         if kept is None:
             return None
-        return TableUpkeep(
+        return TableMaintenance(
             stage=self.stage,
             sink=self.sink.name,
             task=kept.task,

@@ -115,7 +115,7 @@ class Versioned(Protocol):
         """The least sequence of a batch with a version that can still be read."""
 
 
-class Kept(NamedTuple):
+class MaintenanceResult(NamedTuple):
     """A report of a task on a table: what it did, by what is counted, or why it could not."""
 
     task: str
@@ -127,7 +127,7 @@ class Kept(NamedTuple):
 class Maintained(Protocol):
     """A sink with a table that needs maintenance."""
 
-    def keep_in_order(self) -> Kept | None:
+    def maintain(self) -> MaintenanceResult | None:
         """Run the maintenance that is due, between two batches, and no longer than a batch takes.
 
         Never raises.

@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-from waybill_shared.contract.driver_news import SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition
@@ -103,7 +103,7 @@ class TrackedStage(Generic[Frame]):
         budget: Budget,
         loads: Loads,
         emit: Callable[[Commit], None],
-        tell_kept: Callable[[TableUpkeep], None],
+        report_maintenance: Callable[[TableMaintenance], None],
         clock: Clock,
     ) -> None:
         self.name = name
@@ -115,7 +115,7 @@ class TrackedStage(Generic[Frame]):
         self._to_rows = to_rows
         self._clock = clock
         self._loads = loads
-        self._tell_kept = tell_kept
+        self._report_maintenance = report_maintenance
         self._ledgers = tuple(
             Ledger(
                 sink,
@@ -180,7 +180,7 @@ class TrackedStage(Generic[Frame]):
                     if ledger.hidden:
                         ledger.report()
                 raise_first(self._settle())
-                self._keep_in_order()
+                self._maintain()
             finally:
                 self._busy.release()
 
@@ -228,7 +228,7 @@ class TrackedStage(Generic[Frame]):
             if self._closed:
                 raise StageClosed
             self._process(frame, batch_id)
-            self._keep_in_order()
+            self._maintain()
 
     def close(self) -> None:
         """Wait for the running batch; none begins any more."""
@@ -250,11 +250,11 @@ class TrackedStage(Generic[Frame]):
             first = partial(self._to_rows, frame) if at_once else None
             self._taking.take(replace(batch, runs=piece), writes, first)
 
-    def _keep_in_order(self) -> None:
+    def _maintain(self) -> None:
         for ledger in self._ledgers:
-            kept = ledger.keep_in_order()
+            kept = ledger.maintain()
             if kept is not None:
-                self._tell_kept(kept)
+                self._report_maintenance(kept)
 
     def _describe(self, batch_id: int) -> Batch:
         starts = self._checkpoint.starts(batch_id)

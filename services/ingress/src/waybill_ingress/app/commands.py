@@ -26,9 +26,9 @@ from waybill_shared.contract.events import (
     Reply,
     command_key,
 )
+from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
-from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
 from waybill_shared.contract.operations import (
     COMPARED_WITH,
     DRY_RUN,

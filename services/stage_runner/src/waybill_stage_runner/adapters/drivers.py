@@ -237,7 +237,7 @@ class DriverPool:
             case "running" | "blocked":
                 self._take(RunStarted(driver_id=driver_id))
                 self._said(event)
-            case "compiling" | "ignored" | "kept" | "failed":
+            case "compiling" | "ignored" | "maintained" | "failed":
                 self._said(event)
             case _:
                 assert_never(event.kind)
@@ -267,7 +267,7 @@ class DriverPool:
                 columns=event.columns,
                 columns_before=event.columns_before,
                 alterations=event.alterations,
-                upkeep=event.upkeep,
+                tasks=event.tasks,
             )
         )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import (
     Beat,
     Definition,
@@ -22,7 +22,7 @@ from waybill_shared.kafka.partition_producer import Outgoing
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.core.pipelines.states import EventKind, PipelineState, Stamp
+from waybill_stage_runner.core.pipelines.states import EventKind, MessageOrigin, PipelineState
 
 
 class TransactionalSender(Protocol):
@@ -76,8 +76,8 @@ class KafkaPublisher:
         event = self._event(state, "heartbeat", None)
         self._producer.send([self._to("lifecycle", event)])
 
-    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
-        event = self._event(state, "upkeep", None, upkeep)
+    def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
+        event = self._event(state, "maintenance", None, maintenance)
         self._producer.send([self._to("lifecycle", event)])
 
     def beat(self, states: Sequence[PipelineState]) -> None:
@@ -119,15 +119,15 @@ class KafkaPublisher:
         state: PipelineState,
         kind: EventKind,
         phase_from: str | None,
-        upkeep: TableUpkeep | None = None,
+        maintenance: TableMaintenance | None = None,
     ) -> LifecycleEvent:
-        said = Stamp(
+        said = MessageOrigin(
             run_id=self._run_id,
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,
         )
-        return state.event(kind, phase_from, said, upkeep)
+        return state.event(kind, phase_from, said, maintenance)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
         return self._keyed(topic, pipeline_key(message.tenant, message.pipeline_uid), message)

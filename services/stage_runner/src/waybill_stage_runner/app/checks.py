@@ -11,8 +11,8 @@ from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord, Problem
+from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.manifest.upkeep import refuse_no_tasks
 from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
@@ -200,7 +200,7 @@ def _maintained(command: Command, found: Checked) -> Answer:
     told = {
         "sink": command.options[SINK],
         "dry_run": command.options.get(DRY_RUN) == "true",
-        "tasks": {name: dict(counts) for name, counts in found.upkeep.items()},
+        "tasks": {name: dict(counts) for name, counts in found.tasks.items()},
     }
     return Answer(command=command, state=OperationState.DONE, result=json.dumps(told))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
@@ -32,7 +32,7 @@ class Checked:
     """The same for the manifest that is applied now, if it was asked for."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """For each stage and sink: what its first rows would change in the table, apart from rows."""
-    upkeep: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    tasks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Of a maintenance: what each task did, in numbers."""
     failed: CheckFailure | None = None
 
@@ -82,7 +82,7 @@ class Publisher(Protocol):
     def blocked(self, state: PipelineState) -> None:
         """Report that what the driver waits for has changed."""
 
-    def upkeep(self, state: PipelineState, upkeep: TableUpkeep) -> None:
+    def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
         """Report that maintenance of a table was done."""
 
     def beat(self, states: Sequence[PipelineState]) -> None:

@@ -145,17 +145,17 @@ class Runner:
         """Accept the result of a command's check. Results for other runners are ignored."""
         answer = self._checks.end(found)
         if answer is not None:
-            self._tell_upkeep(answer.command, found)
+            self._report_maintenance(answer.command, found)
             self._answer(answer)
 
-    def _tell_upkeep(self, command: Command, found: Checked) -> None:
+    def _report_maintenance(self, command: Command, found: Checked) -> None:
         """Report what a maintenance did, if the pipeline still exists."""
         record = None if command.action is not Action.MAINTAIN else self._compared_with(command)
         if record is None or command.options.get(DRY_RUN) == "true":
             return
         state = self._states[record.pipeline_uid]
-        for upkeep in maintenance_reports(record, command.options[SINK], found.upkeep):
-            self._todo.append((state, ReportMaintenance(upkeep=upkeep)))
+        for done in maintenance_reports(record, command.options[SINK], found.tasks):
+            self._todo.append((state, ReportMaintenance(maintenance=done)))
 
     def _to_check(self, command: Command, offset: int) -> bool:
         """Return True if a check comes first: of a new manifest, or of what changes no pipeline."""
@@ -350,8 +350,8 @@ class Runner:
                 self._publisher.phase(state, phase_from)
             case SendHeartbeat():
                 self._publisher.blocked(state)
-            case ReportMaintenance(upkeep=upkeep):
-                self._publisher.upkeep(state, upkeep)
+            case ReportMaintenance(maintenance=maintenance):
+                self._publisher.maintenance(state, maintenance)
             case WriteLastDefinition(error=error):
                 self._end_facts(record, error)
             case _:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.deaths import DeadLetters
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.status_events import (
@@ -49,9 +49,9 @@ def id_of(message: Fact | LifecycleEvent) -> str | None:
 
 def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
     uid, at = event.pipeline_uid, event.at
-    if event.upkeep is not None:
-        done = event.upkeep
-        return f"upkeep.{uid}.{done.stage}.{done.sink}.{done.task}.{at}"
+    if event.maintenance is not None:
+        done = event.maintenance
+        return f"maintenance.{uid}.{done.stage}.{done.sink}.{done.task}.{at}"
     told = f"phase.{uid}.{event.generation}.{at}.{event.phase}"
     return told if event.kind == TRANSITION else None
 
@@ -137,9 +137,9 @@ def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
 def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
     """Yield the event for a change of phase, or for the result of a task of a table. Claims, and
     what a driver waits for, are in answers of the status service only."""
-    if event.upkeep is not None:
-        done = event.upkeep
-        kind, data = _upkeep(event, done)
+    if event.maintenance is not None:
+        done = event.maintenance
+        kind, data = _maintenance(event, done)
         stage, subject = done.stage, f"{event.pipeline}/{done.stage}/{done.sink}"
     elif event.kind == TRANSITION:
         kind, stage = EventType.PIPELINE_PHASE, None
@@ -173,21 +173,23 @@ def _phase(event: LifecycleEvent) -> dict[str, JsonValue]:
     )
 
 
-def _upkeep(event: LifecycleEvent, upkeep: TableUpkeep) -> tuple[EventType, dict[str, JsonValue]]:
-    if upkeep.problem is not None:
+def _maintenance(
+    event: LifecycleEvent, maintenance: TableMaintenance
+) -> tuple[EventType, dict[str, JsonValue]]:
+    if maintenance.problem is not None:
         failed = TableNotMaintainedData(
             pipeline_uid=event.pipeline_uid,
             generation=event.generation,
-            sink=upkeep.sink,
-            task=upkeep.task,
-            problem=upkeep.problem,
+            sink=maintenance.sink,
+            task=maintenance.task,
+            problem=maintenance.problem,
         )
         return EventType.TABLE_NOT_MAINTAINED, data_of(failed)
     done = TableMaintainedData(
         pipeline_uid=event.pipeline_uid,
         generation=event.generation,
-        sink=upkeep.sink,
-        task=upkeep.task,
-        done=upkeep.done,
+        sink=maintenance.sink,
+        task=maintenance.task,
+        done=maintenance.done,
     )
     return EventType.TABLE_MAINTAINED, data_of(done)

@@ -9,8 +9,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from waybill_shared.contract.manifest import iceberg_properties
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
+from waybill_shared.contract.manifest.maintenance import TOKEN_LIFE, Maintenance, TableTask, age_ms
 from waybill_shared.contract.manifest.sink_settings import TableSettings
-from waybill_shared.contract.manifest.upkeep import TOKEN_LIFE, Maintenance, TableTask, age_ms
 
 LOCAL: Final = "lakehouse"
 PROPERTIES_MAX: Final = 64
@@ -153,7 +153,7 @@ class IcebergSinkSettings(TableSettings):
         return False
 
     @property
-    def upkeep(self) -> Mapping[str, TableTask]:
+    def maintenance_tasks(self) -> Mapping[str, TableTask]:
         return self.maintenance.tasks
 
     @property

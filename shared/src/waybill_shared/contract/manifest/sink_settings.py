@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import Field, model_validator
 
 from waybill_shared.contract.manifest.fields import Name, Strict
-from waybill_shared.contract.manifest.upkeep import TableTask
+from waybill_shared.contract.manifest.maintenance import TableTask
 from waybill_shared.contract.words import Guarantee
 
 
@@ -70,7 +70,7 @@ class SinkSettings(Strict):
         return Guarantee.ONCE
 
     @property
-    def upkeep(self) -> Mapping[str, TableTask] | None:
+    def maintenance_tasks(self) -> Mapping[str, TableTask] | None:
         """What keeps its table in order, by the keys of the manifest; None: there is none."""
         return None
 

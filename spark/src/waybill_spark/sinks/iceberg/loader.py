@@ -50,7 +50,7 @@ class IcebergLoader:
             refuse_no_rights(catalog.tables, table, target)
             return Fit(said, table=catalog.identity(target.name, table))
 
-    def keep(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
+    def maintain(self, wanted: WantedSink, *, dry_run: bool) -> dict[str, dict[str, int]]:
         target = _target(wanted)
         missing = UserError([Problem(message=f"there is no table {target.name} yet")])
         if is_yet_to_be_made(target.settings.connection, wanted.places):
@@ -61,7 +61,7 @@ class IcebergLoader:
             table = find_table(catalog.tables, target.name)
             if table is None:
                 raise missing
-            return do_all(table, target.settings.upkeep, SystemClock(), dry_run=dry_run)
+            return do_all(table, target.settings.maintenance_tasks, SystemClock(), dry_run=dry_run)
 
 
 def _target(wanted: WantedSink) -> IcebergTarget:

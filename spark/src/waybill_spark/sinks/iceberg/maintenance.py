@@ -9,7 +9,7 @@ from typing import Final
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
-from waybill_shared.contract.manifest.upkeep import (
+from waybill_shared.contract.manifest.maintenance import (
     Compact,
     ExpireSnapshots,
     Maintenance,
@@ -34,7 +34,7 @@ NOTES_MAX: Final = 5  # tries to write down when a task was done
 AGAIN_MS: Final = 60_000  # after one that failed, or that a commit of others prevented
 
 
-class Upkeep:
+class DueTasks:
     def __init__(self, maintenance: Maintenance) -> None:
         self._tasks: Mapping[str, TableTask] = maintenance.tasks
         self._not_before: dict[str, int] = {}

@@ -34,7 +34,7 @@ from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.keyed import far_away, keyless
-from waybill_spark.sinks.iceberg.maintenance import Upkeep
+from waybill_spark.sinks.iceberg.maintenance import DueTasks
 from waybill_spark.sinks.iceberg.modes import change_files
 from waybill_spark.sinks.iceberg.tables import (
     NOTHING,
@@ -52,7 +52,7 @@ from waybill_spark.sinks.iceberg.writing import (
 )
 from waybill_spark.tracking.distributed_rows import SpreadRows
 from waybill_spark.tracking.sink import (
-    Kept,
+    MaintenanceResult,
     RowsRefused,
     SinkLife,
     SinkSuperseded,
@@ -99,7 +99,7 @@ class IcebergSink:
         self._turn_at = self._turn_ms = 0
         """When its last commit was made, and how long that took; 0 where nobody else writes."""
         self._alteration: Alteration = NOTHING
-        self._upkeep = Upkeep(target.settings.maintenance)
+        self._due_tasks = DueTasks(target.settings.maintenance)
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
 
     def claim(self) -> None:
@@ -148,19 +148,19 @@ class IcebergSink:
         fence = None if table is None else self._own.read(table)
         return 0 if table is None or fence is None else self._own.versions_from(table, fence)
 
-    def keep_in_order(self) -> Kept | None:
+    def maintain(self) -> MaintenanceResult | None:
         """Do one task that is due, if there is one; what fails is tried again later."""
         try:
-            return self._keep_in_order()
+            return self._maintain()
         except Exception:  # a table in disorder is no reason to end the pipeline
             logger.exception("table is not kept in order", extra=self._about())
             return None
 
-    def _keep_in_order(self) -> Kept | None:
+    def _maintain(self) -> MaintenanceResult | None:
         table, now_ms = self._table, self._clock.now_ms()
         if table is None:
             return None
-        name = self._upkeep.take_due(table, now_ms)
+        name = self._due_tasks.take_due(table, now_ms)
         if name is None and self._clock.monotonic_ms() < self._look_at:
             return None
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
@@ -169,19 +169,19 @@ class IcebergSink:
         if found is None:
             return None
         try:
-            done = None if name is None else self._upkeep.do(found, name, self._clock)
+            done = None if name is None else self._due_tasks.do(found, name, self._clock)
         except CommitFailedException:
             logger.info("somebody came in between", extra=self._about(task=name))
             return None
         except MaintenanceRefused as refused:
             logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
-            return Kept(str(name), {}, f"{refused}; {refused.problems[0].hint}")
+            return MaintenanceResult(str(name), {}, f"{refused}; {refused.problems[0].hint}")
         if self._is_as(table, found):
             self._table = found  # else the next commit must see what was committed in between
         if name is None or done is None:
             return None
         logger.info("table is kept in order", extra=self._about(task=name, **done.counts))
-        return Kept(name, done.counts) if done.is_something else None
+        return MaintenanceResult(name, done.counts) if done.is_something else None
 
     def _is_as(self, table: Table, found: Table) -> bool:
         """Return True if the table is still prepared for this sink's rows, and no driver has

@@ -4,7 +4,7 @@ decides.
 
 from dataclasses import dataclass
 
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord, Problem
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
@@ -55,7 +55,7 @@ class DriverIgnores:
 class DriverMaintained:
     """The driver's report that it has done maintenance of a table."""
 
-    upkeep: TableUpkeep
+    maintenance: TableMaintenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class SendHeartbeat:
 class ReportMaintenance:
     """Report that maintenance of a table was done."""
 
-    upkeep: TableUpkeep
+    maintenance: TableMaintenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

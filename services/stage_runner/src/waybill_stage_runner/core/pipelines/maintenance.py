@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 
-from waybill_shared.contract.driver_news import TableUpkeep
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import PipelineRecord
 
 
 def maintenance_reports(
     record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
-) -> tuple[TableUpkeep, ...]:
+) -> tuple[TableMaintenance, ...]:
     """Return a report for each task that did something.
 
     Empty if the sink was removed meanwhile.
     """
     return tuple(
-        TableUpkeep(stage=stage.name, sink=sink, task=task, done={**done})
+        TableMaintenance(stage=stage.name, sink=sink, task=task, done={**done})
         for stage in record.stages
         if sink in {each.name for each in stage.sinks}
         for task, done in tasks.items()

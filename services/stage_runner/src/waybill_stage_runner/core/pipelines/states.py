@@ -7,7 +7,7 @@ wait. Times for people are computed from them when a message is written.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableUpkeep
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import (
     Command,
     LifecycleError,
@@ -27,11 +27,11 @@ UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
 again.
 """
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
-EventKind = Literal["claim", "transition", "heartbeat", "upkeep"]
+EventKind = Literal["claim", "transition", "heartbeat", "maintenance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class MessageOrigin:
     """Who writes a message and when: `at` is the time for people, `now` that of the clock for
     waits.
     """
@@ -66,8 +66,8 @@ class PipelineState:
         self,
         kind: EventKind,
         phase_from: str | None,
-        said: Stamp,
-        upkeep: TableUpkeep | None = None,
+        said: MessageOrigin,
+        maintenance: TableMaintenance | None = None,
     ) -> LifecycleEvent:
         return LifecycleEvent(
             tenant=self.record.tenant,
@@ -85,7 +85,7 @@ class PipelineState:
             next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
             blocked_by=self.blocked_by,
             waits=self.waits,
-            upkeep=upkeep,
+            maintenance=maintenance,
             at=said.at,
             sql_guard=said.sql_guard,
         )

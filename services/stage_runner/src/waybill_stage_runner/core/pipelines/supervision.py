@@ -92,7 +92,7 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
         case DriverIgnores():
             return replace(state, ignored=event.fields), ()
         case DriverMaintained():
-            return state, (ReportMaintenance(upkeep=event.upkeep),)
+            return state, (ReportMaintenance(maintenance=event.maintenance),)
         case DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case DriverEnded():

@@ -73,7 +73,7 @@ class EventQuery(BaseModel):
     label: list[str] = Field(default=[], description="NAME=VALUE of a watch, all of these")
 
 
-class KeptTable(_Answer):
+class MaintainedTable(_Answer):
     stage: str
     sink: str
     task: str = Field(description="by its key in the manifest")
@@ -84,15 +84,15 @@ class KeptTable(_Answer):
 class EventAnswer(_Answer):
     id: str = Field(description="for Last-Event-ID")
     at: Moment
-    kind: str = Field(description="claim | transition | blocked | upkeep")
+    kind: str = Field(description="claim | transition | blocked | maintenance")
     generation: int
     phase_from: str | None
     phase: str
     reason: str
     actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
     blocked_by: str | None
-    upkeep: KeptTable | None = Field(
-        description="of kind `upkeep`: a task has kept a table in order, or could not"
+    maintenance: MaintainedTable | None = Field(
+        description="of kind `maintenance`: a task has kept a table in order, or could not"
     )
     error: Failure | None
     attempt: int

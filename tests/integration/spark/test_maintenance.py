@@ -9,7 +9,7 @@ from builders import make_fence
 from integration.spark.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
 from integration.spark.table_ages import HOUR_MS, Hand
 from waybill_shared.contract.driver import MaintainOrder, RunSpec, SinkPlaces
-from waybill_spark.driver.maintaining import Upkeep, maintain
+from waybill_spark.driver.maintenance import TaskCounts, maintain
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 
 BATCHES = 22
@@ -64,7 +64,7 @@ def order(folder: Path, *, dry_run: bool = False) -> MaintainOrder:
 def test_all_that_is_named_is_done_and_who_writes_there_goes_on(
     catalog: OpenCatalog, tmp_path: Path, reported: list[str]
 ) -> None:
-    def keep(*, dry_run: bool = False) -> Upkeep:
+    def keep(*, dry_run: bool = False) -> TaskCounts:
         problems, done = maintain(order(tmp_path, dry_run=dry_run), reported.append)
         assert problems == ()
         return done

@@ -102,10 +102,10 @@ def refuse_no_tasks(manifest: "Manifest", sink: str) -> None:
     found = manifest.sink(sink)
     if found is None:
         message, hint = f"there is no sink {sink}", f"its sinks: {', '.join(names)}"
-    elif found.settings.upkeep is None:
+    elif found.settings.maintenance_tasks is None:
         message = f"sink {sink} is of kind {found.kind}, which has no table to keep in order"
         hint = "only tables of Iceberg need it"
-    elif not found.settings.upkeep:
+    elif not found.settings.maintenance_tasks:
         message = f"sink {sink}: its manifest names no task"
         hint = "say in the manifest what is to be done, as in maintenance: {compact: {}}"
     else:

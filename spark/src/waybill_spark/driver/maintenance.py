@@ -8,17 +8,17 @@ from waybill_shared.contract.driver import MaintainOrder
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Problem
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_spark.sinks.contract import Keeper, WantedSink
+from waybill_spark.sinks.contract import Maintainer, WantedSink
 from waybill_spark.sinks.opening import loader_of
 
 logger = logging.getLogger(__name__)
 
-Upkeep = dict[str, dict[str, int]]
+TaskCounts = dict[str, dict[str, int]]
 
 
 def maintain(
     order: MaintainOrder, report_again: Callable[[str], None]
-) -> tuple[tuple[Problem, ...], Upkeep]:
+) -> tuple[tuple[Problem, ...], TaskCounts]:
     """Maintain the table of a sink.
 
     Return what is wrong, or what was done by each task.
@@ -42,14 +42,14 @@ def maintain(
         return (Problem(message=message, hint="the log of the driver says more"),), {}
 
 
-def _maintain(order: MaintainOrder) -> Upkeep:
+def _maintain(order: MaintainOrder) -> TaskCounts:
     spec = order.spec
     manifest = parse_manifest(spec.manifest)
     sink = manifest.sink(order.sink)
     assert sink is not None, "the runner has looked for it"
-    keeper = loader_of(sink.kind)
-    assert isinstance(keeper, Keeper), "its settings have tasks"
+    maintainer = loader_of(sink.kind)
+    assert isinstance(maintainer, Maintainer), "its settings have tasks"
     wanted = WantedSink(
         sink=sink, pipeline_uid=spec.pipeline_uid, places=spec.places, about=manifest.about
     )
-    return keeper.keep(wanted, dry_run=order.dry_run)
+    return maintainer.maintain(wanted, dry_run=order.dry_run)
