@@ -5,6 +5,9 @@ SHELL := /bin/sh
 .PHONY: help sync dev demo demo-truth up down test test-deep test-fast check bench profile \
 	console-pictures fmt wheels lock
 
+# Without byte code each of our processes compiles all its modules: a second more for each start.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 MEMBERS := shared spark services/ingress services/token_tracker services/stage_runner services/status \
