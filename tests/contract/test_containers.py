@@ -16,6 +16,7 @@ from waybill_local.jars import KAFKA, jar_set
 from waybill_local.java import Java
 from waybill_local.services import SERVICES as LOCAL
 from waybill_shared.contract.routes import OPERATIONS, SERVICES
+from waybill_shared.settings.clusters import RedisSettings
 from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.setup import SetupSettings
 from waybill_stage_runner.settings import Settings as StageRunnerSettings
@@ -51,12 +52,19 @@ def filled(text: str) -> str:
 
 
 def settings_of(name: str) -> ServiceSettings:
-    """As the container reads them: what the image says, and compose over it."""
+    """Read them as the container does: from the image, and compose over it. What all services
+    share may be a setting of some of them only."""
     given = {**image_environment(name), **CONTAINERS[name]["environment"]}
     fields = SETTINGS[name].model_fields
-    named = {variable.removeprefix("WAYBILL_").lower(): value for variable, value in given.items()}
-    assert named.keys() <= fields.keys(), f"{name} has no such setting"
+    named = {setting(variable): value for variable, value in given.items()}
+    of_some = {field for each in SETTINGS.values() for field in each.model_fields}
+    shared = {setting(variable) for variable in COMPOSE["x-settings"]} & of_some
+    assert named.keys() <= fields.keys() | shared, f"{name} has no such setting"
     return SETTINGS[name].model_validate({key: filled(value) for key, value in named.items()})
+
+
+def setting(variable: str) -> str:
+    return variable.removeprefix("WAYBILL_").lower()
 
 
 def image_environment(name: str) -> dict[str, str]:
@@ -80,7 +88,8 @@ def test_every_service_has_a_container_and_a_build_of_its_own() -> None:
 def test_every_variable_is_a_setting_with_a_value_it_takes(name: str) -> None:
     settings = settings_of(name)
     assert settings.kafka == "kafka:9092"
-    assert settings.redis.startswith("redis://valkey:6379/")
+    if isinstance(settings, RedisSettings):
+        assert settings.redis.startswith("redis://valkey:6379/")
     assert settings.host == "0.0.0.0"
 
 

@@ -264,9 +264,9 @@ def test_no_secret_is_in_what_a_value_shows_of_itself(
         SSL_CERTIFICATE_FILE=write(tmp_path / "certificate", issued.certificate),
         SSL_KEY_FILE=write(tmp_path / "key", key),
     )
-    settings = read_settings(ServiceSettings)
-    cluster, server = settings.kafka_cluster(), settings.redis_server()
-    for shown in (settings, cluster, cluster.login, cluster.certificate, server):
+    settings, of_redis = read_settings(ServiceSettings), read_settings(RedisSettings)
+    cluster, server = settings.kafka_cluster(), of_redis.redis_server()
+    for shown in (settings, of_redis, cluster, cluster.login, cluster.certificate, server):
         assert PASSWORD not in f"{shown} {shown!r}"
         assert key not in repr(shown)
     assert f"{PASSWORD}" not in str(make_admin(cluster))

@@ -12,8 +12,9 @@ from local_client import local_client
 from scraping import read_scrape
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
-from waybill_shared.http.app import create_app, request_id
+from waybill_shared.http.app import create_app
 from waybill_shared.http.plain_routes import PlainRoute
+from waybill_shared.http.request_ids import request_id
 from waybill_shared.process.health import Health
 
 

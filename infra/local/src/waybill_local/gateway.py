@@ -33,9 +33,9 @@ from waybill_shared.contract.routes import (
 )
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http import asyncapi
-from waybill_shared.http.app import RequestIds, request_id
 from waybill_shared.http.dialects import refuse
 from waybill_shared.http.host_guard import HostGuard
+from waybill_shared.http.request_ids import RequestIds, request_id
 from waybill_shared.process import logs
 from waybill_shared.process.lifetime import run
 from waybill_shared.settings.hosts import HostSettings

@@ -2,11 +2,12 @@
 
 from pydantic import Field
 
+from waybill_shared.settings.clusters import RedisSettings
 from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.settings.webhooks import WebhookSettings
 
 
-class Settings(ServiceSettings, WebhookSettings):
+class Settings(ServiceSettings, RedisSettings, WebhookSettings):
     status_port: int = Field(default=8082, description="port that HTTP is served on")
     status_waiters_max: int = Field(
         default=20_000, description="requests held open at once; above it 429"

@@ -2,11 +2,12 @@
 
 from pydantic import Field
 
+from waybill_shared.settings.clusters import RedisSettings
 from waybill_shared.settings.service import ServiceSettings
 from waybill_token_tracker.core.snapshots import SnapshotRule
 
 
-class Settings(ServiceSettings):
+class Settings(ServiceSettings, RedisSettings):
     token_tracker_port: int = Field(default=8083, description="HTTP: health and metrics only")
     token_tracker_snapshot_interval_s: float = Field(
         default=600.0, gt=0, description="how long a commit may be in no snapshot of its pipeline"

@@ -3,8 +3,6 @@
 Builds the FastAPI application around a service's routes; decides nothing about the service.
 """
 
-import random
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
@@ -17,7 +15,6 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from waybill_shared.access.authentication import ANYONE, BEARER, KeysInForce
 from waybill_shared.contract.callers import Caller
@@ -30,6 +27,7 @@ from waybill_shared.http.dialects import refuse
 from waybill_shared.http.host_guard import HostGuard
 from waybill_shared.http.openapi import describe
 from waybill_shared.http.plain_routes import serve_plainly
+from waybill_shared.http.request_ids import RequestIds, request_id
 from waybill_shared.process import metrics
 from waybill_shared.process.health import Health, ready
 
@@ -101,11 +99,6 @@ def create_app(
     return app
 
 
-def request_id(request: Request) -> str:
-    """Return the id of this request: the caller's, if one was sent, else ours."""
-    return str(request.scope["waybill.request_id"])
-
-
 def caller(request: Request) -> Caller:
     """Return the sender of a request to a route that needs a scope."""
     asking = request.scope["waybill.caller"]
@@ -142,43 +135,6 @@ async def read_body(request: Request, *, bytes_max: int) -> bytes:
         detail = f"the body is larger than {bytes_max} bytes: send it in several requests"
         raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=bytes_max)
     return b"".join(pieces)
-
-
-class RequestIds:
-    """Gives every request an id, echoes it, and counts the answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        sent = dict(scope["headers"]).get(b"x-request-id", b"")[:128].decode("latin-1")
-        own = sent if sent.isprintable() and sent else f"{random.getrandbits(128):032x}"
-        scope["waybill.request_id"] = own
-        started = time.perf_counter()
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", own.encode("latin-1"))]
-                _measure(scope, message["status"], time.perf_counter() - started)
-            await send(message)
-
-        await self.app(scope, receive, send_with_id)
-
-
-def _measure(scope: Scope, status: int, elapsed_s: float) -> None:
-    """Measure a request. All paths and methods without a route count as one, because callers may
-    make up any number of them.
-    """
-    matched = scope.get("route")
-    route = getattr(matched, "path", "unmatched")
-    known = scope["method"] in (getattr(matched, "methods", None) or ())
-    method = scope["method"] if known else "other"
-    metrics.count("waybill_http_requests_total", route=route, method=method, status=str(status))
-    if b"wait=" not in scope["query_string"] and "waybill.held" not in scope:
-        metrics.observe("waybill_http_request_seconds", elapsed_s, route=route, method=method)
 
 
 def _guard(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, headers_of, problem_body

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastapi.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug, headers_of

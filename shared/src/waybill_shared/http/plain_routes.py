@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from inspect import signature
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 

@@ -10,13 +10,13 @@ from pydantic_settings import BaseSettings
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Problem
-from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+from waybill_shared.settings.clusters import KafkaSettings
 from waybill_shared.settings.hosts import HostSettings, Listed
 
 ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 
 
-class ServiceSettings(KafkaSettings, RedisSettings, HostSettings):
+class ServiceSettings(KafkaSettings, HostSettings):
     topic_prefix: str = Field(
         default="waybill", description="of topics, groups, transactional ids and Redis keys"
     )

@@ -30,10 +30,11 @@ from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
-from waybill_shared.http.app import caller, refused, request_id
+from waybill_shared.http.app import caller, refused
 from waybill_shared.http.feldera import errors
 from waybill_shared.http.openapi import OF_BODIES
 from waybill_shared.http.plain_routes import PlainRoute
+from waybill_shared.http.request_ids import request_id
 
 WAIT_S: Final = 10.0  # after that the client asks for the state itself
 OF_UPDATES: Final[list[dict[str, Any]]] = [

@@ -11,8 +11,9 @@ from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
-from waybill_shared.http.app import caller, hold, request_id
+from waybill_shared.http.app import caller, hold
 from waybill_shared.http.openapi import refusals
+from waybill_shared.http.request_ids import request_id
 
 WAIT_S: Final = 10.0
 LINES: Final = 200

@@ -14,9 +14,10 @@ from waybill_ingress.app.ports import Answers, Log
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
-from waybill_shared.http.app import caller, request_id
+from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import Responses, refusals
 from waybill_shared.http.operations import OPERATION, OperationAnswer
+from waybill_shared.http.request_ids import request_id
 
 EXAMPLE: Final[dict[str, Any]] = {
     **OPERATION,

@@ -18,9 +18,10 @@ from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
-from waybill_shared.http.app import caller, hold, read_body, refused, request_id
+from waybill_shared.http.app import caller, hold, read_body, refused
 from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
+from waybill_shared.http.request_ids import request_id
 
 WAIT_S: Final = 1.0  # what needs no driver is done by then
 WAIT_S_MAX: Final = 10

@@ -29,10 +29,11 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
-from waybill_shared.http.app import caller, read_body, request_id
+from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.plain_routes import PlainRoute
+from waybill_shared.http.request_ids import request_id
 
 IF_MATCH: Final[dict[str, Any]] = {
     "name": "If-Match",

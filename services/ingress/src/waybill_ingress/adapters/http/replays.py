@@ -14,9 +14,10 @@ from waybill_ingress.app.replays import Replays
 from waybill_ingress.core.dead_letters import ID_CHARACTERS_MAX, LETTERS_MAX
 from waybill_ingress.core.if_match import read_demand
 from waybill_shared.contract.problems import Slug
-from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.app import caller, hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
+from waybill_shared.http.request_ids import request_id
 
 BODY_BYTES_MAX: Final = 2 * LETTERS_MAX * ID_CHARACTERS_MAX
 RESPONSES: Final[Responses] = {

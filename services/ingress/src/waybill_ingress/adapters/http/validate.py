@@ -16,9 +16,10 @@ from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
-from waybill_shared.http.app import caller, hold, read_body, request_id
+from waybill_shared.http.app import caller, hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
+from waybill_shared.http.request_ids import request_id
 
 WAIT_S: Final = 10.0  # a warm check takes 0.3 s; some may wait before it
 BODY_BYTES_MAX: Final = 4 * SIZE_BYTES_MAX  # a manifest in JSON may be that much longer
