@@ -1,11 +1,16 @@
-"""A folder tree in memory, with as much of `pathlib.Path` as `Checkpoint` uses."""
+"""A folder tree in memory."""
 
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+from waybill_spark.tracking.checkpoint import CheckpointDamaged
 
 
 class MemoryPath:
-    """Paths of one tree share its files."""
+    """Paths of one tree share its files.
+
+    Fulfils `waybill_spark.tracking.checkpoint.CheckpointFiles`.
+    """
 
     def __init__(self, files: dict[str, str], path: str) -> None:
         self._files = files
@@ -18,11 +23,28 @@ class MemoryPath:
         return MemoryPath(self._files, f"{self._path}/{name}")
 
     @property
-    def name(self) -> str:
-        return self._path.rsplit("/", 1)[1]
+    def location(self) -> str:
+        return self._path
 
-    def with_name(self, name: str) -> "MemoryPath":
-        return MemoryPath(self._files, f"{self._path.rsplit('/', 1)[0]}/{name}")
+    def names(self, folder: str) -> Sequence[str]:
+        start = f"{self._path}/{folder}/"
+        below = (path.removeprefix(start) for path in self._files if path.startswith(start))
+        return sorted({path.split("/", 1)[0] for path in below})
+
+    def read(self, path: str) -> str:
+        try:
+            return self._files[f"{self._path}/{path}"]
+        except KeyError as error:
+            raise CheckpointDamaged(f"{self._path}/{path}: no such file") from error
+
+    def move_aside(self) -> str | None:
+        if not self.exists():
+            return None
+        asides = (MemoryPath(self._files, f"{self._path}.aside-{n}") for n in count(1))
+        target = next(each for each in asides if not each.exists())
+        for path in [*self._below()]:
+            self._files[f"{target}{path.removeprefix(self._path)}"] = self._files.pop(path)
+        return str(target)
 
     def exists(self) -> bool:
         return self._path in self._files or any(self._below())
@@ -34,23 +56,6 @@ class MemoryPath:
 
     def write_text(self, text: str) -> None:
         self._files[self._path] = text
-
-    def unlink(self) -> None:
-        del self._files[self._path]
-
-    def glob(self, pattern: str) -> Iterator["MemoryPath"]:
-        """Files only: nothing that is asked for is an empty folder."""
-        depth = pattern.count("/")
-        for path in [*self._below()]:
-            rest = path.removeprefix(f"{self._path}/")
-            if rest.count("/") == depth and fnmatchcase(rest, pattern):
-                yield MemoryPath(self._files, path)
-
-    def rename(self, target: "MemoryPath") -> "MemoryPath":
-        for path in [*self._below()]:
-            moved = str(target) + path.removeprefix(self._path)
-            self._files[moved] = self._files.pop(path)
-        return target
 
     def copy(self) -> dict[str, str]:
         return {path: self._files[path] for path in self._below()}

@@ -143,7 +143,7 @@ class Query:
         path.write_text(text)
 
     def _newest(self, log: str) -> int | None:
-        return max((int(file.name) for file in (self._folder / log).glob("*")), default=None)
+        return max(map(int, self._folder.names(log)), default=None)
 
     def _read(self, name: str) -> Offsets:
         path = self._folder / name

@@ -1,7 +1,6 @@
 """One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame
@@ -16,7 +15,7 @@ from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.events import Commit, Fact, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.app import checkpoint_folder, later_sinks, stage_inputs
+from waybill_spark.driver.app import checkpoint_path, later_sinks, stage_inputs
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
@@ -79,7 +78,7 @@ class SimStage:
         self._dice = host.storage.dice
         self._cluster = host.storage.cluster
         self._inputs = stage_inputs(definition)
-        folder = checkpoint_folder(cast(Path, host.files / self._uid), definition, self._inputs)
+        folder = host.files / f"{self._uid}/{checkpoint_path(definition, self._inputs)}"
         self._sinks = tuple(open_sink(definition, sink.name, host) for sink in definition.sinks)
         self._tracked = TrackedStage(
             self.name,
@@ -99,7 +98,7 @@ class SimStage:
             clock=host.clock,
         )
         topics = (source.topic for source in self._inputs)
-        self._query = Query(self._cluster, cast(MemoryPath, folder), topics, host.storage.dice)
+        self._query = Query(self._cluster, folder, topics, host.storage.dice)
 
     def open(self) -> None:
         self._tracked.open()

@@ -19,6 +19,7 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
 from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.pieces import Ranges, in_pieces
 from waybill_spark.tracking.sink import SinkSuperseded, Written
 from waybill_spark.tracking.stage import TrackedStage
@@ -218,7 +219,7 @@ class Bench:
             inputs=(source,),
             sinks=tuple(ListWriter(s) for s in (self.first, self.second) if s.name in self.sinks),
             later=self.later,
-            checkpoint=Checkpoint(self.folder),
+            checkpoint=Checkpoint(LocalFiles(self.folder)),
             source=self,
             offsets_max=self.offsets_max,
             to_rows=self._rows,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged
+from waybill_spark.tracking.local_files import LocalFiles
 
 DAMAGED_LINES = ['{"a":{"0":', '{"a":[1]}', '{"a":{"x":1}}', '{"a":{"0":null}}', "7", ""]
 HEAD = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1795251600000,"conf":{}}'
@@ -27,30 +28,30 @@ def write_initial(folder: Path, source: int, text: str) -> None:
 
 
 def test_new_folder_holds_no_checkpoint(tmp_path: Path) -> None:
-    assert not Checkpoint(tmp_path).exists()
+    assert not Checkpoint(LocalFiles(tmp_path)).exists()
 
 
 def test_a_checkpoint_exists_once_spark_has_written_where_it_begins(folder: Path) -> None:
-    assert not Checkpoint(folder).exists(), "its id alone says nothing of offsets"
+    assert not Checkpoint(LocalFiles(folder)).exists(), "its id alone says nothing of offsets"
     write_initial(folder, 0, 'v1\n{"orders.in":{"0":5}}')
-    assert Checkpoint(folder).exists()
+    assert Checkpoint(LocalFiles(folder)).exists()
 
 
 def test_lineage_is_the_id_that_spark_gave(folder: Path) -> None:
-    assert Checkpoint(folder).lineage() == "7f1a2b3c-0000-4000-8000-000000000001"
+    assert Checkpoint(LocalFiles(folder)).lineage() == "7f1a2b3c-0000-4000-8000-000000000001"
 
 
 def test_batch_ends_where_its_offsets_say_and_starts_where_the_last_one_ended(folder: Path) -> None:
     write_offsets(folder, 3, '{"orders.in":{"0":5,"1":7}}')
     write_offsets(folder, 4, '{"orders.in":{"0":6,"1":7,"2":1}}')
-    assert Checkpoint(folder).ends(4) == {"orders.in": {0: 6, 1: 7, 2: 1}}
-    assert Checkpoint(folder).starts(4) == {"orders.in": {0: 5, 1: 7}}
+    assert Checkpoint(LocalFiles(folder)).ends(4) == {"orders.in": {0: 6, 1: 7, 2: 1}}
+    assert Checkpoint(LocalFiles(folder)).starts(4) == {"orders.in": {0: 5, 1: 7}}
 
 
 @pytest.mark.parametrize("begin", ["\0v1\n", "v1\n"], ids=["with a NUL byte", "without"])
 def test_first_batch_starts_at_the_initial_offsets(folder: Path, begin: str) -> None:
     write_initial(folder, 0, begin + '{"orders.in":{"0":5}}')
-    assert Checkpoint(folder).starts(0) == {"orders.in": {0: 5}}
+    assert Checkpoint(LocalFiles(folder)).starts(0) == {"orders.in": {0: 5}}
 
 
 def test_sources_of_one_topic_count_by_the_nearest_end_and_the_farthest_start(folder: Path) -> None:
@@ -58,17 +59,17 @@ def test_sources_of_one_topic_count_by_the_nearest_end_and_the_farthest_start(fo
     write_initial(folder, 1, 'v1\n{"b":{"0":2}}')
     write_initial(folder, 2, 'v1\n{"a":{"0":3,"1":2}}')
     write_offsets(folder, 0, '{"a":{"0":8,"1":9}}', '{"b":{"0":7}}', '{"a":{"0":9,"1":6}}')
-    assert Checkpoint(folder).starts(0) == {"a": {0: 3, 1: 4}, "b": {0: 2}}
-    assert Checkpoint(folder).ends(0) == {"a": {0: 8, 1: 6}, "b": {0: 7}}
+    assert Checkpoint(LocalFiles(folder)).starts(0) == {"a": {0: 3, 1: 4}, "b": {0: 2}}
+    assert Checkpoint(LocalFiles(folder)).ends(0) == {"a": {0: 8, 1: 6}, "b": {0: 7}}
 
 
 def test_source_without_offsets_is_a_dash(folder: Path) -> None:
     write_offsets(folder, 0, "-", '{"a":{"0":8}}')
-    assert Checkpoint(folder).ends(0) == {"a": {0: 8}}
+    assert Checkpoint(LocalFiles(folder)).ends(0) == {"a": {0: 8}}
 
 
 def test_first_batch_without_initial_offsets_knows_no_starts(folder: Path) -> None:
-    assert Checkpoint(folder).starts(0) == {}
+    assert Checkpoint(LocalFiles(folder)).starts(0) == {}
 
 
 @pytest.mark.parametrize(
@@ -78,31 +79,31 @@ def test_first_batch_without_initial_offsets_knows_no_starts(folder: Path) -> No
 def test_damaged_offsets_are_named(folder: Path, text: str) -> None:
     (folder / "offsets" / "3").write_text(text)
     with pytest.raises(CheckpointDamaged, match="offsets/3"):
-        Checkpoint(folder).ends(3)
+        Checkpoint(LocalFiles(folder)).ends(3)
 
 
 def test_offsets_that_are_no_text_are_named(folder: Path) -> None:
     (folder / "offsets" / "3").write_bytes(b"v1\n\xff\xfe")
     with pytest.raises(CheckpointDamaged, match="offsets/3"):
-        Checkpoint(folder).ends(3)
+        Checkpoint(LocalFiles(folder)).ends(3)
 
 
 def test_missing_offsets_are_named(folder: Path) -> None:
     with pytest.raises(CheckpointDamaged, match=r"offsets/2: No such file"):
-        Checkpoint(folder).starts(3)
+        Checkpoint(LocalFiles(folder)).starts(3)
 
 
 def test_damaged_initial_offsets_are_named(folder: Path) -> None:
     write_initial(folder, 0, "\0v1\n{")
     with pytest.raises(CheckpointDamaged, match="sources/0/0"):
-        Checkpoint(folder).starts(0)
+        Checkpoint(LocalFiles(folder)).starts(0)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"id"'])
 def test_damaged_metadata_is_named(folder: Path, text: str) -> None:
     (folder / "metadata").write_text(text)
     with pytest.raises(CheckpointDamaged, match="metadata"):
-        Checkpoint(folder).lineage()
+        Checkpoint(LocalFiles(folder)).lineage()
 
 
 @pytest.mark.parametrize("batch_id", [0, 1], ids=["first", "second"])
@@ -118,7 +119,7 @@ def test_whether_it_took_something_is_unknown_where_files_are_damaged(
     write_offsets(folder, 0, '{"a":{"0":2}}')
     write_offsets(folder, batch_id, newest)
     (folder / "commits").mkdir()
-    assert Checkpoint(folder).took_something() is False, "nothing is committed"
+    assert Checkpoint(LocalFiles(folder)).took_something() is False, "nothing is committed"
     for committed in range(batch_id + 1):
         (folder / "commits" / str(committed)).touch()
-    assert Checkpoint(folder).took_something() is took
+    assert Checkpoint(LocalFiles(folder)).took_something() is took

@@ -37,6 +37,7 @@ from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.triage import DeadJournal
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.loads import Loads
+from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
@@ -92,7 +93,7 @@ class RunningStage:
         self._sinks = sinks
         self._journal = burial.journal
         self._inputs = stage_inputs(definition)
-        self._folder = checkpoint_folder(around.checkpoint_folder, definition, self._inputs)
+        self._folder = around.checkpoint_folder / checkpoint_path(definition, self._inputs)
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
         self._planned = False
@@ -105,7 +106,7 @@ class RunningStage:
             inputs=self._inputs,
             sinks=sinks,
             later=later_sinks(definition),
-            checkpoint=Checkpoint(self._folder),
+            checkpoint=Checkpoint(LocalFiles(self._folder)),
             source=TopicSource(
                 around.admin,
                 around.spark,
@@ -275,14 +276,14 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
     }
 
 
-def checkpoint_folder(root: Path, stage: StageDefinition, inputs: tuple[StageInput, ...]) -> Path:
-    """Return the folder of the checkpoint.
+def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:
+    """Return the folder of a stage's checkpoint, below that of its pipeline.
 
     Spark stores only names and offsets, so topics with other ids, or another stage of that name,
     must have another folder.
     """
     ids = ",".join(sorted(source.topic_id for source in inputs))
-    return root / stage_key(stage) / hashlib.sha256(ids.encode()).hexdigest()[:12]
+    return f"{stage_key(stage)}/{hashlib.sha256(ids.encode()).hexdigest()[:12]}"
 
 
 def begin(stages: Sequence[RunningStage]) -> None:

@@ -1,14 +1,13 @@
-"""Reads what Spark's checkpoint says of batches. Never writes there; may move all of it aside."""
+"""Reads the batches of Spark's checkpoint. Never writes there; may move all of it aside."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
+from typing import Final, Protocol
 
 from waybill_shared.contract.errors import ContractError
 
-LOG_VERSION = "v1"
+LOG_VERSION: Final = "v1"
 
 TopicOffsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
@@ -27,41 +26,60 @@ class Planned:
     committed: bool
 
 
+class CheckpointFiles(Protocol):
+    """The files of one checkpoint, wherever they are, by their paths in it."""
+
+    @property
+    def location(self) -> str:
+        """The address of all of it, for people."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder, in order; none if there is no such folder."""
+
+    def read(self, path: str) -> str:
+        """Return the text of a file. Raise CheckpointDamaged if it cannot be read."""
+
+    def move_aside(self) -> str | None:
+        """Rename all of it, so that nothing is left here. Return its new address; None if there
+        was nothing.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint folder of one streaming query over Kafka sources."""
+    """The checkpoint of one streaming query over Kafka sources."""
 
-    folder: Path
+    files: CheckpointFiles
 
     def exists(self) -> bool:
         """Return True if Spark has written where the query starts.
 
         The id of the checkpoint is written earlier.
         """
-        return any((self.folder / "sources").glob("*/0"))
+        return bool(self._initial_logs())
 
     def lineage(self) -> str:
         """Return the id that Spark gave this checkpoint. Another id means another history."""
-        path = self.folder / "metadata"
         try:
-            return str(json.loads(_text(path))["id"])
+            return str(json.loads(self.files.read("metadata"))["id"])
         except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointDamaged(f"{path} holds no id") from error
+            raise CheckpointDamaged(f"{self.files.location}/metadata holds no id") from error
 
     def last_planned(self) -> Planned | None:
         """Return the newest planned batch; None if nothing was planned yet.
 
         Raise CheckpointDamaged if it cannot be known.
         """
-        batch_id = _newest(self.folder / "offsets")
+        batch_id = self._newest("offsets")
         if batch_id is None:
             return None
         self.lineage()
-        committed = _newest(self.folder / "commits")
+        committed = self._newest("commits")
         if committed is not None and committed > batch_id:
             # A driver that was paused has written into the checkpoint of its successor. Spark would
             # run the last plan again at each start, and never get past its commit.
-            raise CheckpointDamaged(f"{self.folder} holds commit {committed} without its plan")
+            location = self.files.location
+            raise CheckpointDamaged(f"{location} holds commit {committed} without its plan")
         return Planned(
             starts=self.starts(batch_id),
             ends=self.ends(batch_id),
@@ -72,7 +90,7 @@ class Checkpoint:
         """Return True if a batch that was not empty is committed; None if damaged files leave it
         open. Spark also plans an empty batch: the first one, and when a partition is added.
         """
-        committed = _newest(self.folder / "commits")
+        committed = self._newest("commits")
         if committed is None:
             return False
         try:
@@ -85,23 +103,22 @@ class Checkpoint:
         except CheckpointDamaged:
             return None
 
-    def move_aside(self) -> Path | None:
-        """Make room for a new lineage; nothing is deleted. Where it is now; None without one."""
-        if not self.folder.exists():
-            return None
-        asides = (self.folder.with_name(f"{self.folder.name}.aside-{n}") for n in count(1))
-        return self.folder.rename(next(place for place in asides if not place.exists()))
+    def move_aside(self) -> str | None:
+        """Make room for a new lineage; nothing is deleted. Return its new address; None if there
+        was nothing.
+        """
+        return self.files.move_aside()
 
     def ends(self, batch_id: int) -> TopicOffsets:
         """Return the end offsets of batch `batch_id`.
 
         If sources share a topic, the nearest end counts.
         """
-        path = self.folder / "offsets" / str(batch_id)
-        sources = _lines(path)[2:]
+        path = f"offsets/{batch_id}"
+        sources = self._lines(path)[2:]
         if not sources:
-            raise CheckpointDamaged(f"{path} names no source")
-        return _fold((_offsets(path, line) for line in sources if line != "-"), min)
+            raise CheckpointDamaged(f"{self.files.location}/{path} names no source")
+        return _fold((self._offsets(path, line) for line in sources if line != "-"), min)
 
     def starts(self, batch_id: int) -> TopicOffsets:
         """Return the start offsets of batch `batch_id`.
@@ -110,42 +127,37 @@ class Checkpoint:
         """
         if batch_id > 0:
             return self.ends(batch_id - 1)
-        logs = sorted((self.folder / "sources").glob("*/0"))
-        return _fold((_offsets(log, _lines(log)[-1]) for log in logs), max)
+        logs = self._initial_logs()
+        return _fold((self._offsets(log, self._lines(log)[-1]) for log in logs), max)
 
+    def _initial_logs(self) -> list[str]:
+        """Return the paths of the files that say where each source started."""
+        sources = (f"sources/{source}" for source in self.files.names("sources"))
+        return [f"{source}/0" for source in sources if "0" in self.files.names(source)]
 
-def _newest(log: Path) -> int | None:
-    """Return the highest batch in one of Spark's logs.
+    def _newest(self, log: str) -> int | None:
+        """Return the highest batch in one of Spark's logs.
 
-    Its folder also has hidden files with checksums.
-    """
-    return max((int(file.name) for file in log.glob("*") if file.name.isdigit()), default=None)
+        Its folder also has hidden files with checksums.
+        """
+        return max((int(name) for name in self.files.names(log) if name.isdigit()), default=None)
 
+    def _lines(self, path: str) -> list[str]:
+        lines = self.files.read(path).lstrip("\0").splitlines()
+        if not lines or lines[0] != LOG_VERSION:
+            where = f"{self.files.location}/{path}"
+            raise CheckpointDamaged(f"{where} does not begin with {LOG_VERSION}")
+        return lines
 
-def _lines(path: Path) -> list[str]:
-    lines = _text(path).lstrip("\0").splitlines()
-    if not lines or lines[0] != LOG_VERSION:
-        raise CheckpointDamaged(f"{path} does not begin with {LOG_VERSION}")
-    return lines
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise CheckpointDamaged(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CheckpointDamaged(f"{path} is no text") from error
-
-
-def _offsets(path: Path, line: str) -> TopicOffsets:
-    try:
-        return {
-            str(topic): {int(partition): int(offset) for partition, offset in offsets.items()}
-            for topic, offsets in json.loads(line).items()
-        }
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CheckpointDamaged(f"{path} holds {line[:100]!r}: no offsets by partition") from error
+    def _offsets(self, path: str, line: str) -> TopicOffsets:
+        try:
+            return {
+                str(topic): {int(partition): int(offset) for partition, offset in offsets.items()}
+                for topic, offsets in json.loads(line).items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            text = f"{self.files.location}/{path} holds {line[:100]!r}: no offsets by partition"
+            raise CheckpointDamaged(text) from error
 
 
 def _fold(sources: Iterable[TopicOffsets], choose: Callable[[int, int], int]) -> TopicOffsets:

@@ -197,7 +197,7 @@ class TrackedStage(Generic[Frame]):
             if aside is not None:
                 logger.warning(
                     "checkpoint does not fit the sinks and was moved aside",
-                    extra={"stage": self.name, "to": str(aside), "starts": str(plan.starts)},
+                    extra={"stage": self.name, "to": aside, "starts": str(plan.starts)},
                 )
             for ledger in self._ledgers:
                 if ledger.sink.name in plan.missing:
