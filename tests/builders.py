@@ -5,6 +5,7 @@ from typing import Literal
 
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
     Beat,
     Command,
@@ -18,7 +19,6 @@ from waybill_shared.contract.events import (
     Output,
     PartitionOffset,
     PipelineRecord,
-    Problem,
     Range,
     Reply,
     SinkDefinition,

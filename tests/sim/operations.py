@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from waybill_shared.contract.events import Command, PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command, PipelineRecord
 
 
 @dataclass(slots=True)

@@ -21,8 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from waybill_shared.contract.errors import ContractError, Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
 from waybill_shared.contract.manifest.document import Document
 from waybill_shared.contract.manifest.yaml_source import read_yaml
 from waybill_shared.contract.suggestions import hint_of_names

@@ -6,8 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.sql.compile import compile_pipeline, compile_stages
 from waybill_spark.guard.allowed import allowed

@@ -14,8 +14,7 @@ from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from postgres import Database
 from taking import tables_of
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_spark.driver.reading import executor_rows
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline

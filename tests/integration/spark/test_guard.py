@@ -18,8 +18,8 @@ from sql.corpora import Query, attacks, good
 from sql.fuzz import Texts
 from sql.spark_classes import Classes
 from waybill_local import jars
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem, SqlGuard
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import SqlGuard
 from waybill_shared.process.archives import class_path
 from waybill_spark.driver.sql.compile import analyzed
 from waybill_spark.guard.allowed import allowed, kinds, read_lists

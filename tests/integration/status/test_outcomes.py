@@ -24,7 +24,8 @@ from integration.status.tracker import (
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.events import Problem, Reply
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Reply
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.tokens import (

@@ -9,12 +9,11 @@ from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import (
     InputDefinition,
     PartitionOffset,
     PipelineRecord,
-    Problem,
     Reply,
     StageDefinition,
 )

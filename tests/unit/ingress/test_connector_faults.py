@@ -14,8 +14,7 @@ from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_ingress.core.connectors.limits import FetchLimits
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.addresses import allowed
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
 

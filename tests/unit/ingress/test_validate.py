@@ -17,7 +17,8 @@ from unit.ingress.in_memory import make_app
 from unit.stage_runner.fakes import command
 from waybill_ingress.adapters.http.models import FINDINGS, FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.words import Action

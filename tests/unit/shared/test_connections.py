@@ -7,8 +7,7 @@ import pytest
 
 from waybill_shared import connections
 from waybill_shared.connections import places_in, read_connections
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.databases import PostgresConnection
 
 SECRET: Final = "hunter2"

@@ -13,13 +13,13 @@ from starlette.types import Message
 from local_client import local_client
 from waybill_shared.contract.errors import (
     InvalidMessage,
+    Problem,
     Refusal,
     Retryable,
     TokenExpired,
     TokenRefused,
     UserError,
 )
-from waybill_shared.contract.events import Problem
 from waybill_shared.contract.hosts import LOOPBACK_ONLY
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug
 from waybill_shared.http import dialects

@@ -1,6 +1,6 @@
 """A document asks its own places where a problem stands, whatever its text is written in."""
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.manifest.document import Document, Mark, Path
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 import pytest
 from ruamel.yaml import YAML
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.foreign import (
     ROWS,
     find_statement,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import PROPERTIES_MAX
 from waybill_shared.contract.manifest.iceberg_properties import TABLE_PROPERTIES
 from waybill_shared.contract.manifest.reading import parse_manifest

@@ -2,8 +2,7 @@
 
 import pytest
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.tables import is_table, parse_table, parse_tables

@@ -2,8 +2,7 @@
 
 import pytest
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX, read_yaml
 
 TEXT = """\

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from waybill_shared.contract.driver_news import TableMaintenance
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import (
     Command,
     Definition,
     PipelineRecord,
-    Problem,
     StageDefinition,
 )
 from waybill_shared.contract.problems import Slug

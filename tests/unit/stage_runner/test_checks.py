@@ -14,8 +14,8 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
-from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.errors import Problem, Retryable
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.checks import SLOW_MS
 from waybill_stage_runner.app.ports import Checked

@@ -7,7 +7,8 @@ import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
 from waybill_shared.contract.driver_news import TableMaintenance
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action

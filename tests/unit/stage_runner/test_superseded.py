@@ -6,7 +6,8 @@ import pytest
 
 from builders import make_command, make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import PipelineRecord
 from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns, RecordRequested
 
 RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))

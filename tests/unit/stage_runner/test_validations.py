@@ -16,8 +16,8 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
-from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.errors import Problem, Retryable
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, with_notes
 from waybill_shared.contract.problems import Slug

@@ -8,8 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.base import QueryContext
 from pyspark.errors.exceptions.captured import SQLQueryContext
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Step
 from waybill_spark.driver.failures import describe
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken

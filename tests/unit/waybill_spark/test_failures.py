@@ -2,8 +2,7 @@
 
 import pytest
 
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.words import StopReason
 from waybill_spark.driver.failures import StageFailed, cause_of, for_the_log
 from waybill_spark.tracking.stopping import StageClosed, StageStopped

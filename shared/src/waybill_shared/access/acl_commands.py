@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.grants import (
     KAFKA_GRANTS,
     PREFIX,

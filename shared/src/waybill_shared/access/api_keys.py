@@ -17,8 +17,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.routes import Scope
 
 ID_BYTES = 6

@@ -7,8 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.sealing import KEY_BYTES, KeyRing
 
 

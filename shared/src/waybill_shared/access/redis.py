@@ -10,8 +10,7 @@ from typing import Final, cast
 import redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.grants import CONNECTING, PREFIX, REDIS_GRANTS
 from waybill_shared.redis.server import RedisServer
 

@@ -12,7 +12,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
-from waybill_shared.contract.events import LifecycleError, Problem, SqlGuard, StageDefinition
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import LifecycleError, SqlGuard, StageDefinition
 from waybill_shared.contract.words import Obstacle
 
 SCRATCH: Final = "tmp"  # in a driver's folder: what Spark and its libraries unpack

@@ -12,16 +12,23 @@ Anything else is our fault: crash and let the supervisor restart.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from waybill_shared.contract.problems import Slug
 
-if TYPE_CHECKING:
-    from waybill_shared.contract.events import Problem
-
 EXPIRED_HINT = "a new token for the pipeline's input covers all that it holds now"
 UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short or of another one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong, where, and how to mend it."""
+
+    message: str
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    hint: str = ""
 
 
 class ContractError(Exception):
@@ -42,12 +49,12 @@ class Retryable(ContractError):
 class UserError(ContractError):
     """A manifest, a query or a request that must be changed by who wrote it; `slug` says why."""
 
-    def __init__(self, problems: Sequence["Problem"], slug: Slug = Slug.INVALID) -> None:
+    def __init__(self, problems: Sequence[Problem], slug: Slug = Slug.INVALID) -> None:
         super().__init__("; ".join(problem.message for problem in problems))
         self.problems = tuple(problems)
         self.slug = slug
 
-    def __reduce__(self) -> tuple[type["UserError"], tuple[tuple["Problem", ...], Slug]]:
+    def __reduce__(self) -> tuple[type["UserError"], tuple[tuple[Problem, ...], Slug]]:
         return UserError, (self.problems, self.slug)
 
     def without_places(self) -> "UserError":

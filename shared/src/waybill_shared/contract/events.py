@@ -11,6 +11,7 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -199,17 +200,6 @@ class Command:
     request_id: str
     at: int
     options: FieldMap = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """What is wrong, where, and how to mend it."""
-
-    message: str
-    line: int | None = None
-    column: int | None = None
-    path: str = ""
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

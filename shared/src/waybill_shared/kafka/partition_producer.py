@@ -14,8 +14,7 @@ from typing import Final, Literal, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from waybill_shared.contract.dead_letters import Headers
-from waybill_shared.contract.errors import ContractError, Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
 from waybill_shared.kafka.clients import claim_transactions, make_producer, position_of
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_shared.kafka.errors import FENCED, GRANT_HINT, explain

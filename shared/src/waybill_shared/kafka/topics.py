@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic
 
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import Kafka

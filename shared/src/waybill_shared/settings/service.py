@@ -8,8 +8,7 @@ from typing import Final, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.settings.clusters import KafkaSettings
 from waybill_shared.settings.hosts import HostSettings, Listed
 

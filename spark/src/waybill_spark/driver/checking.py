@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from waybill_shared.contract.driver import SinkPlaces
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.sql.compile import CompiledStage

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from waybill_shared.contract.driver import RunSpec
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem, StageDefinition
+from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.dead_letter_journals import open_journal
 from waybill_spark.driver.reporting import Reporter

@@ -5,8 +5,7 @@ import logging
 from collections.abc import Callable
 
 from waybill_shared.contract.driver import MaintainOrder
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.sinks.contract import Maintainer, WantedSink
 from waybill_spark.sinks.opening import loader_of

@@ -21,8 +21,7 @@ from waybill_shared.contract.driver import (
     RunOrder,
     RunSpec,
 )
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_shared.kafka.cluster import Kafka

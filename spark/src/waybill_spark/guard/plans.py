@@ -15,8 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.foreign import find_statement, find_template
 from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names

@@ -15,8 +15,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Fact, Fence, Problem, pipeline_key
+from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.events import Fact, Fence, pipeline_key
 from waybill_shared.kafka.clients import position_of
 from waybill_shared.kafka.errors import explain
 from waybill_spark.kafka.fence_topic.moving import FenceTransactions

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from waybill_shared.contract.errors import ContractError, Retryable, UserError
-from waybill_shared.contract.events import Fence, FieldMap, Problem
+from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
+from waybill_shared.contract.events import Fence, FieldMap
 
 
 class SinkSuperseded(ContractError):

@@ -18,11 +18,10 @@ from waybill_ingress.core.dead_topics import dead_topic_problems
 from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import (
     Command,
     PipelineRecord,
-    Problem,
     Reply,
     command_key,
 )

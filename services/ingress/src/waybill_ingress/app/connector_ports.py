@@ -8,8 +8,8 @@ from typing import Protocol
 from waybill_ingress.core.connectors.rows import DeadRow
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.connectors import ConnectorProgress
-from waybill_shared.contract.errors import ContractError, Retryable
-from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_shared.contract.errors import ContractError, Problem, Retryable
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.connectors import FileConnector
 
 

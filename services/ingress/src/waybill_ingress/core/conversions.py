@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.tables import SqlTable, parse_tables

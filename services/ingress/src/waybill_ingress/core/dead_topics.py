@@ -7,8 +7,8 @@ letters of another one on purpose. Then it is created after that one.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeGuard
 
-from waybill_shared.contract.errors import Refusal, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Refusal, UserError
 from waybill_shared.contract.manifest.checks import own_topic_problem
 from waybill_shared.contract.manifest.columns import DEPTH_MAX, quoted
 from waybill_shared.contract.manifest.fields import IN_WORDS, TOPIC_PATTERN

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import PipelineRecord, Problem, SinkDefinition
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition
 from waybill_shared.contract.manifest.model import Manifest, Sink
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings

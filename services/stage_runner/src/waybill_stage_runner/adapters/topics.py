@@ -10,8 +10,7 @@ from typing import Final
 from confluent_kafka.admin import NewTopic
 
 from waybill_shared.access.kafka import lacking, uncreatable
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.grants import KafkaOperation
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN, lowest

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Command, PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK

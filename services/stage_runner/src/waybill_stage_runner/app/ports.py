@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from waybill_shared.contract.driver_news import TableMaintenance
-from waybill_shared.contract.events import Definition, PipelineRecord, Problem, StageDefinition
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import PipelineState

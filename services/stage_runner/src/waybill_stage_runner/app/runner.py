@@ -15,13 +15,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Command,
     Definition,
     LifecycleError,
     PipelineRecord,
-    Problem,
 )
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place

@@ -14,8 +14,8 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem, Snapshot, snapshot_key
+from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.events import Snapshot, snapshot_key
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.errors import GRANT_HINT, explain

@@ -9,8 +9,7 @@ from typing import Any, Final
 import fastavro
 from fastavro.types import Schema
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.formats.avro_defaults import Defaults
 
 AvroSchema = Mapping[str, Any]

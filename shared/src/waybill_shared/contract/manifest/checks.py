@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from waybill_shared.contract.connectors import NUMBERED
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX

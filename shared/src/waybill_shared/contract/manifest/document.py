@@ -4,7 +4,7 @@ each part of it to the text."""
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 
 Path = tuple[str | int, ...]
 """A path to a part of the tree: keys, and the numbers of items in lists."""

@@ -4,7 +4,7 @@ refused anyway, so it never refuses what could be read."""
 import re
 from typing import Final
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.manifest.foreign_words import FOREIGN_WORDS, Foreign, Spot
 
 ROWS: Final[dict[tuple[Spot, str], tuple[Foreign, str]]] = {

@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.document import Document, Path
 from waybill_shared.contract.manifest.fields import IN_WORDS

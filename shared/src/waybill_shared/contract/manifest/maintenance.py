@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field, field_validator
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.fields import Strict
 
 if TYPE_CHECKING:

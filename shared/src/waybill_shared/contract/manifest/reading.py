@@ -23,8 +23,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.checks import find_problems
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.form import find_form_problems

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.manifest.document import Mark
 
 Told = tuple[str, str, Mark]

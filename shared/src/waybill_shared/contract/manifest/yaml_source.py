@@ -18,8 +18,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.document import Document, Mark, Path
 from waybill_shared.contract.manifest.foreign import find_statement, find_template
 from waybill_shared.contract.manifest.foreign_words import Spot

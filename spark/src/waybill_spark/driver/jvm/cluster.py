@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import SparkPlace
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem, SqlGuard
+from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.events import SqlGuard
 from waybill_spark.driver.jvm.launch import AVRO_LIMITS
 from waybill_spark.driver.jvm.session import open_session
 

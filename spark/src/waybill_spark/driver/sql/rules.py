@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_spark.driver.reading.inputs import decoded_input
 from waybill_spark.driver.sql.schema_streams import stand_in

@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import NullType
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Sink
 from waybill_shared.contract.suggestions import hint_of_names
 

@@ -14,8 +14,7 @@ from sqlalchemy import URL
 
 from waybill_shared.connections import Connections, read_connections
 from waybill_shared.contract.driver import SinkPlaces
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import LOCAL
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
 from waybill_shared.object_stores import S3Connection

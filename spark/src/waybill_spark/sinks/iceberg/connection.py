@@ -24,8 +24,7 @@ from pyiceberg.exceptions import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from waybill_shared.connections import ConnectionSettings, Secret
-from waybill_shared.contract.errors import ContractError, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import ContractError, Problem, UserError
 from waybill_shared.contract.manifest.fields import Name
 from waybill_spark.sinks.iceberg.file_access import OutsideWarehouse
 from waybill_spark.tracking.sink import SinkUnreachable

@@ -16,8 +16,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.iceberg.connection import Reached, told

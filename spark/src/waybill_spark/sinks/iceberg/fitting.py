@@ -24,8 +24,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
 from waybill_spark.sinks.altering import new_names
 from waybill_spark.sinks.iceberg.tables import (

@@ -7,8 +7,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.process.clock import SystemClock

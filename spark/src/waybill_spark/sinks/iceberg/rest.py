@@ -11,8 +11,7 @@ from pyiceberg.table import Table
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S
 from waybill_spark.sinks.iceberg.file_access import OF_CATALOG
 

@@ -23,8 +23,7 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform, parse_transfo
 from pyiceberg.types import IcebergType
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
 from waybill_spark.sinks.altering import said_of_new
 from waybill_spark.sinks.iceberg.file_access import refuse_folders_elsewhere

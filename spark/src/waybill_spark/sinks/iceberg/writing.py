@@ -18,8 +18,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import IdentityTransform
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.connection import Reached
 from waybill_spark.sinks.iceberg.pyiceberg_fixes import mend

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.databases import CONNECT_TIMEOUT_S, SILENCE_S, PostgresConnection
 from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 

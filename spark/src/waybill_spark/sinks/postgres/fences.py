@@ -5,8 +5,8 @@ from typing import Final
 from psycopg import errors, sql
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Fence, Problem
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import Fence
 from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.tables import FENCES, UNIQUE
 

@@ -7,8 +7,7 @@ from typing import Final
 import pyarrow as pa
 from psycopg import sql
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_spark.sinks.altering import new_names, said_of_new
 from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.tables import (

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 from psycopg import sql
 
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.types import column_type

@@ -9,8 +9,7 @@ from waybill_ingress.adapters.files.patience import FetchPatience
 from waybill_ingress.adapters.files.web import WebFile
 from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_shared.connections import Connections, Connector
-from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.object_stores import S3Connection
 
 TIME_S: Final = 30.0

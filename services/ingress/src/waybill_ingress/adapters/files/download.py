@@ -20,8 +20,7 @@ from waybill_ingress.adapters.files.web import Web, WebFile
 from waybill_ingress.app.connector_ports import FetchFailed, FileChanged
 from waybill_ingress.core.connectors.limits import FetchLimits
 from waybill_shared.connections import read_connections
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.object_stores import S3Connection
 

@@ -12,8 +12,8 @@ from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, RepeatsHttp
 from waybill_ingress.adapters.http.models import AcceptedAnswer
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
 from waybill_ingress.app.ports import Answers, Log
-from waybill_shared.contract.errors import Refusal, UserError
-from waybill_shared.contract.events import Problem, Reply
+from waybill_shared.contract.errors import Problem, Refusal, UserError
+from waybill_shared.contract.events import Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug

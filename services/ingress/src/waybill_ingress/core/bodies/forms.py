@@ -14,8 +14,7 @@ from waybill_ingress.core.bodies.raw import read_raw
 from waybill_ingress.core.bodies.values import read_values
 from waybill_ingress.core.encoders.raw_records import RawRecords
 from waybill_ingress.core.rows import RowReader
-from waybill_shared.contract.errors import Refusal, UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, Refusal, UserError
 from waybill_shared.contract.formats.csv_lines import NAMES, character
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import nearest

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from waybill_ingress.core.rows import RowReader
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Problem
+from waybill_shared.contract.errors import Problem, UserError
 
 
 def read_raw(pieces: Iterable[bytes], rows: RowReader, key: str | None) -> None:

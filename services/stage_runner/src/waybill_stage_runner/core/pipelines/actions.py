@@ -5,7 +5,8 @@ decides.
 from dataclasses import dataclass
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
-from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState

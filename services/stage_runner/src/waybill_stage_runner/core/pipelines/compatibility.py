@@ -8,10 +8,9 @@ stage or a new sink.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     PipelineRecord,
-    Problem,
     SinkDefinition,
     StageDefinition,
 )

@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Final, Literal
 
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Command,
     EarlierManifest,
     PipelineRecord,
-    Problem,
     StageDefinition,
 )
 from waybill_shared.contract.problems import Slug

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
     Command,
     LifecycleError,
     LifecycleEvent,
     PipelineRecord,
-    Problem,
     SqlGuard,
 )
 from waybill_shared.contract.lifecycle import Phase

@@ -32,7 +32,8 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord, Problem
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState

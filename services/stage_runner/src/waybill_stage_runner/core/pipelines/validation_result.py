@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Command, Problem
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
