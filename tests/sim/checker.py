@@ -25,11 +25,11 @@ from waybill_shared.contract.events import (
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, sink_key
+from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Token
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, join
-from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import OutcomeKind, UnknownReason, WatchEnd
 from waybill_shared.process.clock import Clock
 from waybill_status.core.outcomes.judgements import FINAL, LostSpan
@@ -309,11 +309,8 @@ def _asked(
     if not asked.sinks:
         yield from required(record, generation, topic_id)
         return
-    named = dict(named_sinks(record.stages, topic_id, generation, asked.sinks))
-    for stage in record.stages:
-        for sink in stage.sinks:
-            if sink_key(stage.name, sink.name, sink.since) in named:
-                yield stage, sink
+    for each in Topology(record.stages).awaited(topic_id, generation, asked.sinks):
+        yield each.stage, each.sink
 
 
 def _written(

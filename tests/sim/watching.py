@@ -21,8 +21,8 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import LIFE_MS, Token
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.watches import TokenWatch, WatchBook
-from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import UnknownReason, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.app.outcomes.hub import Hub
@@ -130,11 +130,11 @@ class Watches:
         if dice.random() < ON and (on := self._on(token, issued.uid)) is not None:
             return on
         names = {
-            sink.name
+            each.sink.name
             for record in self._world.records
             if (record.pipeline_uid, record.generation) == (issued.uid, issued.generation)
             for topic_id in {span.topic_id for part in token.parts for span in part.spans}
-            for _, sink in named_sinks(record.stages, topic_id, issued.generation, ())
+            for each in Topology(record.stages).awaited(topic_id, issued.generation)
         }
         if not names or dice.random() < WHOLE_WAYS:
             return WHOLE

@@ -17,10 +17,10 @@ from waybill_shared.contract.slots import (
     Removal,
     SinkState,
     Slot,
-    keys_of,
     sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import ARRIVED, Judgement
@@ -177,7 +177,7 @@ class Line:
         return self.content.sinks[key].reached[0].offset
 
     def _keys(self) -> list[str]:
-        return sorted(keys_of(self.stages))
+        return sorted(_keys_of(self.stages))
 
     def _limit(self, stage: StageDefinition) -> int:
         """Behind enrich no stage is farther than what it reads."""
@@ -186,7 +186,7 @@ class Line:
     def _move(self, event: Move) -> None:
         keys = self._keys()
         key = keys[event.sink % len(keys)]
-        stage = next(each for each in self.stages if key in keys_of([each]))
+        stage = next(each for each in self.stages if key in _keys_of([each]))
         to = max(self.at(key), min(event.to, self._limit(stage)))
         self._set(key, to)
 
@@ -196,7 +196,7 @@ class Line:
 
     def _die(self, event: Die) -> None:
         stage = self.stages[event.stage % len(self.stages)]
-        keys = sorted(keys_of([stage]))
+        keys = sorted(_keys_of([stage]))
         sink = None if event.sink is None else keys[event.sink % len(keys)]
         passed = max(map(self.at, keys)) if sink is None else self.at(sink)
         start, end = max(event.start, passed), event.start + event.length
@@ -233,7 +233,7 @@ class Line:
             stages = [*self.stages]
             number = event.stage % len(stages)
             stage = stages[number]
-            begin = max(map(self.at, keys_of([stage])))
+            begin = max(map(self.at, _keys_of([stage])))
             stages[number] = replace(stage, sinks=(*stage.sinks, sink))
         self._change(stages, [])
         self._set(sink_key(stage.name, sink.name, since), begin)
@@ -280,3 +280,7 @@ def test_what_is_told_of_a_token_in_the_end_stays(happens: list[Event]) -> None:
                         assert (found.kind, found.deaths) == (before.kind, before.deaths), place
                     elif found.kind in ARRIVED:
                         final[place] = found
+
+
+def _keys_of(stages: Sequence[StageDefinition]) -> set[str]:
+    return {each.key for each in Topology(stages).sinks}

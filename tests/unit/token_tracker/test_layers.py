@@ -12,14 +12,13 @@ from unit.token_tracker.flow import Flow, Recreate, Skip, StageShape, Take
 from unit.token_tracker.test_reached_properties import EMPTY, state_of
 from waybill_shared.contract.events import Fact, StageDefinition
 from waybill_shared.contract.slots import Losses, Slot
+from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact
 from waybill_token_tracker.core.graph import (
     Graph,
-    StageSink,
     _combine,
     _Path,
-    ids_of,
     within,
 )
 from waybill_token_tracker.core.losses import _Settling, unite
@@ -42,7 +41,7 @@ def plain_roots(graph: Graph, stage: StageDefinition, at: Vector) -> _Path:
     for source in stage.inputs:
         here, writers = within(at, source), graph.writers(source)
         if not writers:
-            paths.append(_Path(ids_of(source), here))
+            paths.append(_Path(source.ids, here))
         paths += [plain_roots(graph, w.stage, graph.through(w, source, here)) for w in writers]
     return _combine(paths)
 

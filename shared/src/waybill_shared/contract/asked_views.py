@@ -10,8 +10,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.token_views import Leg, LegSink, TokenView, WantedView
 from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import ENDLESS, Span
-from waybill_shared.contract.ways import named_sinks, root_topics, sinks_into
 
 PLACES_MAX: Final = 4_000  # that one watch remembers
 Owned = Iterable[tuple[Part, PipelineRecord]]
@@ -34,6 +34,10 @@ class _At(NamedTuple):
     stages: tuple[StageDefinition, ...]
     topic_id: str
     generation: int
+
+    def awaited(self) -> list[StageSink]:
+        """Return the sinks that what is asked for waits for."""
+        return [*Topology(self.stages).awaited(self.topic_id, self.generation)]
 
 
 def settled(
@@ -83,21 +87,21 @@ def require_reader(caller: Caller) -> None:
 
 
 def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, list[_At]]:
-    read = root_topics(record.stages, record.generation)
+    read = Topology(record.stages).at(record.generation).root_ids()
     led_by: list[LegSink] = []
     there: list[_At] = []
     for at in here:
-        into = [*sinks_into(read, at.stages, at.topic_id, at.generation)]
+        awaited = at.awaited()
+        into = [each for each in awaited if read & each.sink.ids]
         if not into:
             message = f"{record.name} reads nothing that {at.pipeline} writes of the token"
-            sinks = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
+            sinks = {each.sink.name for each in awaited}
             raise _refused(f"{path}through", message, f"sinks of {at.pipeline}", sinks)
-        led_by += [LegSink(uid=at.uid, topic_id=at.topic_id, sink=key) for key, _ in into]
-        ids = sorted({i for _, sink in into for i in (sink.topic_id, *sink.retired) if i in read})
+        led_by += [LegSink(uid=at.uid, topic_id=at.topic_id, sink=each.key) for each in into]
+        ids = sorted(read & frozenset().union(*(each.sink.ids for each in into)))
         there += [
             _At(record.pipeline_uid, record.name, record.stages, topic_id, record.generation)
             for topic_id in ids
-            if topic_id is not None
         ]
     leg = Leg(
         pipeline=record.name,
@@ -127,7 +131,7 @@ def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:
 def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) -> None:
     found: set[str] = set()
     for at in here:
-        known = {s.name for _, s in named_sinks(at.stages, at.topic_id, at.generation, ())}
+        known = {each.sink.name for each in at.awaited()}
         if not known.intersection(names):
             message = f"a part of the token waits for none of {', '.join(names):.300}"
             raise _refused(f"{path}sinks", message, "sinks that it waits for", known)

@@ -114,6 +114,11 @@ class InputDefinition:
     whole: tuple[PartitionOffset, ...] = ()  # of a root: from here on every sink has part
     retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """The id of its topic, and those that the topic of this name had before."""
+        return frozenset((self.topic_id, *self.retired))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkDefinition:
@@ -128,6 +133,11 @@ class SinkDefinition:
     moved: int = 0  # the generation in which its topic was created again, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
     guarantee: str = "once"  # how often a row is there
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The id of its topic, and those that its topic had before; none if it has no topic."""
+        return frozenset(() if self.topic_id is None else (self.topic_id, *self.retired))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

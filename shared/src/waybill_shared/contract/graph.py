@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +30,15 @@ def graph_of(stages: tuple[StageDefinition, ...]) -> PipelineGraph:
     Inputs and sinks share their names, and a stage may have the name of one of them, so ids include
     the kind.
     """
-    writer = {k.topic_id: f"sink/{k.name}" for s in stages for k in s.sinks if k.topic_id}
+    topology = Topology(stages)
     nodes: dict[str, str] = {}
     edges: list[GraphEdge] = []
     for stage in stages:
         for source in stage.inputs:
-            node = f"input/{source.name}" if source.root else writer.get(source.topic_id)
-            if node is not None:
-                nodes.setdefault(node, "input" if source.root else "sink")
+            kind = "input" if source.root else "sink"
+            writers = (f"sink/{each.sink.name}" for each in topology.writers(source))
+            for node in [f"input/{source.name}"] if source.root else writers:
+                nodes.setdefault(node, kind)
                 edges.append(GraphEdge(source=node, target=f"stage/{stage.name}"))
         nodes[f"stage/{stage.name}"] = "stage"
         for sink in stage.sinks:

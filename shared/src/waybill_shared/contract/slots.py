@@ -4,7 +4,6 @@ The slot is a cache of facts. It counts only while its stamp names the very serv
 so a flush, an old dump or a replica that lags is seen as missing knowledge, never as an answer.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
@@ -218,10 +217,6 @@ _dead_list = TypeAdapter(tuple[DeadEntry, ...])
 def sink_key(stage: str, sink: str, since: int) -> str:
     """Return the key of one life of a sink: a name that is used again is another sink."""
     return f"{stage}/{sink}@{since}"
-
-
-def keys_of(stages: Iterable[StageDefinition]) -> set[str]:
-    return {sink_key(s.name, sink.name, sink.since) for s in stages for sink in s.sinks}
 
 
 def stage_key(stage: StageDefinition) -> str:

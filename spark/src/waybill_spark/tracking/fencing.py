@@ -38,6 +38,11 @@ class StageInput:
     bases: Mapping[int, int]
     retired: tuple[str, ...] = ()
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """The id of the topic, and those that topics of this name had before."""
+        return frozenset((self.topic_id, *self.retired))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterSink:

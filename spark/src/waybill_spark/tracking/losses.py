@@ -61,8 +61,7 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
         Range(topic=i.topic, topic_id=topic_id, partition=partition, start=start, end=end)
         for i in inputs
         for (topic_id, partition), end in sorted(begin.items())
-        if topic_id in (i.topic_id, *i.retired)
-        and (start := bases.get((topic_id, partition), 0)) < end
+        if topic_id in i.ids and (start := bases.get((topic_id, partition), 0)) < end
     )
     return _aside(LossReason.BEFORE_START, ranges)
 
@@ -74,7 +73,7 @@ def went_with_topic(
 
     What was reported as present stays so.
     """
-    names = {topic_id: i.topic for i in inputs for topic_id in (i.topic_id, *i.retired)}
+    names = {topic_id: i.topic for i in inputs for topic_id in i.ids}
     aside = [
         Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
         for each in fence.set_aside

@@ -8,10 +8,10 @@ from waybill_shared.contract.events import Commit, Definition, Fact
 from waybill_shared.contract.slots import (
     Progress,
     Slot,
-    keys_of,
     sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import Topology
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
 from waybill_token_tracker.core.dead_letters import was_heard
@@ -101,7 +101,7 @@ def _sinks(definition: Definition | None) -> set[str]:
     """Return the keys of all sinks of a pipeline that is not deleted."""
     if definition is None or definition.deleted:
         return set()
-    return keys_of(definition.stages)
+    return {each.key for each in Topology(definition.stages).sinks}
 
 
 def _each(

@@ -26,9 +26,10 @@ from waybill_shared.contract.slots import (
     sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, beyond, ends, join, without
 from waybill_token_tracker.core.dead_letter_entries import counted, up_to
-from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
+from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.origins import Origin, Origins, united
 
 WAITING_LETTERS_MAX: Final = 1_000  # per pipeline; after a gap, more are treated as not received
@@ -100,8 +101,9 @@ class _Placing:
 
     def __init__(self, slot: Slot, definition: Definition) -> None:
         self._slot = slot
-        self._stages = {stage_key(s): s for s in definition.stages}
-        self._removed = {stage_key(s): s for removal in slot.removals for s in removal.stages}
+        present = Topology(definition.stages)
+        self._stages = present.by_stage
+        self._known = present.with_removed(slot.removals).by_stage
         graph = Graph(definition, slot)
         self._writers = {sink.key: sink for sink in graph.sinks}
         self._origins = Origins(graph)
@@ -111,10 +113,10 @@ class _Placing:
     def place(self, letters: DeadLetters) -> bool:
         """Add the letters of one fact. Return False while it is not known what the stage reads."""
         key = _key(letters)
-        stage = self._stages.get(key) or self._removed.get(key)
+        stage = self._known.get(key)
         if stage is None:
             return letters.since <= self._slot.generation  # else its definition is still to come
-        sources = {topic_id: source for source in stage.inputs for topic_id in ids_of(source)}
+        sources = {topic_id: source for source in stage.inputs for topic_id in source.ids}
         if key in self._stages and any(each.topic_id not in sources for each in letters.letters):
             return False
         for letter in letters.letters:

@@ -43,13 +43,13 @@ from waybill_shared.contract.slots import (
     Removal,
     SinkState,
     Slot,
-    keys_of,
     sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_token_tracker.core.dead_letters import all_known, count, hear
-from waybill_token_tracker.core.graph import Graph, StageSink
+from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
 from waybill_token_tracker.core.losses import settle, unite
 
@@ -120,16 +120,19 @@ def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal
     """Add the stages and sinks that the new definition lacks. Tokens that waited for them are
     answered from what they were. A removal is never undone."""
     known = slot.definition.stages if slot.definition is not None else ()
-    gone = _without(known, keys_of(current.stages))
+    gone = _without(known, Topology(current.stages))
     return (*slot.removals, Removal(generation=generation, stages=gone)) if gone else slot.removals
 
 
-def _without(stages: tuple[StageDefinition, ...], present: set[str]) -> tuple[StageDefinition, ...]:
+def _without(stages: tuple[StageDefinition, ...], present: Topology) -> tuple[StageDefinition, ...]:
     kept = (
         replace(
-            s, sinks=tuple(k for k in s.sinks if sink_key(s.name, k.name, k.since) not in present)
+            stage,
+            sinks=tuple(
+                each.sink for each in Topology([stage]).sinks if each.key not in present.by_key
+            ),
         )
-        for s in stages
+        for stage in stages
     )
     return tuple(stage for stage in kept if stage.sinks)
 

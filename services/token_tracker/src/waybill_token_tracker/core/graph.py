@@ -13,7 +13,6 @@ from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
     PartitionOffset,
-    SinkDefinition,
     StageDefinition,
     from_vector,
     join_offsets,
@@ -23,9 +22,9 @@ from waybill_shared.contract.slots import (
     Hop,
     SinkState,
     Slot,
-    sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import (
     TopicPartition,
     Vector,
@@ -40,19 +39,6 @@ SHAPES_MAX: Final = 4_096  # definitions with a cached shape; each is a few kB
 
 
 @dataclass(frozen=True, slots=True)
-class StageSink:
-    """One sink of one stage; `key` is its key in the slot."""
-
-    stage: StageDefinition
-    key: str
-    sink: SinkDefinition
-
-    def unread(self, source: InputDefinition) -> frozenset[str]:
-        """Return the ids of the sink's topic that were deleted before `source` was first read."""
-        return frozenset(self.sink.retired) - ids_of(source)
-
-
-@dataclass(frozen=True, slots=True)
 class _Path:
     """How far a sink is in the root topics `ids`, along one path or several combined ones."""
 
@@ -64,28 +50,22 @@ class _Shape:
     """What is the same for every slot with this definition; made once for many commits."""
 
     def __init__(self, definition: Definition) -> None:
-        self.sinks = tuple(
-            StageSink(stage, sink_key(stage.name, sink.name, sink.since), sink)
-            for stage in definition.stages
-            for sink in stage.sinks
-        )
-        self.writers: dict[str, list[StageSink]] = {}
-        for writer in self.sinks:
-            if writer.sink.topic_id is not None:
-                self.writers.setdefault(writer.sink.topic_id, []).append(writer)
+        self._topology = Topology(definition.stages)
+        self._writers: dict[tuple[str, tuple[str, ...]], list[StageSink]] = {}
+        self.sinks = self._topology.sinks
         self.inner = frozenset(
             topic_id
             for stage in definition.stages
             for source in stage.inputs
             for writer in self.writers_of(source)
-            for topic_id in ids_of(source) | writer.unread(source)
+            for topic_id in source.ids | writer.unread(source)
         )
         self.bases = {
             stage.name: from_vector(to_vector(base for i in stage.inputs for base in i.bases))
             for stage in definition.stages
         }
         self.roots = {
-            stage.name: frozenset().union(*map(ids_of, stage.inputs))
+            stage.name: frozenset().union(*(source.ids for source in stage.inputs))
             for stage in definition.stages
             if not any(self.writers_of(source) for source in stage.inputs)
         }
@@ -107,7 +87,12 @@ class _Shape:
         return [*placed.values()]
 
     def writers_of(self, source: InputDefinition) -> list[StageSink]:
-        return [] if source.root else self.writers.get(source.topic_id, [])
+        if source.root:
+            return []
+        known = (source.topic_id, source.retired)
+        if known not in self._writers:
+            self._writers[known] = self._topology.writers(source)
+        return self._writers[known]
 
 
 _shape_of = lru_cache(maxsize=SHAPES_MAX)(_Shape)
@@ -194,20 +179,16 @@ class Graph:
             for source in each.inputs if each.name in ways else ():
                 here, writers = [within(at, source) for at in ways[each.name]], self.writers(source)
                 if not writers:
-                    paths += [_Path(ids_of(source), reached) for reached in here]
+                    paths += [_Path(source.ids, reached) for reached in here]
                 for writer in writers:
                     taken = self.through(writer, source, reduce(nearer, here))
                     ways.setdefault(writer.stage.name, []).append(taken)
         return _combine(paths)
 
 
-def ids_of(source: InputDefinition) -> frozenset[str]:
-    return frozenset((source.topic_id, *source.retired))
-
-
 def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:
     """Return the part of `at` that is about one input."""
-    ids = ids_of(source)
+    ids = source.ids
     return {place: end for place, end in at.items() if place[0] in ids}
 
 

@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_shared.contract.topology import removed_stages
 from waybill_shared.contract.vectors import ENDLESS, Vector, join
 
 
@@ -76,7 +77,7 @@ def behind(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
 
 
 def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
-    removed = [stage for removal in slot.removals for stage in removal.stages]
+    removed = removed_stages(slot.removals)
     return [*removed, *definition.stages] if definition.deleted else removed
 
 

@@ -25,6 +25,7 @@ from waybill_shared.contract.slots import (
     SinkState,
     Slot,
 )
+from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import (
     ENDLESS,
     Span,
@@ -42,12 +43,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import (
-    Graph,
-    StageSink,
-    ids_of,
-    within,
-)
+from waybill_token_tracker.core.graph import Graph, within
 
 UNSAID: Final = LossReason.TOPIC_RECREATED  # for a deleted topic if no reason was reported
 
@@ -165,7 +161,7 @@ class _Settling:
     ) -> dict[str, list[Span]]:
         """Return what `writer` read, beyond `floor`, when it wrote what is set aside of
         `source`."""
-        ids = ids_of(source) | writer.unread(source)
+        ids = source.ids | writer.unread(source)
         holes = {
             reason: mine
             for reason, spans in set_aside.items()
@@ -216,7 +212,7 @@ class _Settling:
             return None
         stage, held = way
         for known in stage.inputs:
-            if ids_of(known) & ids_of(source):
+            if known.ids & source.ids:
                 for each in self._old.writers(known):
                     if each.key == writer.key:
                         return each.stage, self._old.through(each, known, within(held, known))

@@ -12,6 +12,7 @@ from typing import Final
 
 from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition, to_vector
 from waybill_shared.contract.slots import Hop
+from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import (
     Span,
     TopicPartition,
@@ -22,7 +23,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph, StageSink, ids_of
+from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.losses import rows_between
 
 FIRST: Final = Hop(sequence=-1, inputs=(), outputs=())
@@ -116,7 +117,7 @@ class Origins:
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
-    return {topic_id: source for source in stage.inputs for topic_id in ids_of(source)}
+    return {topic_id: source for source in stage.inputs for topic_id in source.ids}
 
 
 def united(origins: Iterable[Origin]) -> Origin:

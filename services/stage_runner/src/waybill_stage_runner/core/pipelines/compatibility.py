@@ -5,7 +5,7 @@ inputs. A stage or sink that continues must therefore keep them. Under another n
 stage or a new sink.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
@@ -15,6 +15,8 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.slots import stage_key
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.words import LossReason
 
 NEW_NAME_HINT: Final = (
@@ -23,8 +25,6 @@ NEW_NAME_HINT: Final = (
 NEW_PLACE_HINT: Final = (
     f"add a second sink for the new place, and remove this one when that has begun; {NEW_NAME_HINT}"
 )
-_Writers = Mapping[str, tuple[str, int, str, int]]
-"""By topic id: name and `since` of the stage that fills it, then name and `since` of the sink."""
 
 
 def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
     A checkpoint belongs to its topics and a fence to its sink, so these must stay the same.
     """
     known = {stage.name: stage for stage in before.stages}
-    wrote, writes = _writers(before.stages), _writers(after)
+    wrote, writes = Topology(before.stages), Topology(after)
     for stage in after:
         old = known.get(stage.name)
         if old is None:
@@ -92,28 +92,24 @@ def _refuse_turned_inputs(old: StageDefinition, stage: StageDefinition) -> None:
             )
 
 
-def _refuse_other_writers(stage: StageDefinition, wrote: _Writers, writes: _Writers) -> None:
+def _refuse_other_writers(stage: StageDefinition, wrote: Topology, writes: Topology) -> None:
     """Refuse an input that another stage or sink fills from now on.
 
     The stage may not have read all that the earlier writer wrote. The commits of the new writer say
     nothing of it.
     """
     for source in stage.inputs:
-        was, now = wrote.get(source.topic_id), writes.get(source.topic_id)
-        if was is not None and now is not None and was != now:
-            changed = f"read what stage {was[0]} wrote to {source.topic}, now stage {now[0]} would"
-            keep = f"keep the name {was[0]}, or give stage {stage.name} a new name, too"
+        was, now = wrote.writers(source), writes.writers(source)
+        if was and now and {*map(_writer, was)} != {*map(_writer, now)}:
+            old, new = was[-1].stage.name, now[-1].stage.name
+            changed = f"read what stage {old} wrote to {source.topic}, now stage {new} would"
+            keep = f"keep the name {old}, or give stage {stage.name} a new name, too"
             hint = f"{keep}: {NEW_NAME_HINT}"
             raise _incompatible(stage.name, changed, "inputs", hint)
 
 
-def _writers(stages: Iterable[StageDefinition]) -> _Writers:
-    return {
-        sink.topic_id: (stage.name, stage.since, sink.name, sink.since)
-        for stage in stages
-        for sink in stage.sinks
-        if sink.topic_id is not None
-    }
+def _writer(writer: StageSink) -> tuple[str, str]:
+    return stage_key(writer.stage), writer.key
 
 
 def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:

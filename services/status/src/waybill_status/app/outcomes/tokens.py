@@ -16,8 +16,8 @@ from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import Part, Token, open_token
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import Span
-from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
@@ -153,11 +153,11 @@ class Tokens:
         """Return the names of the sinks that may be asked for, as far as they are known here."""
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         return {
-            sink.name
+            each.sink.name
             for part, owner in owned
             for topic_id in {span.topic_id for span in part.spans}
-            for _, sink in named_sinks(
-                () if owner is None else owner.stages, topic_id, part.generation, ()
+            for each in Topology(() if owner is None else owner.stages).awaited(
+                topic_id, part.generation
             )
         }
 

@@ -8,11 +8,10 @@ find a record dead only for sinks that no such token ever waited for.
 
 from collections.abc import Collection
 
-from waybill_shared.contract.events import SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import keys_of, stage_key
+from waybill_shared.contract.slots import stage_key
+from waybill_shared.contract.topology import Topology, removed_since
 from waybill_shared.contract.vectors import join
 from waybill_status.core.outcomes.dead_letters import Limit
-from waybill_status.core.outcomes.removed import asked_sinks, removals_since
 from waybill_status.core.outcomes.views import View
 
 
@@ -26,46 +25,36 @@ def limits_of(
     reached. If the stage of a dead letter was removed as well, nothing more can follow, and all of
     them count. `names`: names of the sinks that count, if not all.
     """
-    removals = removals_since(generation, view)
-    stages = view.definition.stages if view.definition is not None else ()
-    ways = [*stages, *(stage for each in removals for stage in each.stages)]
-    present = keys_of(stages)
-    limits: dict[str, Limit] = dict.fromkeys(present.intersection(required))
-    _spread(limits, ways, generation)
+    removals = removed_since(view.removals, generation)
+    present = Topology(view.definition.stages if view.definition is not None else ())
+    topology = present.with_removed(removals).at(generation)
+    limits: dict[str, Limit] = dict.fromkeys(present.by_key.keys() & set(required))
+    _spread(limits, topology)
     for number, removal in enumerate(removals):
         until: dict[str, Limit] = {
-            key: view.reached.get(key, {})
-            for key, sink in asked_sinks(removal.stages, generation)
-            if sink.awaited_since <= generation and (not names or sink.name in names)
+            each.key: view.reached.get(each.key, {})
+            for each in Topology(removal.stages).at(generation).sinks
+            if each.sink.awaited_since <= generation and (not names or each.sink.name in names)
         }
-        _spread(until, ways, generation)
-        stay = [*stages, *(stage for each in removals[number + 1 :] for stage in each.stages)]
-        alive = keys_of(stay) | {stage_key(stage) for stage in stay}
+        _spread(until, topology)
+        alive = present.with_removed(removals[number + 1 :])
         for key, limit in until.items():
-            _widen(limits, key, limit if key in alive else None)
+            stays = key in alive.by_key or key in alive.by_stage
+            _widen(limits, key, limit if stays else None)
     return limits
 
 
-def _spread(limits: dict[str, Limit], stages: Collection[StageDefinition], generation: int) -> None:
+def _spread(limits: dict[str, Limit], topology: Topology) -> None:
     """Copy limits from each stage to the sinks and stages before it, until nothing changes."""
     before: dict[str, Limit] | None = None
     while before != limits:
         before = dict(limits)
-        for stage in stages:
-            for key, sink in asked_sinks([stage], generation):
-                behind = [stage_key(each) for each in stages if _reads(each, sink, generation)]
-                for other in behind:
-                    if other in limits:
-                        _widen(limits, key, limits[other])
-                if key in limits:
-                    _widen(limits, stage_key(stage), limits[key])
-
-
-def _reads(stage: StageDefinition, sink: SinkDefinition, generation: int) -> bool:
-    ids = {sink.topic_id, *sink.retired} - {None}
-    return any(each.since <= generation for each in stage.sinks) and any(
-        ids & {source.topic_id, *source.retired} for source in stage.inputs if not source.root
-    )
+        for each in topology.sinks:
+            for reader in map(stage_key, topology.readers(each.sink)):
+                if reader in limits:
+                    _widen(limits, each.key, limits[reader])
+            if each.key in limits:
+                _widen(limits, stage_key(each.stage), limits[each.key])
 
 
 def _widen(limits: dict[str, Limit], key: str, limit: Limit) -> None:

@@ -24,13 +24,18 @@ from itertools import groupby
 
 from waybill_shared.contract.events import (
     Definition,
-    SinkDefinition,
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import keys_of, sink_key, stage_key
+from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.topology import (
+    StageSink,
+    Topology,
+    removed_since,
+    removed_stages,
+)
 from waybill_shared.contract.vectors import (
     Span,
     TopicPartition,
@@ -41,7 +46,6 @@ from waybill_shared.contract.vectors import (
     passes,
     starts,
 )
-from waybill_shared.contract.ways import descendants, is_root, named_sinks, towards
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
@@ -54,7 +58,7 @@ from waybill_status.core.outcomes.losses import (
 )
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
-from waybill_status.core.outcomes.removed import asked_sinks, removals_since, removed_stages
+from waybill_status.core.outcomes.removed import judge_removed
 from waybill_status.core.outcomes.views import PipelineKey, View, fault_of
 
 
@@ -135,12 +139,13 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
         return unknown(claim, fault or UnknownReason.NO_DEFINITION)
     if claim.asked.sinks or claim.keys:
         return _judge_named(claim, share, view, definition)
-    removals = removals_since(share.generation, view)
-    view = as_read(view, definition, removals, share.generation)
-    found = _judge(claim, share, view, definition, ended=_ended_by(definition))
+    topology = Topology(definition.stages)
+    view = as_read(view, topology, share.generation)
+    found = _judge(claim, share, view, topology, ended=_ended_by(definition))
+    removals = removed_since(view.removals, share.generation)
     for removal in reversed(removals):  # the last that left nothing to wait for
         if found is None:
-            before = replace(definition, stages=(*definition.stages, *removal.stages))
+            before = topology.with_removed([removal])
             found = _judge(claim, share, view, before, ended=LossReason.SINK_REMOVED)
     return found or unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
@@ -150,21 +155,20 @@ def _ended_by(definition: Definition) -> LossReason | None:
 
 
 def _judge(
-    claim: Claim, share: _Share, view: View, definition: Definition, *, ended: LossReason | None
+    claim: Claim, share: _Share, view: View, topology: Topology, *, ended: LossReason | None
 ) -> Judgement | None:
-    """Return the judgement by `definition`; None if no sink in it is required. `ended`: why nothing
+    """Return the judgement by `topology`; None if no sink in it is required. `ended`: why nothing
     more will arrive."""
-    wanted = _wanted(share, definition, view)
+    wanted = _wanted(share, topology, view)
     if wanted is None:
         return None
-    stages = tuple(_stages(wanted, definition, view))
+    stages = tuple(_stages(wanted, topology, view))
     required = [sink for stage in stages for sink in stage.sinks if sink.required]
     if not required:
         return None
     keys = [sink.key for sink in required]
-    removals = removals_since(share.generation, view)
     removed = [  # their losses are still reported
-        key for each in removals for key, _ in asked_sinks(each.stages, share.generation)
+        each.key for each in _removed(share, view).at(share.generation).sinks
     ]
     over = [] if ended is None else [(ended, keys)]
     lost = tuple(losses(_ask(wanted), keys, removed, view, ended=over))
@@ -181,7 +185,7 @@ def _judge(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*stages, *removed_stages(share.generation, share.topic_id, view, definition)),
+        stages=(*stages, *judge_removed(share.generation, share.topic_id, view, topology)),
         lost=lost,
         dead_asked=tuple(_ask_for_dead(wanted, keys, view)),
     )
@@ -190,14 +194,14 @@ def _judge(
 def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
     """Judge only by the sinks of these names that existed when the token was issued. That includes
     a sink that was removed since: what it lacks then will never reach it."""
-    removals = removals_since(share.generation, view)
-    known = (*definition.stages, *(stage for each in removals for stage in each.stages))
-    ways = named_sinks(known, share.topic_id, share.generation, claim.asked.sinks)
-    found = {key: sink for key, sink in ways if not claim.keys or key in claim.keys}
-    wanted = _wanted(share, replace(definition, stages=known), view, tuple(found))
+    topology, removed = Topology(definition.stages), _removed(share, view)
+    known = Topology((*topology.stages, *removed.stages))
+    awaited = known.awaited(share.topic_id, share.generation, claim.asked.sinks)
+    found = {w.key: w.sink for w in awaited if not claim.keys or w.key in claim.keys}
+    wanted = _wanted(share, known, view, tuple(found))
     if not found or wanted is None:
         return unknown(claim, UnknownReason.NOTHING_REQUIRED)
-    keys, present = [*found], keys_of(definition.stages)
+    keys, present = [*found], topology.by_key
     over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
     if (ended := _ended_by(definition)) is not None:
         over.append((ended, [key for key in keys if key in present]))
@@ -212,15 +216,15 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
         return unknown(claim, UnknownReason.TRACKER_SILENT)
     missing = view.dead_missing & wanted.stages
     if kind == OutcomeKind.COMPLETE:
-        missing &= {stage_key(stage) for each in removals for stage in each.stages}
+        missing &= removed.by_stage.keys()
     if missing and kind != OutcomeKind.LOST:
         return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
-    gone = removed_stages(share.generation, share.topic_id, view, definition)
+    gone = judge_removed(share.generation, share.topic_id, view, topology)
     return Judgement(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*_stages(wanted, definition, view), *gone),
+        stages=(*_stages(wanted, topology, view), *gone),
         lost=lost,
         dead_asked=tuple(_ask_for_dead(wanted, keys, view, {s.name for s in found.values()})),
         named=frozenset(sink.name for sink in found.values()),
@@ -233,8 +237,12 @@ def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
     Stages that were removed since do not stop sinks from moving."""
     if kind == OutcomeKind.IN_PROGRESS:
         return bool(view.dead_missing)
-    removals = removals_since(share.generation, view) if view.dead_missing else ()
-    return any(stage_key(s) in view.dead_missing for each in removals for s in each.stages)
+    return not view.dead_missing.isdisjoint(_removed(share, view).by_stage)
+
+
+def _removed(share: _Share, view: View) -> Topology:
+    """Return what was removed from the pipeline since the share was written."""
+    return Topology(removed_stages(removed_since(view.removals, share.generation)))
 
 
 def _ask_for_dead(
@@ -247,53 +255,36 @@ def _ask_for_dead(
         yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits)
 
 
-def _asked_of(stage: StageDefinition, generation: int) -> bool:
-    """Return True if tokens of that generation know the stage. They never wait for a younger
-    one."""
-    return any(sink.since <= generation for sink in stage.sinks)
-
-
 def _wanted(
-    share: _Share, definition: Definition, view: View, named: tuple[str, ...] = ()
+    share: _Share, topology: Topology, view: View, named: tuple[str, ...] = ()
 ) -> _Wanted | None:
     """Return the share with its input; None if no stage reads it. `named`: the keys of sinks that
     are asked for, if not all at the end."""
-    readers = [
-        source
-        for stage in definition.stages
-        for source in stage.inputs
-        if is_root(source, share.topic_id)
-    ]
-    if not readers:
+    reader = next(topology.roots(share.topic_id), None)
+    if reader is None:
         return None
-    removed = [
-        stage for removal in removals_since(share.generation, view) for stage in removal.stages
-    ]
-    stages, behind = [*definition.stages, *removed], descendants(definition.stages, share.topic_id)
+    known = Topology((*topology.stages, *_removed(share, view).stages)).at(share.generation)
+    passed = topology.descendants(share.topic_id)
     if named:
-        stages = towards(named, stages, share.generation)
-        behind = behind.intersection(map(stage_key, stages))
+        known = Topology(known.towards(named))
+        passed &= known.by_stage.keys()
     return _Wanted(
         spans=share.spans,
         generation=share.generation,
-        topic=readers[0].topic,
+        topic=reader[1].topic,
         named=named,
-        bases=_bases_of(share, stages, view),
-        stages=behind,
+        bases=_bases_of(share, known, view),
+        stages=passed,
     )
 
 
-def _bases_of(
-    share: _Share, stages: Iterable[StageDefinition], view: View
-) -> dict[TopicPartition, int]:
+def _bases_of(share: _Share, known: Topology, view: View) -> dict[TopicPartition, int]:
     """Return where the last stage started that the share waits for. One that was removed since
     still counts: what was written before it was reported as lost."""
     bases: dict[TopicPartition, int] = {}
-    for stage in stages:
-        for source in stage.inputs if _asked_of(stage, share.generation) else ():
-            if is_root(source, share.topic_id):
-                bases = join(bases, view.former.get(stage_key(stage), {}))
-                bases = join(bases, to_vector(source.bases))
+    for stage, source in known.roots(share.topic_id):
+        bases = join(bases, view.former.get(stage_key(stage), {}))
+        bases = join(bases, to_vector(source.bases))
     return bases
 
 
@@ -302,16 +293,13 @@ def _ask(wanted: _Wanted) -> Iterable[Asked]:
         yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
 
 
-def _stages(wanted: _Wanted, definition: Definition, view: View) -> Iterable[StageJudgement]:
+def _stages(wanted: _Wanted, topology: Topology, view: View) -> Iterable[StageJudgement]:
     """Yield every stage that the share passes, with those sinks that are not younger than the
     token."""
-    for stage in definition.stages:
-        sinks = tuple(
-            _sink(wanted, stage.name, sink, view, definition)
-            for sink in stage.sinks
-            if stage_key(stage) in wanted.stages and sink.since <= wanted.generation
-        )
-        if sinks:
+    known = topology.at(wanted.generation)
+    for stage, found in groupby(known.sinks, key=lambda each: each.stage):
+        if stage_key(stage) in wanted.stages:
+            sinks = tuple(_sink(wanted, each, view, known) for each in found)
             waits = (sink.wait for sink in sinks if sink.wait is not None)
             by = next((wait.blocked_by for wait in waits), view.blocked_by)
             drops_of = _drops_of(stage, wanted)
@@ -324,29 +312,17 @@ def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:
     if not all(source.root for source in stage.inputs):
         return frozenset()
     topics = {span.topic_id for span in wanted.spans}
-    return frozenset(i.name for i in stage.inputs if topics & {i.topic_id, *i.retired})
+    return frozenset(i.name for i in stage.inputs if topics & i.ids)
 
 
-def _last(sink: SinkDefinition, generation: int, definition: Definition) -> bool:
-    """Return True if for tokens of that generation no stage reads from this sink."""
-    return not any(
-        source.topic_id == sink.topic_id and _asked_of(stage, generation)
-        for stage in definition.stages
-        for source in stage.inputs
-        if not source.root
-    )
-
-
-def _sink(
-    wanted: _Wanted, stage: str, sink: SinkDefinition, view: View, definition: Definition
-) -> SinkJudgement:
+def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> SinkJudgement:
     """Judge one sink. `reached` starts at the bases of its own stage; bases of other stages do not
-    count."""
-    key = sink_key(stage, sink.name, sink.since)
+    count. `known`: the stages and sinks that the token knows."""
+    key, sink = judged.key, judged.sink
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
     covered = passes(reached, goal)
-    asked = key in wanted.named if wanted.named else _last(sink, wanted.generation, definition)
+    asked = key in wanted.named if wanted.named else not known.readers(sink)
     return SinkJudgement(
         key=key,
         name=sink.name,
@@ -357,7 +333,7 @@ def _sink(
         vacuous=covers(wanted.bases, goal),
         lost=any(misses(span, reached, lost) for span in wanted.spans),
         coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
-        wait=None if covered else view.wait_of(stage, sink.name),
+        wait=None if covered else view.wait_of(judged.stage.name, sink.name),
         versions_from=view.versions_from.get(key, 0),
         guarantee=sink.guarantee,
     )

@@ -13,12 +13,12 @@ from typing import Final
 from waybill_shared.contract.events import (
     PartitionOffset,
     SinkDefinition,
-    StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.slots import Progress, sink_key
+from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
+from waybill_shared.contract.topology import Topology, removed_since
 from waybill_shared.contract.vectors import (
     ENDLESS,
     Span,
@@ -29,16 +29,12 @@ from waybill_shared.contract.vectors import (
     merge_spans,
     without,
 )
-from waybill_shared.contract.ways import named_sinks
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.core.outcomes.judge import Claim, judge, unknown
 from waybill_status.core.outcomes.judgements import Judgement
-from waybill_status.core.outcomes.removed import removals_since
 from waybill_status.core.outcomes.views import View, fault_of
 
 SPANS_MAX: Final = 20  # of one partition, followed one by one
-Known = dict[str, tuple[StageDefinition, SinkDefinition]]
-"""Stage and sink, by the key of the sink."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +76,16 @@ def judge_towards(
 
 def inlet(way: Way, view: View) -> Inlet:
     """Return what the stage at the end of a path reads."""
-    known = _known(view, way.generation)
-    stage, _ = known[way.sink]
+    topology = _topology(view, way.generation)
     spans: list[Span] = []
     behind: list[Way] = []
     topics: set[str] = set()
-    for source in stage.inputs:
-        ids = {source.topic_id, *source.retired}
-        topics |= ids
+    for source in topology.by_key[way.sink].stage.inputs:
+        topics |= source.ids
         if source.root:
-            spans += [span for span in way.spans if span.topic_id in ids]
-        else:
-            behind += [replace(way, sink=key) for key in _writers(known, ids, way.generation)]
+            spans += [span for span in way.spans if span.topic_id in source.ids]
+        writers = topology.at(way.generation).writers(source)
+        behind += [replace(way, sink=each.key) for each in writers]
     return Inlet(spans=tuple(spans), behind=tuple(behind), topics=frozenset(topics))
 
 
@@ -185,14 +179,14 @@ def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
 
 def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
     """Return the paths; None if some of the part does not lead there any more, or never did."""
-    known = _known(view, part.generation)
+    topology = _topology(view, part.generation)
+    known = topology.by_key
     found: list[Way] = []
-    stages = list(dict.fromkeys(stage for stage, _ in known.values()))
     for topic_id in sorted({span.topic_id for span in part.spans}):
         spans = tuple(span for span in part.spans if span.topic_id == topic_id)
         led = {each.sink for each in leg.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
-        asked = {key for key in led & known.keys() if _is_asked(known[key][1], part.generation)}
-        named = {key for key, _ in named_sinks(stages, topic_id, part.generation, ())}
+        asked = {key for key in led & known.keys() if _is_asked(known[key].sink, part.generation)}
+        named = {each.key for each in topology.awaited(topic_id, part.generation)}
         if not asked or not asked <= named:
             return None
         ways = (Way(sink=key, generation=part.generation, spans=spans) for key in sorted(asked))
@@ -204,18 +198,7 @@ def _is_asked(sink: SinkDefinition, generation: int) -> bool:
     return max(sink.since, sink.awaited_since) <= generation
 
 
-def _writers(known: Known, ids: Collection[str], generation: int) -> Iterator[str]:
-    for key, (_, sink) in known.items():
-        if sink.since <= generation and not {sink.topic_id, *sink.retired}.isdisjoint(ids):
-            yield key
-
-
-def _known(view: View, generation: int) -> Known:
+def _topology(view: View, generation: int) -> Topology:
     """Return the sinks that exist, and those that existed since that generation."""
-    there = () if view.definition is None else view.definition.stages
-    gone = [stage for each in removals_since(generation, view) for stage in each.stages]
-    return {
-        sink_key(stage.name, sink.name, sink.since): (stage, sink)
-        for stage in (*reversed(gone), *there)
-        for sink in stage.sinks
-    }
+    present = Topology(() if view.definition is None else view.definition.stages)
+    return present.with_removed(removed_since(view.removals, generation))

@@ -14,9 +14,9 @@ from waybill_shared.contract.slots import (
     Removal,
     SinkState,
     Slot,
-    sink_key,
     stage_key,
 )
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import (
     ENDLESS,
     Span,
@@ -244,10 +244,12 @@ def _dead_missing(slot: Slot) -> frozenset[str]:
     are not missing: nothing that the hop read has arrived."""
     numbers = [(f"{each.stage}@{each.since}", each.sequence) for each in slot.dead_waiting]
     if any(state.dead_sequence for state in slot.sinks.values()):
-        defined = slot.definition.stages if slot.definition is not None else ()
-        for stage in (*defined, *(stage for each in slot.removals for stage in each.stages)):
-            states = (slot.sinks.get(sink_key(stage.name, s.name, s.since)) for s in stage.sinks)
-            numbers += [(stage_key(stage), s.dead_sequence) for s in states if s is not None]
+        present = Topology(slot.definition.stages if slot.definition is not None else ())
+        numbers += [
+            (stage_key(each.stage), slot.sinks[each.key].dead_sequence)
+            for each in present.with_removed(slot.removals).sinks
+            if each.key in slot.sinks
+        ]
     heard = slot.dead_sequences
     return frozenset(stage for stage, number in numbers if number > heard.get(stage, 0))
 
