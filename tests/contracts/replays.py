@@ -41,7 +41,7 @@ class ReplayLogContract:
     """A subclass gives the `bench`, as a fixture."""
 
     def test_nothing_was_told_of_a_pipeline_of_which_nothing_was_sent(self, bench: Bench) -> None:
-        assert bench.run(lambda: told(bench.log, bench.uids[0])) == []
+        assert bench.run(lambda: read_answers(bench.log, bench.uids[0])) == []
 
     def test_what_was_concluded_stands_there_and_is_told_in_its_order(self, bench: Bench) -> None:
         uid, answers = bench.uids[0], []
@@ -51,24 +51,24 @@ class ReplayLogContract:
             for offset, (partition, at) in zip(OFFSETS, places, strict=True):
                 assert (partition, at, value(offset)) in bench.standing()
         assert len(bench.standing()) == 3 * len(OFFSETS)
-        assert bench.run(lambda: told(bench.other_log, uid)) == answers
+        assert bench.run(lambda: read_answers(bench.other_log, uid)) == answers
 
     def test_an_answer_needs_no_records(self, bench: Bench) -> None:
         uid = bench.uids[0]
         answer, places = bench.run(lambda: send(bench, bench.log, uid, "t", offsets=()))
         assert (list(places), bench.standing()) == ([], [])
-        assert bench.run(lambda: told(bench.log, uid)) == [answer]
+        assert bench.run(lambda: read_answers(bench.log, uid)) == [answer]
 
     def test_what_was_not_concluded_does_not_count(self, bench: Bench) -> None:
         uid = bench.uids[0]
 
         async def give_up() -> None:
-            async with bench.log.turn(TENANT, uid) as turn:
-                await turn.told()
-                await turn.send(records(bench))
+            async with bench.log.transaction(TENANT, uid) as transaction:
+                await transaction.read()
+                await transaction.send(records(bench))
 
         bench.run(give_up)
-        assert bench.run(lambda: told(bench.log, uid)) == []
+        assert bench.run(lambda: read_answers(bench.log, uid)) == []
         assert bench.standing() == []
 
     @pytest.mark.parametrize("sent", [False, True], ids=["before it sent", "after it sent"])
@@ -76,34 +76,38 @@ class ReplayLogContract:
         uid = bench.uids[0]
 
         async def two() -> Replay:
-            async with bench.log.turn(TENANT, uid) as turn:
-                assert await turn.told() == []
-                places = await turn.send(records(bench)) if sent else ()
+            async with bench.log.transaction(TENANT, uid) as transaction:
+                assert await transaction.read() == []
+                places = await transaction.send(records(bench)) if sent else ()
                 answer, _ = await send(bench, bench.other_log, uid, "second")
                 late = answer_of(bench, uid, "first", OFFSETS, places) if sent else None
                 with pytest.raises(Retryable):
-                    await (turn.send(records(bench)) if late is None else turn.conclude(late))
+                    await (
+                        transaction.send(records(bench))
+                        if late is None
+                        else transaction.conclude(late)
+                    )
             return answer
 
         answer = bench.run(two)
-        assert bench.run(lambda: told(bench.log, uid)) == [answer]
+        assert bench.run(lambda: read_answers(bench.log, uid)) == [answer]
         assert len(bench.standing()) == len(OFFSETS)
 
     def test_pipelines_do_not_shut_out_each_other(self, bench: Bench) -> None:
         one, other = bench.uids
 
         async def both() -> tuple[Replay, Replay]:
-            async with bench.log.turn(TENANT, one) as turn:
-                await turn.told()
+            async with bench.log.transaction(TENANT, one) as transaction:
+                await transaction.read()
                 second, _ = await send(bench, bench.other_log, other, "other")
-                places = await turn.send(records(bench))
+                places = await transaction.send(records(bench))
                 first = answer_of(bench, one, "one", OFFSETS, places)
-                await turn.conclude(first)
+                await transaction.conclude(first)
             return first, second
 
         first, second = bench.run(both)
-        assert bench.run(lambda: told(bench.log, one)) == [first]
-        assert bench.run(lambda: told(bench.log, other)) == [second]
+        assert bench.run(lambda: read_answers(bench.log, one)) == [first]
+        assert bench.run(lambda: read_answers(bench.log, other)) == [second]
 
 
 def value(offset: int) -> bytes:
@@ -139,13 +143,13 @@ def answer_of(bench: Bench, uid: str, token: str, offsets: Sequence[int], places
 async def send(
     bench: Bench, log: ReplayLog, uid: str, token: str, offsets: Sequence[int] = OFFSETS
 ) -> tuple[Replay, Places]:
-    async with log.turn(TENANT, uid) as turn:
-        places = await turn.send(records(bench, offsets))
+    async with log.transaction(TENANT, uid) as transaction:
+        places = await transaction.send(records(bench, offsets))
         answer = answer_of(bench, uid, token, offsets, places)
-        await turn.conclude(answer)
+        await transaction.conclude(answer)
     return answer, places
 
 
-async def told(log: ReplayLog, uid: str) -> list[Replay]:
-    async with log.turn(TENANT, uid) as turn:
-        return list(await turn.told())
+async def read_answers(log: ReplayLog, uid: str) -> list[Replay]:
+    async with log.transaction(TENANT, uid) as transaction:
+        return list(await transaction.read())

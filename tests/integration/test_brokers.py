@@ -24,7 +24,7 @@ from integration.cluster import NODES, Cluster, create, delete, three_brokers
 from integration.waiting import eventually
 from taking import in_pieces_of
 from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
-from waybill_ingress.app.ports import Directory, Mint, News
+from waybill_ingress.app.ports import Directory, News, SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.rows import Record
 from waybill_ingress.settings import Settings
@@ -309,7 +309,7 @@ def topics_of(admin: KafkaAdmin) -> KafkaTopics:
 
 def registry(admin: KafkaAdmin) -> Registry:
     nobody = (cast(Directory, None), cast(News, None))
-    return Registry(*nobody, AdminTopics(admin), cast(Mint, None))
+    return Registry(*nobody, AdminTopics(admin), cast(SealingClock, None))
 
 
 def fill(kafka: str, topic: str, count: int) -> None:

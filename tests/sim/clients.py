@@ -97,7 +97,7 @@ class Follower(PipelineDirectory):
 
 
 class Ingress:
-    """Fulfils `Log`, `Topics` and `Mint` for the use cases of ingress."""
+    """Fulfils `Log`, `Topics` and `SealingClock` for the use cases of ingress."""
 
     def __init__(self, world: Around, edge: Edge) -> None:
         self.directory = Follower(world.records)

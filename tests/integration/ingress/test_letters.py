@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 from integration.conftest import Surroundings
 from integration.ingress.letters import WAIT_S, Grave
 from integration.waiting import eventually
-from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaLetters
-from waybill_ingress.core.dead_letters import Found, FoundLetter, GoneLetter
+from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaDeadLetterReader
+from waybill_ingress.core.dead_letters import DeletedDeadLetter, Found, FoundDeadLetter
 from waybill_shared.contract.dead_letters import LetterId, parted
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
@@ -31,7 +31,7 @@ def grave(surroundings: Surroundings, admin: KafkaAdmin) -> Grave:
 
 class Reading:
     def __init__(self, admin: KafkaAdmin) -> None:
-        self._letters = KafkaLetters(admin.cluster, admin)
+        self._letters = KafkaDeadLetterReader(admin.cluster, admin)
 
     def __call__(self, places: Sequence[LetterId], bytes_max: int = LARGE) -> Found:
         return asyncio.run(self._letters.read(places, bytes_max=bytes_max))
@@ -47,7 +47,7 @@ def test_only_what_is_asked_for_comes_wherever_it_lies(grave: Grave, read: Readi
     places = [grave.bury(n, key=b"%d" % n, value=b"%d" % n) for n in range(4 * NEAR)]
     wanted = [places[n] for n in (0, 1, 7, 2 * NEAR, 4 * NEAR - 2, 4 * NEAR - 1)]
     found = read(wanted)
-    assert {p: f.value for p, f in found.items() if isinstance(f, FoundLetter)} == {
+    assert {p: f.value for p, f in found.items() if isinstance(f, FoundDeadLetter)} == {
         place: b"%d" % place.source for place in wanted
     }
 
@@ -60,7 +60,7 @@ def test_it_comes_as_it_is(
     own = (("a", b"1"), ("b", None), ("a", b""), ("a", b"1"))
     place = grave.bury(3, key=key, value=value, own=own)
     found = read([place])[place]
-    assert isinstance(found, FoundLetter)
+    assert isinstance(found, FoundDeadLetter)
     letter = parted(found.headers)
     assert letter is not None
     assert (found.key, found.value, letter.own) == (key, value, own)
@@ -111,12 +111,12 @@ def test_what_retention_took_is_gone_and_says_since_when_there_are_records(
     delete_before(admin, grave.dead, at, 2)
     found = read(places)
     gone = found[places[0]]
-    assert isinstance(gone, GoneLetter)
+    assert isinstance(gone, DeletedDeadLetter)
     assert gone == found[places[1]]
     assert gone.since is not None
-    assert isinstance(found[places[2]], FoundLetter)
+    assert isinstance(found[places[2]], FoundDeadLetter)
     delete_before(admin, grave.dead, at, 3)
-    assert read(places[2:]) == {places[2]: GoneLetter(since=None)}
+    assert read(places[2:]) == {places[2]: DeletedDeadLetter(since=None)}
 
 
 def test_too_many_bytes_are_refused(grave: Grave, read: Reading) -> None:

@@ -6,7 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from unit.ingress.fakes import OLD_ID, FakeKafka
-from waybill_ingress.core.dead_letters import Found, FoundLetter, GoneLetter, Resent, too_many
+from waybill_ingress.core.dead_letters import (
+    DeletedDeadLetter,
+    Found,
+    FoundDeadLetter,
+    Resent,
+    too_many,
+)
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
 from waybill_shared.contract.errors import Retryable
@@ -40,9 +46,9 @@ def place(offset: int, at: int | None = None, *, topic: str = "orders.in.dlq") -
 
 @dataclass
 class FakeLetters:
-    """`Letters` over one dead-letter topic."""
+    """`DeadLetterReader` over one dead-letter topic."""
 
-    there: dict[LetterId, FoundLetter | GoneLetter] = field(default_factory=dict)
+    there: dict[LetterId, FoundDeadLetter | DeletedDeadLetter] = field(default_factory=dict)
     bytes_each: int = 0
 
     def bury(self, offset: int, at: int | None = None, **changes: str | None) -> str:
@@ -50,7 +56,7 @@ class FakeLetters:
         where = place(offset, at)
         headers = with_told(OWN, told(offset, **changes))
         value = b'{"id": %d}' % offset
-        self.there[where] = FoundLetter(key=b"\x00k", value=value, headers=headers)
+        self.there[where] = FoundDeadLetter(key=b"\x00k", value=value, headers=headers)
         return str(where)
 
     async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
@@ -75,30 +81,30 @@ class FakeReplayLog:
     standing: list[tuple[int, int, Resent]] = field(default_factory=list)
     answers: list[Replay] = field(default_factory=list)
     at: dict[str, BaseException] = field(default_factory=dict)
-    turns: dict[str, int] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
 
     @property
     def sent(self) -> list[Resent]:
         return [each for _, _, each in self.standing]
 
     @asynccontextmanager
-    async def turn(self, tenant: str, pipeline_uid: str) -> AsyncIterator["FakeTurn"]:
-        number = self.turns[pipeline_uid] = self.turns.get(pipeline_uid, 0) + 1
-        yield FakeTurn(self, pipeline_uid, number)
+    async def transaction(self, tenant: str, pipeline_uid: str) -> AsyncIterator["FakeTransaction"]:
+        number = self.transactions[pipeline_uid] = self.transactions.get(pipeline_uid, 0) + 1
+        yield FakeTransaction(self, pipeline_uid, number)
 
     def reach(self, point: str) -> None:
         if point in self.at:
             raise self.at.pop(point)
 
 
-class FakeTurn:
+class FakeTransaction:
     def __init__(self, log: FakeReplayLog, uid: str, number: int) -> None:
         self._log = log
         self._uid = uid
         self._number = number
         self._open: list[tuple[int, int, Resent]] = []
 
-    async def told(self) -> Sequence[Replay]:
+    async def read(self) -> Sequence[Replay]:
         self._require()
         return [each for each in self._log.answers if each.pipeline_uid == self._uid]
 
@@ -123,5 +129,5 @@ class FakeTurn:
         self._log.reach("concluded")
 
     def _require(self) -> None:
-        if self._number != self._log.turns[self._uid]:
+        if self._number != self._log.transactions[self._uid]:
             raise Retryable("another one has begun")

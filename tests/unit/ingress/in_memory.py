@@ -18,7 +18,7 @@ from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
 from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.adapters.http.convert import convert_router
-from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
@@ -29,7 +29,7 @@ from waybill_ingress.adapters.http.validate import validate_router
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
@@ -71,7 +71,7 @@ def make_app(
         answers or FakeAnswers(),
     )
     process = World().process()
-    repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
+    repeats = IdempotentRoutes(IdempotentRequests(process, process, process, patience_ms=1_000))
     issuer = TokenIssuer(known, kafka, mint)
     of_connectors = ConnectorTokens(known, issuer, mint, KnownConnectors(), directory)
     routers = [

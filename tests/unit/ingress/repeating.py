@@ -8,7 +8,7 @@ from itertools import count
 
 from waybill_ingress.app.idempotency_ports import Aborted, NotDone
 from waybill_ingress.app.ports import Appended, Log
-from waybill_ingress.core.requests import HeldKey, Place, Requests
+from waybill_ingress.core.requests import OwnedKey, Place, Requests
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
@@ -61,36 +61,36 @@ class Process:
     def nonce(self) -> str:
         return f"{next(self.world.ids):032x}"
 
-    def held(self, who: str) -> HeldKey | None:
+    def owned(self, who: str) -> OwnedKey | None:
         self._see(self.world.dice.random() < self.sees)
-        return self._requests.held(who, self.world.now_ms)
+        return self._requests.owned(who, self.world.now_ms)
 
-    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
         await self.pause()
         self._see(self.sees == 0.0 or self.world.dice.random() < self.sees)
-        return self._requests.held(who, self.world.now_ms)
+        return self._requests.owned(who, self.world.now_ms)
 
     def forgets_before(self) -> int:
         return self._requests.forgets_before(self.world.now_ms)
 
-    async def claim(self, claim: RequestClaim) -> HeldKey | None:
+    async def claim(self, claim: RequestClaim) -> OwnedKey | None:
         await self.pause()
         self.world.claims.append(claim)
         at = len(self.world.claims)
         await self.pause()
         self._see_claims(at)
-        return self._requests.held(claim.who, self.world.now_ms)
+        return self._requests.owned(claim.who, self.world.now_ms)
 
-    async def settle(self, held: HeldKey) -> None:
+    async def settle(self, owned: OwnedKey) -> None:
         await self.pause()
-        self.world.fenced.add(held.transactional_id)
+        self.world.fenced.add(owned.transactional_id)
         await self.pause()
         self._see(True)
 
-    async def answer(self, held: HeldKey) -> RequestAnswer:
+    async def answer(self, owned: OwnedKey) -> RequestAnswer:
         await self.pause()
-        assert held.place is not None
-        return self.world.answers[held.place[1]]
+        assert owned.place is not None
+        return self.world.answers[owned.place[1]]
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         self._requests.answered(answer, place)

@@ -20,10 +20,10 @@ from unit.ingress.fakes import (
 from unit.ingress.repeating import World
 from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.adapters.http.feldera import feldera_commands_router, feldera_router
-from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
@@ -49,7 +49,7 @@ def client(kafka: FakeKafka) -> Iterator[TestClient]:
     rows = RowLimits(records_max=10, record_bytes_max=500, bytes_max=10_000_000)
     records = Records(registry, kafka, kafka, mint, rows, spool=RecordSpool)
     process = World().process()
-    repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
+    repeats = IdempotentRoutes(IdempotentRequests(process, process, process, patience_ms=1_000))
     tokens, commands = (
         TokenIssuer(registry, kafka, mint),
         Commands(registry, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from unit.ingress.repeating import DAY_MS, Process, World
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
-from waybill_ingress.core.requests import HeldKey
+from waybill_ingress.core.requests import OwnedKey
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -35,14 +35,16 @@ def hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def repeats_of(process: Process) -> Repeats:
-    return Repeats(process, process, process, patience_ms=PATIENCE_MS)
+def repeats_of(process: Process) -> IdempotentRequests:
+    return IdempotentRequests(process, process, process, patience_ms=PATIENCE_MS)
 
 
 class Client:
     """Sends a request again and again until it is answered, and notes each answer."""
 
-    def __init__(self, world: World, ingresses: list[tuple[Process, Repeats]], key: str) -> None:
+    def __init__(
+        self, world: World, ingresses: list[tuple[Process, IdempotentRequests]], key: str
+    ) -> None:
         self._world = world
         self._ingresses = ingresses
         self._key = key
@@ -72,12 +74,12 @@ class Client:
         for asking in self._left:
             asking.cancel()
 
-    async def _ask(self, repeats: Repeats) -> HttpAnswer:
+    async def _ask(self, repeats: IdempotentRequests) -> HttpAnswer:
         raise NotImplementedError
 
 
 class RecordsClient(Client):
-    async def _ask(self, repeats: Repeats) -> HttpAnswer:
+    async def _ask(self, repeats: IdempotentRequests) -> HttpAnswer:
         async def act(log: Log) -> HttpAnswer:
             await self._maybe_refused()
             body = f"{next(self._world.ids)}".encode()
@@ -95,7 +97,7 @@ class RecordsClient(Client):
 
 
 class CommandClient(Client):
-    async def _ask(self, repeats: Repeats) -> HttpAnswer:
+    async def _ask(self, repeats: IdempotentRequests) -> HttpAnswer:
         async def begin(log: Log) -> str:
             operation = f"{next(self._world.ids)}"
             await log.append(self._key, [Record(0, None, operation.encode())])
@@ -137,7 +139,9 @@ def test_whatever_happens_it_is_written_once_and_answered_the_same(
         assert client.answers == [written[f"key-{number % KEYS}"]]
 
 
-def run(repeats: Repeats, key: str, request: str = "same", *, refused: bool = False) -> HttpAnswer:
+def run(
+    repeats: IdempotentRequests, key: str, request: str = "same", *, refused: bool = False
+) -> HttpAnswer:
     async def act(log: Log) -> HttpAnswer:
         await log.append(key, [Record(0, None, b"row")])
         if refused:
@@ -281,7 +285,7 @@ def test_a_key_whose_request_was_refused_and_never_given_back_is_free_for_anothe
     repeats = repeats_of(process)
     claim, failing = process.claim, True
 
-    async def lossy(given: RequestClaim) -> HeldKey | None:
+    async def lossy(given: RequestClaim) -> OwnedKey | None:
         if given.released and failing:
             raise Retryable("kafka is away")
         return await claim(given)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waybill_ingress.adapters.http.bodies import PIECE_BYTES, PIECE_RECORDS, RecordSpool
-from waybill_ingress.core.delivered_ranges import Acknowledged
+from waybill_ingress.core.delivered_ranges import DeliveredRanges
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.vectors import Span
 
@@ -41,7 +41,7 @@ def test_large_records_are_not_held() -> None:
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 40)), max_size=10)))
 def test_spans_are_those_of_all_records(pieces: list[list[tuple[int, int]]]) -> None:
-    told = Acknowledged()
+    told = DeliveredRanges()
     for piece in pieces:
         told.add(piece)
     all_of_them = [place for piece in pieces for place in piece]
@@ -54,7 +54,7 @@ def test_spans_are_those_of_all_records(pieces: list[list[tuple[int, int]]]) -> 
 
 
 def test_a_million_records_in_a_row_are_one_span() -> None:
-    told = Acknowledged()
+    told = DeliveredRanges()
     for begin in range(0, 1_000_000, 1_000):
         told.add((0, offset) for offset in reversed(range(begin, begin + 1_000)))
     assert told.spans("T", {}, {}) == (Span(topic_id="T", partition=0, start=0, end=1_000_000),)

@@ -21,11 +21,11 @@ from unit.ingress.fakes import (
 )
 from unit.ingress.repeating import World
 from unit.status.fakes import TOPIC, UID, record
-from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app import watches as of_watches
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.watches import Watches
 from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.addresses import allowed
@@ -78,7 +78,7 @@ class Around:
             topic="watches",
         )
         process = World().process()
-        repeats = RepeatsHttp(Repeats(process, process, process, patience_ms=1_000))
+        repeats = IdempotentRoutes(IdempotentRequests(process, process, process, patience_ms=1_000))
         return create_app("ingress", [watches_router(watches, repeats)], Health())
 
     def written(self) -> list[TokenWatch]:

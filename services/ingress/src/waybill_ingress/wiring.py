@@ -15,7 +15,7 @@ from waybill_ingress.adapters.http.feldera import (
     feldera_connectors_router,
     feldera_router,
 )
-from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
@@ -25,7 +25,7 @@ from waybill_ingress.adapters.http.replays import replays_router
 from waybill_ingress.adapters.http.validate import validate_router
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.kafka.connectors import KafkaConnectorLog
-from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaLetters
+from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaDeadLetterReader
 from waybill_ingress.adapters.kafka.idempotency import KafkaRequestLog
 from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
 from waybill_ingress.adapters.kafka.replays import KafkaReplays
@@ -36,7 +36,7 @@ from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
@@ -72,15 +72,15 @@ HOUR_MS: Final = 3_600_000
 
 def _repeats(
     settings: Settings, admin: KafkaAdmin, log: ProducerLog, mint: RandomMint
-) -> tuple[KafkaRequestLog, KafkaTransactions, RepeatsHttp]:
+) -> tuple[KafkaRequestLog, KafkaTransactions, IdempotentRoutes]:
     """Build the log of requests with a key, their transactions, and what uses both."""
     prefix, kept_ms = settings.topic_prefix, settings.ingress_keys_kept_h * HOUR_MS
     kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
     requests = KafkaRequestLog(admin, prefix, log, kept, SystemClock())
     transactions = KafkaTransactions(admin, prefix, settings.producer_options())
     patience_ms = settings.ingress_key_patience_s * 1000
-    repeats = Repeats(requests, transactions, mint, patience_ms=patience_ms)
-    return requests, transactions, RepeatsHttp(repeats)
+    repeats = IdempotentRequests(requests, transactions, mint, patience_ms=patience_ms)
+    return requests, transactions, IdempotentRoutes(repeats)
 
 
 def _connectors(
@@ -167,7 +167,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     records = Records(registry, log, topics, mint, settings.row_limits, spool=RecordSpool)
     requests, transactions, repeats = _repeats(settings, admin, log, mint)
     replays = Replays(
-        registry, KafkaLetters(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
+        registry, KafkaDeadLetterReader(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
     connectors, fetched, known = _connectors(
         settings, stack, admin, directory, registry=registry, mint=mint, fetcher=fetcher

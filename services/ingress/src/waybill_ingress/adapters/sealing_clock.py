@@ -1,4 +1,4 @@
-"""The clock, the keys and the random numbers of ingress. Fulfils `Mint` and `Vault`."""
+"""The clock, the keys and the random numbers of ingress. Fulfils `SealingClock` and `Vault`."""
 
 import os
 import secrets

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from waybill_ingress.app.connector_ports import Fetcher
-from waybill_ingress.app.ports import Log, Mint
+from waybill_ingress.app.ports import Log, SealingClock
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_topics import dead_topic_problems
@@ -53,7 +53,7 @@ class Commands:
         self,
         registry: Registry,
         log: Log,
-        mint: Mint,
+        mint: SealingClock,
         prefix: str,
         *,
         fetcher: Fetcher,

@@ -17,7 +17,7 @@ class FetchFailed(ContractError):
     """The reason why a file could not be read."""
 
 
-class ShutOut(Retryable):
+class Fenced(Retryable):
     """Another process may write for this connector now: nothing more can be written here."""
 
 
@@ -55,13 +55,13 @@ class Fetcher(Protocol):
         ...
 
 
-class ConnectorTurn(Protocol):
+class ConnectorTransaction(Protocol):
     """The exclusive right to write for a connector.
 
     Each call raises Retryable, also if another process has got the right meanwhile.
     """
 
-    async def told(self) -> ConnectorProgress | None:
+    async def read(self) -> ConnectorProgress | None:
         """Return the newest progress that was written for the connector."""
         ...
 
@@ -77,9 +77,9 @@ class ConnectorTurn(Protocol):
 
 
 class ConnectorLog(Protocol):
-    def turn(
+    def transaction(
         self, record: PipelineRecord, begun: ConnectorProgress
-    ) -> AbstractAsyncContextManager[ConnectorTurn]:
+    ) -> AbstractAsyncContextManager[ConnectorTransaction]:
         """Get the exclusive right for that connector. The earlier owner is fenced, and what it has
         not committed is aborted.
         """

@@ -3,7 +3,7 @@
 Promise: a token covers exactly what the connector had written when the token was asked for.
 """
 
-from waybill_ingress.app.ports import Mint, News, Sealed
+from waybill_ingress.app.ports import News, Sealed, SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.if_match import Demand
@@ -19,7 +19,7 @@ class ConnectorTokens:
         self,
         registry: Registry,
         tokens: TokenIssuer,
-        mint: Mint,
+        mint: SealingClock,
         known: KnownConnectors,
         news: News,
     ) -> None:

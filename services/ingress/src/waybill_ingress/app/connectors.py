@@ -20,14 +20,14 @@ from typing import Final, NamedTuple, Protocol
 
 from waybill_ingress.app.connector_ports import (
     ConnectorLog,
-    ConnectorTurn,
+    ConnectorTransaction,
+    Fenced,
     Fetcher,
     FetchFailed,
     FileDownload,
     Shares,
-    ShutOut,
 )
-from waybill_ingress.app.ports import Mint
+from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.bodies.packed import ENCODINGS, unpack
 from waybill_ingress.core.connectors.limits import FileLimits
@@ -89,7 +89,7 @@ class Connectors:
         directory: Living,
         registry: Registry,
         known: KnownConnectors,
-        mint: Mint,
+        mint: SealingClock,
         limits: FileLimits,
         *,
         log: ConnectorLog,
@@ -169,8 +169,8 @@ class Connectors:
                     logger.exception("fetching a file has failed")
                     reason = f"an error of Waybill's own: {type(error).__name__}"
             failures, before = failures + 1, reason
-            told = {"pipeline": job.record.name, "input": job.input, "reason": reason}
-            logger.warning("a file was not fetched", extra=told)
+            fields = {"pipeline": job.record.name, "input": job.input, "reason": reason}
+            logger.warning("a file was not fetched", extra=fields)
             await asyncio.sleep(pause_s(failures))
 
     async def _attempt(self, job: Job, before: str | None) -> None:
@@ -179,14 +179,14 @@ class Connectors:
         """
         source = find_input(job.record, job.input)
         begun = beginning(job.record, source.topic, job.connector)
-        async with self._log.turn(job.record, begun) as turn:
-            progress = replace(await turn.told() or begun, connector=job.connector.name)
+        async with self._log.transaction(job.record, begun) as transaction:
+            progress = replace(await transaction.read() or begun, connector=job.connector.name)
             if progress.state == ConnectorState.DONE:
                 return
             writing = _Writing(
                 job,
                 source,
-                turn=turn,
+                transaction=transaction,
                 progress=progress,
                 registry=self._registry,
                 mint=self._mint,
@@ -195,7 +195,7 @@ class Connectors:
                 await writing.tell(failed(progress, before))
             try:
                 await self._read(job, writing)
-            except ShutOut:
+            except Fenced:
                 raise
             except ContractError as error:
                 if writing.sure:
@@ -247,14 +247,14 @@ class _Writing:
         job: Job,
         source: InputDefinition,
         *,
-        turn: ConnectorTurn,
+        transaction: ConnectorTransaction,
         progress: ConnectorProgress,
         registry: Registry,
-        mint: Mint,
+        mint: SealingClock,
     ) -> None:
         self._job = job
         self._source = source
-        self._turn = turn
+        self._transaction = transaction
         self._registry = registry
         self._mint = mint
         self._dead_topic = parse_manifest(job.record.manifest).dead_letter_topic(source.topic)
@@ -293,7 +293,9 @@ class _Writing:
         if any(span.topic_id != topic.topic_id for span in self.progress.spans):
             text = "the topic of the input is another one than that of its first rows"
             self.progress = replace(self.progress, note=text)
-        places = await self._turn.send(topic.name, chunk.records, self._dead_topic, chunk.dead)
+        places = await self._transaction.send(
+            topic.name, chunk.records, self._dead_topic, chunk.dead
+        )
         await self._registry.present(self._job.record, self._source, fresh=True)
         then = advanced(self.progress, chunk, places, topic.topic_id)
         await self._conclude(replace(then, bytes=download.taken))
@@ -309,14 +311,14 @@ class _Writing:
 
     async def tell(self, progress: ConnectorProgress) -> None:
         """Write progress without rows."""
-        await self._turn.send(self._source.topic, [], self._dead_topic, [])
+        await self._transaction.send(self._source.topic, [], self._dead_topic, [])
         await self._conclude(progress)
 
     async def _conclude(self, progress: ConnectorProgress) -> None:
-        told = replace(progress, at=self._mint.now_ms())
+        reported = replace(progress, at=self._mint.now_ms())
         self.sure = False
-        await self._turn.conclude(told)
-        self.progress, self.sure = told, True
+        await self._transaction.conclude(reported)
+        self.progress, self.sure = reported, True
 
 
 def _reason(error: ContractError) -> str:

@@ -3,7 +3,7 @@
 Promise: whoever repeats a request with its key gets the answer that is in the log. That answer
 exists if and only if what the request wrote exists. It works in this order.
 
-1. Find (`_found`): the log of claims says who owns the key. If its claim has an answer, that is the
+1. Find (`_find`): the log of claims says who owns the key. If its claim has an answer, that is the
 answer to this request. A key that a different request used is refused, unless that request left
 nothing. A claim without an answer that is being carried out, here or elsewhere, is refused as
 running: try again.
@@ -12,11 +12,11 @@ running: try again.
 first (`settle`). Kafka then fences the old owner, so it can answer no more. All answers are read,
 and it is known whether it had answered.
 
-3. Claim (`_claimed`): write a claim with the transactional id of the transaction in which the
+3. Claim (`_claim`): write a claim with the transactional id of the transaction in which the
 answer will be. It names the claim that it follows. The first such claim in the log owns the key;
 all others look again.
 
-4. Carry out (`_carried_out`): the request writes into that transaction, and so does its answer.
+4. Carry out (`_carry_out`): the request writes into that transaction, and so does its answer.
 They are committed together.
 
 5. If the request fails before anything counts, the key is released. If the end of the transaction
@@ -46,7 +46,7 @@ from waybill_ingress.app.idempotency_ports import (
 from waybill_ingress.app.measuring import count_keyed
 from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import KeyedRequest
-from waybill_ingress.core.requests import HeldKey
+from waybill_ingress.core.requests import OwnedKey
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import BY_ID, NOBODY, RequestAnswer, RequestClaim
@@ -62,7 +62,7 @@ WAITING_APART_MAX: Final = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class OwnedClaim:
     """The claim of the owner of the key, and its transaction."""
 
     claim: RequestClaim
@@ -71,10 +71,10 @@ class Turn:
     """True if something is done that counts, or may: the key is not released without an answer."""
 
 
-CarryOut = Callable[[Turn], Awaitable[HttpAnswer]]
+CarryOut = Callable[[OwnedClaim], Awaitable[HttpAnswer]]
 
 
-class Repeats:
+class IdempotentRequests:
     def __init__(
         self, requests: RequestLog, transactions: Transactions, draws: Draws, *, patience_ms: int
     ) -> None:
@@ -99,10 +99,10 @@ class Repeats:
     ) -> HttpAnswer:
         """Carry out a request that does nothing but write to the log it gets."""
 
-        async def carry_out(turn: Turn) -> HttpAnswer:
-            return await self._answer(turn, act)
+        async def carry_out(owned: OwnedClaim) -> HttpAnswer:
+            return await self._answer(owned, act)
 
-        return await self._turns(wanted, carry_out)
+        return await self._try(wanted, carry_out)
 
     async def once_by_id(
         self, wanted: KeyedRequest, act: Callable[[str, bool], Awaitable[HttpAnswer]]
@@ -113,17 +113,17 @@ class Repeats:
         it. It finds out itself what that is.
         """
 
-        async def carry_out(turn: Turn) -> HttpAnswer:
-            turn.keeps = True
-            taken_over = turn.claim.root != turn.claim.id
+        async def carry_out(owned: OwnedClaim) -> HttpAnswer:
+            owned.keeps = True
+            taken_over = owned.claim.root != owned.claim.id
             try:
-                said = await act(turn.claim.root, taken_over)
+                said = await act(owned.claim.root, taken_over)
             except (Refusal, UserError):
-                turn.keeps = taken_over  # what an earlier attempt has done is not known here
+                owned.keeps = taken_over  # what an earlier attempt has done is not known here
                 raise
-            return await self._answer(turn, _at_hand(said))
+            return await self._answer(owned, _at_hand(said))
 
-        return await self._turns(wanted, carry_out, begun=BY_ID)
+        return await self._try(wanted, carry_out, begun=BY_ID)
 
     async def operation(
         self,
@@ -133,14 +133,14 @@ class Repeats:
     ) -> HttpAnswer:
         """Start an operation once. `answer` waits for its end, and refuses nothing."""
 
-        async def carry_out(turn: Turn) -> HttpAnswer:
-            operation = turn.claim.begun or await self._begin(turn, begin)
-            turn.keeps = True
-            return await self._answer(turn, _at_hand(await answer(operation)), operation)
+        async def carry_out(owned: OwnedClaim) -> HttpAnswer:
+            operation = owned.claim.begun or await self._begin(owned, begin)
+            owned.keeps = True
+            return await self._answer(owned, _at_hand(await answer(operation)), operation)
 
-        return await self._turns(wanted, carry_out)
+        return await self._try(wanted, carry_out)
 
-    async def _turns(
+    async def _try(
         self, wanted: KeyedRequest, carry_out: CarryOut, begun: str = NOBODY
     ) -> HttpAnswer:
         """Run attempts until one has an answer. `begun` is noted in the first claim.
@@ -149,16 +149,16 @@ class Repeats:
         """
         for left in reversed(range(ATTEMPTS)):
             async with self._alone(wanted.where) as apart:
-                held = await self._found(wanted)
-                if held is not None and held.place is not None:
-                    said = await self._requests.answer(held)
+                known = await self._find(wanted)
+                if known is not None and known.place is not None:
+                    answer = await self._requests.answer(known)
                     count_keyed("repeated")
-                    return _repeated(said)
-                turn = await self._claimed(wanted, held, begun, apart=apart)
-                if turn is None:
+                    return _repeated(answer)
+                owned = await self._claim(wanted, known, begun, apart=apart)
+                if owned is None:
                     continue
                 try:
-                    return await self._carried_out(turn, carry_out)
+                    return await self._carry_out(owned, carry_out)
                 except NotDone:
                     if not left:
                         raise
@@ -186,46 +186,46 @@ class Repeats:
         finally:
             self._waiting_apart -= 1
 
-    async def _found(self, wanted: KeyedRequest) -> HeldKey | None:
+    async def _find(self, wanted: KeyedRequest) -> OwnedKey | None:
         """Return the owner of the key: it has an answer, or is fenced. Raises Refusal."""
-        held = self._requests.held(wanted.who)
-        if held is not None and held.request == wanted.request and self._is_elsewhere(held):
-            held = await self._requests.known_soon(wanted.who, held)
-        if held is None:
+        owned = self._requests.owned(wanted.who)
+        if owned is not None and owned.request == wanted.request and self._is_elsewhere(owned):
+            owned = await self._requests.known_soon(wanted.who, owned)
+        if owned is None:
             return None
-        same = held.request == wanted.request
-        if held.place is None:
-            if self._is_carried_out(held):
+        same = owned.request == wanted.request
+        if owned.place is None:
+            if self._is_carried_out(owned):
                 raise _running() if same else _reused()
-            if not self._given_up.get(held.id):
-                await self._requests.settle(held)
-            settled = self._requests.held(wanted.who)
-            if settled is not None and settled.id != held.id:
-                return await self._found(wanted)  # somebody else owns it now
-            held = settled
-        if held is not None and not same and (held.place is not None or held.begun):
+            if not self._given_up.get(owned.id):
+                await self._requests.settle(owned)
+            settled = self._requests.owned(wanted.who)
+            if settled is not None and settled.id != owned.id:
+                return await self._find(wanted)  # somebody else owns it now
+            owned = settled
+        if owned is not None and not same and (owned.place is not None or owned.begun):
             raise _reused()
-        return held
+        return owned
 
-    def _is_elsewhere(self, held: HeldKey) -> bool:
+    def _is_elsewhere(self, owned: OwnedKey) -> bool:
         """Return True if another process carries it out, as far as is known here."""
-        open_there = held.place is None and held.id not in self._mine
-        return open_there and self._is_carried_out(held)
+        open_there = owned.place is None and owned.id not in self._mine
+        return open_there and self._is_carried_out(owned)
 
-    def _is_carried_out(self, held: HeldKey) -> bool:
+    def _is_carried_out(self, owned: OwnedKey) -> bool:
         """Return True if the claim is being carried out, as far as is known here.
 
         A claim is never made later than it is read. If it seems so, the clock was set back, and its
         age says nothing.
         """
-        if held.id in self._given_up:
+        if owned.id in self._given_up:
             return False
-        age_ms = self._draws.now_ms() - held.at
-        return held.id in self._mine or 0 <= age_ms < self._patience_ms
+        age_ms = self._draws.now_ms() - owned.at
+        return owned.id in self._mine or 0 <= age_ms < self._patience_ms
 
-    async def _claimed(
-        self, wanted: KeyedRequest, before: HeldKey | None, begun: str, *, apart: bool
-    ) -> Turn | None:
+    async def _claim(
+        self, wanted: KeyedRequest, before: OwnedKey | None, begun: str, *, apart: bool
+    ) -> OwnedClaim | None:
         """Claim the key. Return None if somebody else was first."""
         transaction = await self._transactions.next(apart=apart)
         own = self._draws.nonce()
@@ -243,50 +243,50 @@ class Repeats:
         )
         self._mine.add(own)
         try:
-            held = await self._requests.claim(claim)
+            owned = await self._requests.claim(claim)
         except BaseException:
             self._give_up(claim, over=True)
             raise
-        if held is None or held.id != own:
+        if owned is None or owned.id != own:
             self._mine.discard(own)
             return None
         reach("request.claimed")
-        return Turn(claim=claim, transaction=transaction)
+        return OwnedClaim(claim=claim, transaction=transaction)
 
-    async def _carried_out(self, turn: Turn, carry_out: CarryOut) -> HttpAnswer:
+    async def _carry_out(self, owned: OwnedClaim, carry_out: CarryOut) -> HttpAnswer:
         try:
-            said = await carry_out(turn)
+            said = await carry_out(owned)
         except NotDone as error:
-            self._give_up(turn.claim, over=isinstance(error, Aborted))
+            self._give_up(owned.claim, over=isinstance(error, Aborted))
             raise
         except Exception:
-            await self._give_back(turn)
+            await self._give_back(owned)
             raise
         except BaseException:  # nobody waits for it any more
-            self._give_up(turn.claim, over=False)
+            self._give_up(owned.claim, over=False)
             raise
-        self._mine.discard(turn.claim.id)
+        self._mine.discard(owned.claim.id)
         count_keyed("carried_out")
         return said
 
-    async def _begin(self, turn: Turn, begin: Callable[[Log], Awaitable[str]]) -> str:
+    async def _begin(self, owned: OwnedClaim, begin: Callable[[Log], Awaitable[str]]) -> str:
         async def act(log: Log) -> RequestAnswer:
-            return self._answer_of(turn.claim, operation=await begin(log))
+            return self._answer_of(owned.claim, operation=await begin(log))
 
-        answer, place = await turn.transaction.carry_out(act)
+        answer, place = await owned.transaction.carry_out(act)
         self._requests.note(answer, place)
         return answer.operation
 
     async def _answer(
         self,
-        turn: Turn,
+        owned: OwnedClaim,
         say: Callable[[Log], Awaitable[HttpAnswer]],
         operation: str = NOBODY,
     ) -> HttpAnswer:
         async def act(log: Log) -> RequestAnswer:
-            return self._answer_of(turn.claim, operation=operation, said=await say(log))
+            return self._answer_of(owned.claim, operation=operation, said=await say(log))
 
-        answer, place = await turn.transaction.carry_out(act)
+        answer, place = await owned.transaction.carry_out(act)
         self._requests.note(answer, place)
         return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body)
 
@@ -303,17 +303,17 @@ class Repeats:
             body=said.body,
         )
 
-    async def _give_back(self, turn: Turn) -> None:
+    async def _give_back(self, owned: OwnedClaim) -> None:
         """Release the key: nothing counts, and the next request with it is the first."""
-        if not turn.keeps:
+        if not owned.keeps:
             try:
-                await self._requests.claim(replace(turn.claim, released=True))
+                await self._requests.claim(replace(owned.claim, released=True))
             except Retryable as error:
                 logger.warning("a key is not given back", extra={"reason": str(error)})
             else:
-                self._mine.discard(turn.claim.id)
+                self._mine.discard(owned.claim.id)
                 return
-        self._give_up(turn.claim, over=True)
+        self._give_up(owned.claim, over=True)
 
     def _keep_apart(self, where: str) -> None:
         _remember(self._apart, where, self._draws.now_ms() + APART_MS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from waybill_ingress.app.ports import Log
-from waybill_ingress.core.requests import HeldKey, Place
+from waybill_ingress.core.requests import OwnedKey, Place
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
@@ -45,11 +45,11 @@ class Draws(Protocol):
 class RequestLog(Protocol):
     """The log of claims and answers, and what is known of it. Each call may raise Retryable."""
 
-    def held(self, who: str) -> HeldKey | None:
+    def owned(self, who: str) -> OwnedKey | None:
         """Return what was known of the key a moment ago."""
         ...
 
-    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
         """Wait a moment for the claim `before` of another process. Return what is known of the key
         then.
 
@@ -61,15 +61,15 @@ class RequestLog(Protocol):
         """Return the time before which claims are not known here."""
         ...
 
-    async def claim(self, claim: RequestClaim) -> HeldKey | None:
+    async def claim(self, claim: RequestClaim) -> OwnedKey | None:
         """Write the claim to the log. Return the owner of the key after it."""
         ...
 
-    async def settle(self, held: HeldKey) -> None:
+    async def settle(self, owned: OwnedKey) -> None:
         """Fence the owner of this claim. After that, all that it ever answered is known here."""
         ...
 
-    async def answer(self, held: HeldKey) -> RequestAnswer:
+    async def answer(self, owned: OwnedKey) -> RequestAnswer:
         """Return the answer of this claim, which has one."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from waybill_ingress.app.ports import Mint, Topics
+from waybill_ingress.app.ports import SealingClock, Topics
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import TopicIdentity
 
@@ -22,8 +22,8 @@ class _Known:
     read_at: int
 
 
-class Floors:
-    def __init__(self, topics: Topics, mint: Mint) -> None:
+class LowOffsets:
+    def __init__(self, topics: Topics, mint: SealingClock) -> None:
         self._topics = topics
         self._mint = mint
         self._known: dict[str, _Known] = {}

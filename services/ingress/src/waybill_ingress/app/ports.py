@@ -128,7 +128,7 @@ class Sealed:
     issued_at: int
 
 
-class Mint(Protocol):
+class SealingClock(Protocol):
     """The clock, the keys and the random numbers of this process."""
 
     def seal(

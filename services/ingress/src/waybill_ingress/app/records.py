@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from waybill_ingress.app.low_offsets import Floors
-from waybill_ingress.app.ports import Body, Log, Mint, Spool, Topics
+from waybill_ingress.app.low_offsets import LowOffsets
+from waybill_ingress.app.ports import Body, Log, SealingClock, Spool, Topics
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.bodies.forms import Reader
-from waybill_ingress.core.delivered_ranges import Acknowledged
+from waybill_ingress.core.delivered_ranges import DeliveredRanges
 from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import (
@@ -53,7 +53,7 @@ class Receipt:
 class _Sent:
     """What became of the records of one request. `left` were not sent: too many to name."""
 
-    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    acknowledged: DeliveredRanges = field(default_factory=DeliveredRanges)
     failed: list[Rejection] = field(default_factory=list)
     refused: list[Rejection] = field(default_factory=list)
     left: int = 0
@@ -66,7 +66,7 @@ class Records:
         registry: Registry,
         log: Log,
         topics: Topics,
-        mint: Mint,
+        mint: SealingClock,
         limits: RowLimits,
         *,
         spool: Callable[[], Spool],
@@ -75,7 +75,7 @@ class Records:
         self._log = log
         self._topics = topics
         self._mint = mint
-        self._floors = Floors(topics, mint)
+        self._floors = LowOffsets(topics, mint)
         self._limits = limits
         self._spool = spool
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bodies")
@@ -143,7 +143,7 @@ class Records:
         self,
         record: PipelineRecord,
         source: InputDefinition,
-        acknowledged: Acknowledged,
+        acknowledged: DeliveredRanges,
         floors: Mapping[int, int],
         *,
         kept: bool,

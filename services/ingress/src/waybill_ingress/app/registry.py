@@ -6,7 +6,7 @@ end. A pipeline that was applied here a moment ago is "not ready" until the comm
 
 from dataclasses import dataclass
 
-from waybill_ingress.app.ports import Directory, Mint, News, Topics
+from waybill_ingress.app.ports import Directory, News, SealingClock, Topics
 from waybill_ingress.core.if_match import Demand, behind, meets
 from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -29,7 +29,9 @@ class _Applied:
 
 
 class Registry:
-    def __init__(self, directory: Directory, news: News, topics: Topics, mint: Mint) -> None:
+    def __init__(
+        self, directory: Directory, news: News, topics: Topics, mint: SealingClock
+    ) -> None:
         self._directory = directory
         self._news = news
         self._topics = topics

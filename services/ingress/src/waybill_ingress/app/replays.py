@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from waybill_ingress.app.ports import Mint, Vault
+from waybill_ingress.app.ports import SealingClock, Vault
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_letters import (
     BYTES_MAX,
@@ -30,7 +30,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import Replay
 
 
-class Letters(Protocol):
+class DeadLetterReader(Protocol):
     async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
         """Return what is at these positions, as a reader of committed records gets it.
 
@@ -39,13 +39,13 @@ class Letters(Protocol):
         ...
 
 
-class ReplayTurn(Protocol):
+class ReplayTransaction(Protocol):
     """The exclusive right to replay dead letters of a pipeline, for one transaction.
 
     Each call raises Retryable, also if another process has got the right meanwhile.
     """
 
-    async def told(self) -> Sequence[Replay]:
+    async def read(self) -> Sequence[Replay]:
         """Return all answers that were ever committed for the pipeline, in their order."""
         ...
 
@@ -62,7 +62,9 @@ class ReplayTurn(Protocol):
 
 
 class ReplayLog(Protocol):
-    def turn(self, tenant: str, pipeline_uid: str) -> AbstractAsyncContextManager[ReplayTurn]:
+    def transaction(
+        self, tenant: str, pipeline_uid: str
+    ) -> AbstractAsyncContextManager[ReplayTransaction]:
         """Get the exclusive right for that pipeline. The earlier owner is fenced, and what it has
         not committed is aborted.
 
@@ -96,7 +98,12 @@ def receipt_of(answer: Replay) -> ReplayReceipt:
 
 class Replays:
     def __init__(
-        self, registry: Registry, letters: Letters, log: ReplayLog, mint: Mint, vault: Vault
+        self,
+        registry: Registry,
+        letters: DeadLetterReader,
+        log: ReplayLog,
+        mint: SealingClock,
+        vault: Vault,
     ) -> None:
         self._registry = registry
         self._letters = letters
@@ -125,22 +132,22 @@ class Replays:
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         resent = resent_of(record, places, found)
-        async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
-            told = await turn.told()
-            planned = plan(resent, told, again=again, now_ms=self._mint.now_ms())
+        async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
+            answers = await transaction.read()
+            planned = plan(resent, answers, again=again, now_ms=self._mint.now_ms())
             asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
-            token = planned.token or await self._answer(turn, asked, planned)
+            token = planned.token or await self._answer(transaction, asked, planned)
         return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
 
     async def _told(self, record: PipelineRecord, request_id: str) -> Replay | None:
         """Return the answer to that request, if any. An earlier attempt is fenced by this."""
-        async with self._log.turn(record.tenant, record.pipeline_uid) as turn:
-            return answer_to(request_id, await turn.told())
+        async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
+            return answer_to(request_id, await transaction.read())
 
-    async def _answer(self, turn: ReplayTurn, asked: _Asked, planned: Plan) -> str:
+    async def _answer(self, transaction: ReplayTransaction, asked: _Asked, planned: Plan) -> str:
         record = asked.pipeline
         await self._check_topics(asked, planned)
-        places = await turn.send(planned.fresh)
+        places = await transaction.send(planned.fresh)
         await self._check_topics(asked, planned)
         now_ms, generation = self._mint.now_ms(), record.generation
         sent = [
@@ -162,7 +169,7 @@ class Replays:
             token=token,
             records=records,
         )
-        await turn.conclude(answer)
+        await transaction.conclude(answer)
         return token
 
     async def _check_topics(self, asked: _Asked, planned: Plan) -> None:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from waybill_ingress.app.ports import Mint, Sealed, Topics
+from waybill_ingress.app.ports import Sealed, SealingClock, Topics
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.token_coverage import (
@@ -32,7 +32,7 @@ END_RETRY_PAUSE_S = 0.1
 
 
 class TokenIssuer:
-    def __init__(self, registry: Registry, topics: Topics, mint: Mint) -> None:
+    def __init__(self, registry: Registry, topics: Topics, mint: SealingClock) -> None:
         self._registry = registry
         self._topics = topics
         self._mint = mint

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_ingress.app.ports import Log, Mint, News, Vault
+from waybill_ingress.app.ports import Log, News, SealingClock, Vault
 from waybill_ingress.app.records import one
 from waybill_ingress.app.webhook_gate import WebhookGate, invalid
 from waybill_shared.contract.asked_views import settled
@@ -50,7 +50,7 @@ class Watches:
         gate: WebhookGate,
         owners: PipelineDirectory,
         *,
-        mint: Mint,
+        mint: SealingClock,
         vault: Vault,
         topic: str,
     ) -> None:

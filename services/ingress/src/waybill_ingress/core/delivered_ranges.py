@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from waybill_shared.contract.vectors import Span, merge_spans
 
 
-class Acknowledged:
+class DeliveredRanges:
     def __init__(self) -> None:
         self.count = 0
         self._records: Counter[int] = Counter()

@@ -26,9 +26,9 @@ class Plan:
     token: str | None = None
 
 
-def plan(resent: Sequence[Resent], told: Iterable[Replay], *, again: bool, now_ms: int) -> Plan:
-    """Return the plan. `told` are all answers for the pipeline so far, in their order."""
-    answers = list(told)
+def plan(resent: Sequence[Resent], answers: Iterable[Replay], *, again: bool, now_ms: int) -> Plan:
+    """Return the plan. `answers` are all answers for the pipeline so far, in their order."""
+    answers = list(answers)
     known = {} if again else newest(answers, now_ms)
     wanted = {each.source: each for each in resent}
     fresh = tuple(each for source, each in wanted.items() if source not in known)
@@ -39,17 +39,17 @@ def plan(resent: Sequence[Resent], told: Iterable[Replay], *, again: bool, now_m
     return Plan(fresh=(), kept=kept, token=same[-1] if same else None)
 
 
-def answer_to(request_id: str, told: Iterable[Replay]) -> Replay | None:
+def answer_to(request_id: str, answers: Iterable[Replay]) -> Replay | None:
     """Return the answer to that request; None if there is none. A request has only one answer."""
-    return next((answer for answer in told if answer.request_id == request_id), None)
+    return next((answer for answer in answers if answer.request_id == request_id), None)
 
 
-def newest(told: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecord]:
+def newest(answers: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecord]:
     """Return where each record is since it was sent the last time.
 
     Replays that are older than the life of a token are left out. The topic deletes them later, too.
     """
-    found = {record.source: record for answer in told for record in answer.records}
+    found = {record.source: record for answer in answers for record in answer.records}
     return {key: record for key, record in found.items() if now_ms - record.at < LIFE_MS}
 
 

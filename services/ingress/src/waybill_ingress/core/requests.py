@@ -20,7 +20,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldKey:
+class OwnedKey:
     """What is known of a key: its claim, and where its answer is, if there is one."""
 
     id: str
@@ -38,13 +38,13 @@ class Requests:
     def __init__(self, *, keys_max: int, kept_ms: int) -> None:
         self._keys_max = keys_max
         self._kept_ms = kept_ms
-        self._held: OrderedDict[bytes, bytes] = OrderedDict()
+        self._owned: OrderedDict[bytes, bytes] = OrderedDict()
         self._packing = _Packing()
         self._early: OrderedDict[str, RequestAnswer | Place] = OrderedDict()
         self._forgotten_at = 0
         """Claims that are older than this may be forgotten."""
 
-    def held(self, who: str, now_ms: int) -> HeldKey | None:
+    def owned(self, who: str, now_ms: int) -> OwnedKey | None:
         found = self._of(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
 
@@ -53,32 +53,34 @@ class Requests:
         return max(self._forgotten_at, now_ms - self._kept_ms)
 
     def take(self, claim: RequestClaim, now_ms: int) -> None:
-        held, who = self._of(claim.who), bytes.fromhex(claim.who)
+        owned, who = self._of(claim.who), bytes.fromhex(claim.who)
         if claim.released:
-            if held is not None and held.id == claim.id:
-                del self._held[who]
+            if owned is not None and owned.id == claim.id:
+                del self._owned[who]
             return
-        if held is None or held.at < claim.forgets_before or held.id == claim.after:
-            self._held.pop(who, None)
-            self._held[who] = self._packing.pack(self._with_answer(claim, now_ms))
+        if owned is None or owned.at < claim.forgets_before or owned.id == claim.after:
+            self._owned.pop(who, None)
+            self._owned[who] = self._packing.pack(self._with_answer(claim, now_ms))
         self._forget(now_ms)
 
     def answered(self, answer: RequestAnswer, place: Place) -> None:
         """Note an answer. It is read from another topic, and may arrive before its claim."""
-        held = self._of(answer.who)
-        if held is None or held.id != answer.claim:
+        owned = self._of(answer.who)
+        if owned is None or owned.id != answer.claim:
             self._early[answer.claim] = place if answer.status else answer
             if len(self._early) > self._keys_max:
                 self._early.popitem(last=False)
             return
-        self._held[bytes.fromhex(answer.who)] = self._packing.pack(_told(held, answer, place))
+        self._owned[bytes.fromhex(answer.who)] = self._packing.pack(
+            _with_place(owned, answer, place)
+        )
 
-    def _of(self, who: str) -> HeldKey | None:
-        packed = self._held.get(bytes.fromhex(who))
+    def _of(self, who: str) -> OwnedKey | None:
+        packed = self._owned.get(bytes.fromhex(who))
         return None if packed is None else self._packing.unpack(packed)
 
-    def _with_answer(self, claim: RequestClaim, now_ms: int) -> HeldKey:
-        held = HeldKey(
+    def _with_answer(self, claim: RequestClaim, now_ms: int) -> OwnedKey:
+        owned = OwnedKey(
             id=claim.id,
             request=claim.request,
             at=min(claim.at, now_ms),  # one clock that is ahead must not make others forget
@@ -88,25 +90,25 @@ class Requests:
         )
         early = self._early.pop(claim.id, None)
         if isinstance(early, RequestAnswer):
-            return replace(held, begun=early.operation)
-        return replace(held, place=early)
+            return replace(owned, begun=early.operation)
+        return replace(owned, place=early)
 
     def _forget(self, now_ms: int) -> None:
         for _ in range(AT_ONCE_MAX):
-            if not self._held:
+            if not self._owned:
                 return
-            who, packed = next(iter(self._held.items()))
+            who, packed = next(iter(self._owned.items()))
             oldest = self._packing.unpack(packed)
-            if len(self._held) <= self._keys_max and oldest.at >= now_ms - self._kept_ms:
+            if len(self._owned) <= self._keys_max and oldest.at >= now_ms - self._kept_ms:
                 return
-            del self._held[who]
+            del self._owned[who]
             self._forgotten_at = max(self._forgotten_at, oldest.at + 1)
 
 
-def _told(held: HeldKey, answer: RequestAnswer, place: Place) -> HeldKey:
+def _with_place(owned: OwnedKey, answer: RequestAnswer, place: Place) -> OwnedKey:
     if answer.status:
-        return replace(held, place=place)
-    return replace(held, begun=answer.operation)
+        return replace(owned, place=place)
+    return replace(owned, begun=answer.operation)
 
 
 class _Packing:
@@ -117,16 +119,16 @@ class _Packing:
         """Transactional ids, of which there are few, and operations that were started."""
         self._numbers: dict[str, int] = {NOBODY: 0}
 
-    def pack(self, held: HeldKey) -> bytes:
-        ids = (bytes.fromhex(each) for each in (held.id, held.request, held.root))
-        partition, offset = held.place or NO_PLACE
-        texts = self._number(held.transactional_id), self._number(held.begun)
-        return PACKED.pack(*ids, held.at, *texts, partition, offset)
+    def pack(self, owned: OwnedKey) -> bytes:
+        ids = (bytes.fromhex(each) for each in (owned.id, owned.request, owned.root))
+        partition, offset = owned.place or NO_PLACE
+        texts = self._number(owned.transactional_id), self._number(owned.begun)
+        return PACKED.pack(*ids, owned.at, *texts, partition, offset)
 
-    def unpack(self, packed: bytes) -> HeldKey:
+    def unpack(self, packed: bytes) -> OwnedKey:
         claim, request, root, at, transaction, begun, *place = PACKED.unpack(packed)
         partition, offset = place
-        return HeldKey(
+        return OwnedKey(
             id=claim.hex(),
             request=request.hex(),
             at=at,

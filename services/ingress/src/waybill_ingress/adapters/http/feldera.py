@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.http.bodies import ReceivedBody, receive
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, IdempotentRoutes
 from waybill_ingress.adapters.http.models import FelderaTokenAnswer
 from waybill_ingress.adapters.http.pipelines import OF_WRITES, RESPONSES, Carrier
 from waybill_ingress.adapters.http.records import location_of
@@ -100,7 +100,7 @@ def feldera_router(
     records: Records,
     tokens: TokenIssuer,
     registry: Registry,
-    repeats: RepeatsHttp,
+    repeats: IdempotentRoutes,
     *,
     limits: BodyLimits,
 ) -> APIRouter:
@@ -229,7 +229,7 @@ def _answer(token: str) -> Response:
 
 
 def feldera_commands_router(
-    commands: Commands, answers: Answers, registry: Registry, repeats: RepeatsHttp
+    commands: Commands, answers: Answers, registry: Registry, repeats: IdempotentRoutes
 ) -> APIRouter:
     router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
     carry_out = Carrier(answers, repeats).carry_out

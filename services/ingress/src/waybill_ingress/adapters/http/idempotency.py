@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.bodies import ReceivedBody
-from waybill_ingress.app.idempotency import Repeats
+from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
 from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed, read_key
@@ -34,10 +34,10 @@ KEY: Final[dict[str, Any]] = {
 }
 
 
-class RepeatsHttp:
+class IdempotentRoutes:
     """Repeatable writes for routes. Without a key each method simply acts."""
 
-    def __init__(self, repeats: Repeats) -> None:
+    def __init__(self, repeats: IdempotentRequests) -> None:
         self._repeats = repeats
 
     async def once(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.examples import FAILED, NOT_MAINTAINED
-from waybill_ingress.adapters.http.idempotency import RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
 from waybill_ingress.adapters.http.pipelines import OF_COMMANDS, OF_WRITES, WAIT_S, Carrier, Wait
 from waybill_ingress.app.commands import Commands
@@ -48,7 +48,7 @@ DryRun = Annotated[
 ]
 
 
-def maintain_router(commands: Commands, answers: Answers, repeats: RepeatsHttp) -> APIRouter:
+def maintain_router(commands: Commands, answers: Answers, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"])
     carry_out = Carrier(answers, repeats).carry_out
 

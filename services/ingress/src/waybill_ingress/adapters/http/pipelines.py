@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 
 from waybill_ingress.adapters.http.examples import FAILED
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
 from waybill_ingress.app.commands import Beginning, Commands, reason_of
 from waybill_ingress.app.ports import Answers, Log
@@ -77,7 +77,7 @@ Wait = Annotated[
 class Carrier:
     """Sends a command, and waits for its answer."""
 
-    def __init__(self, answers: Answers, repeats: RepeatsHttp) -> None:
+    def __init__(self, answers: Answers, repeats: IdempotentRoutes) -> None:
         self._answers = answers
         self._repeats = repeats
 
@@ -105,7 +105,7 @@ class Carrier:
         return refused(request, refusal_of(reply))
 
 
-def pipelines_router(commands: Commands, answers: Answers, repeats: RepeatsHttp) -> APIRouter:
+def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
 
     carry_out = Carrier(answers, repeats).carry_out

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from waybill_ingress.adapters.http.bodies import ReceivedBody, receive
 from waybill_ingress.adapters.http.formats_page import BODIES, OF_FORMATS
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, IdempotentRoutes
 from waybill_ingress.adapters.http.models import (
     RecordsAnswer,
     TokenAnswer,
@@ -100,7 +100,7 @@ TOKEN_REFUSALS: Final = refusals(
 DETAIL: Final = TypeAdapter(ConnectorDetail)
 
 
-def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -> APIRouter:
+def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimits) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["records"], route_class=PlainRoute)
 
     @router.post(
@@ -151,7 +151,7 @@ def records_router(records: Records, repeats: RepeatsHttp, limits: BodyLimits) -
 
 
 def tokens_router(
-    tokens: TokenIssuer, merges: Merges, connectors: ConnectorTokens, repeats: RepeatsHttp
+    tokens: TokenIssuer, merges: Merges, connectors: ConnectorTokens, repeats: IdempotentRoutes
 ) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["tokens"], route_class=PlainRoute)
 

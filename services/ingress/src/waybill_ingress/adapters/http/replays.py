@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.http.idempotency import OF_KEYS, RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
 from waybill_ingress.adapters.http.records import OF_WRITES, location_of
 from waybill_ingress.app.measuring import count_token
@@ -42,7 +42,7 @@ RESPONSES: Final[Responses] = {
 }
 
 
-def replays_router(replays: Replays, repeats: RepeatsHttp) -> APIRouter:
+def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["records"])
 
     @router.post(

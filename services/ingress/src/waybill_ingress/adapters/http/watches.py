@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import TypeAdapter
 
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, RepeatsHttp
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.watch_models import WatchRequest
 from waybill_ingress.app.ports import Log
 from waybill_ingress.app.watches import WantedWatch, Watches
@@ -40,7 +40,7 @@ AGAIN: Final = refusals(
 ENDED: Final = refusals(*OF_KEYS, Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW)
 
 
-def watches_router(watches: Watches, repeats: RepeatsHttp) -> APIRouter:
+def watches_router(watches: Watches, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/watches", tags=["watches"], route_class=PlainRoute)
 
     @router.post(

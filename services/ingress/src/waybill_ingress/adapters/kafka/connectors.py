@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from waybill_ingress.adapters.kafka.exclusive_transaction import (
-    KafkaTurn,
-    TurnMessage,
-    TurnOf,
-    turn_of,
+    ExclusiveTransaction,
+    TransactionMessage,
+    TransactionPurpose,
+    exclusive_transaction,
 )
 from waybill_ingress.core.connectors.rows import DeadRow
 from waybill_ingress.core.rows import Record
@@ -20,7 +20,7 @@ from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.clock import Clock
 
-SHUT_OUT: Final = "another ingress fetches this file at this moment"
+FENCED_BY_ANOTHER: Final = "another ingress fetches this file at this moment"
 UNSURE: Final = "it is not known whether the last rows were written"
 ANY: Final = -1  # partition: by the key, as all clients do
 STEP: Final = "VALUE_CONVERTER"  # as Kafka Connect calls it
@@ -33,50 +33,50 @@ class KafkaConnectorLog:
         self._clock = clock
 
     @asynccontextmanager
-    async def turn(
+    async def transaction(
         self, record: PipelineRecord, begun: ConnectorProgress
-    ) -> AsyncIterator["KafkaConnectorTurn"]:
-        what = TurnOf(
+    ) -> AsyncIterator["KafkaConnectorTransaction"]:
+        what = TransactionPurpose(
             id=f"{self._prefix}/ingress/connector/{begun.key}",
             topic=f"{self._prefix}.connectors",
             key=begun.key,
             kind=ConnectorProgress,
             place=f"{record.pipeline_uid}.connector",
-            shut_out=SHUT_OUT,
+            fenced=FENCED_BY_ANOTHER,
             unsure=UNSURE,
             strict=True,
         )
-        async with turn_of(self._admin, what) as turn:
-            yield KafkaConnectorTurn(turn, record, begun, self._clock)
+        async with exclusive_transaction(self._admin, what) as transaction:
+            yield KafkaConnectorTransaction(transaction, record, begun, self._clock)
 
 
-class KafkaConnectorTurn:
+class KafkaConnectorTransaction:
     def __init__(
         self,
-        turn: KafkaTurn[ConnectorProgress],
+        transaction: ExclusiveTransaction[ConnectorProgress],
         record: PipelineRecord,
         begun: ConnectorProgress,
         clock: Clock,
     ) -> None:
-        self._turn = turn
+        self._transaction = transaction
         self._clock = clock
         self._record = record
         self._begun = begun
-        self.conclude = turn.conclude
+        self.conclude = transaction.conclude
 
-    async def told(self) -> ConnectorProgress | None:
-        found = await self._turn.told()
+    async def read(self) -> ConnectorProgress | None:
+        found = await self._transaction.read()
         return found[-1] if found else None
 
     async def send(
         self, topic: str, records: Sequence[Record], dead_topic: str, dead: Sequence[DeadRow]
     ) -> Sequence[tuple[int, int]]:
         rows = [
-            TurnMessage(topic=topic, partition=ANY, key=each.key, value=each.value)
+            TransactionMessage(topic=topic, partition=ANY, key=each.key, value=each.value)
             for each in records
         ]
         letters = [
-            TurnMessage(
+            TransactionMessage(
                 topic=dead_topic,
                 partition=ANY,
                 key=None,
@@ -85,14 +85,14 @@ class KafkaConnectorTurn:
             )
             for each in dead
         ]
-        places = await self._turn.send([*rows, *letters])
+        places = await self._transaction.send([*rows, *letters])
         return places[: len(rows)]
 
     def _why(self, dead: DeadRow) -> Headers:
         """Return the headers of a dead letter, as for a record that died in a stage. Its source is
         a file.
         """
-        told = {
+        headers = {
             named.TOPIC: self._begun.url.partition("?")[0],
             named.PARTITION: "0",
             named.OFFSET: str(dead.row),
@@ -112,4 +112,4 @@ class KafkaConnectorTurn:
             named.BATCH: f"{self._begun.connector}:{dead.row}",
             named.AT: str(self._clock.now_ms()),
         }
-        return named.with_told((), told)
+        return named.with_told((), headers)

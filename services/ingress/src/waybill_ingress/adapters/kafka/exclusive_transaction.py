@@ -6,7 +6,7 @@ order.
 1. Claim (`claim`): a producer starts with the transactional id of that pipeline or connector. Kafka
 fences the producer that had the id before, and aborts what it left open.
 
-2. Read (`told`): the log topic is read to its end. It has all messages that ever counted under this
+2. Read (`read`): the log topic is read to its end. It has all messages that ever counted under this
 key. Nobody else can add one any more, so they are the complete state.
 
 3. Send (`send`): a transaction starts, and records are written in it. Their positions are returned
@@ -31,7 +31,7 @@ from typing import Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from waybill_ingress.app.connector_ports import ShutOut
+from waybill_ingress.app.connector_ports import Fenced
 from waybill_shared.contract import codec
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letters import Headers
@@ -57,13 +57,13 @@ CLAIM_TIMEOUT_S: Final = 10.0
 WRITE_TIMEOUT_S: Final = 4.0  # twice, and there is time left to commit
 COMMIT_TIMEOUT_S: Final = 10.0
 RECORD_BYTES_MAX: Final = 100_000_000  # here; the broker decides what a topic accepts
-NEVER_TAKEN: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+NEVER_ACCEPTED: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
 T = TypeVar("T")
 M = TypeVar("M", Replay, ConnectorProgress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnMessage:
+class TransactionMessage:
     topic: str
     partition: int
     key: bytes | None
@@ -72,9 +72,9 @@ class TurnMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnOf(Generic[M]):
+class TransactionPurpose(Generic[M]):
     """What a transaction is for. `key`: of its messages of `kind` in `topic`. `place`: the name of
-    its failpoints. `shut_out`, `unsure`: texts for a fenced owner, and for an unknown end.
+    its failpoints. `fenced`, `unsure`: texts for a fenced owner, and for an unknown end.
     """
 
     id: str
@@ -82,28 +82,30 @@ class TurnOf(Generic[M]):
     key: str
     kind: type[M]
     place: str
-    shut_out: str
+    fenced: str
     unsure: str
     strict: bool = False
     """True if a message that cannot be read raises Retryable; else it is skipped."""
 
 
 @asynccontextmanager
-async def turn_of(admin: KafkaAdmin, what: TurnOf[M]) -> AsyncIterator["KafkaTurn[M]"]:
-    turn = KafkaTurn(admin, what)
+async def exclusive_transaction(
+    admin: KafkaAdmin, what: TransactionPurpose[M]
+) -> AsyncIterator["ExclusiveTransaction[M]"]:
+    transaction = ExclusiveTransaction(admin, what)
     try:
-        await asyncio.to_thread(turn.claim)
-        yield turn
+        await asyncio.to_thread(transaction.claim)
+        yield transaction
     finally:
-        await asyncio.to_thread(turn.close)
+        await asyncio.to_thread(transaction.close)
 
 
-class KafkaTurn(Generic[M]):
+class ExclusiveTransaction(Generic[M]):
     """The owner's transactions. Calls come from several threads, one after the other."""
 
-    def __init__(self, admin: KafkaAdmin, what: TurnOf[M]) -> None:
+    def __init__(self, admin: KafkaAdmin, what: TransactionPurpose[M]) -> None:
         self._admin = admin
-        self._what: TurnOf[M] = what
+        self._what: TransactionPurpose[M] = what
         self._partition = 0
         self._open = False
         self._one_at_a_time = threading.Lock()
@@ -122,15 +124,15 @@ class KafkaTurn(Generic[M]):
             raise Retryable(f"topic {topic} does not exist; create it with the admin step")
         self._partition = partition_of(self._what.key, len(identity.partitions))
 
-    async def told(self) -> Sequence[M]:
+    async def read(self) -> Sequence[M]:
         return await asyncio.to_thread(self._read)
 
-    async def send(self, records: Sequence[TurnMessage]) -> Sequence[tuple[int, int]]:
+    async def send(self, records: Sequence[TransactionMessage]) -> Sequence[tuple[int, int]]:
         """Start a transaction and write these. Return partition and offset of each."""
         return await asyncio.to_thread(self._guard, lambda: self._send(records))
 
-    async def conclude(self, told: M) -> None:
-        await asyncio.to_thread(self._guard, lambda: self._conclude(told))
+    async def conclude(self, report: M) -> None:
+        await asyncio.to_thread(self._guard, lambda: self._conclude(report))
 
     def close(self) -> None:
         """Abort what is open; Kafka does it if it is not possible here."""
@@ -153,19 +155,19 @@ class KafkaTurn(Generic[M]):
                     logger.error("message skipped", extra={"reason": str(error)})
         return found
 
-    def _send(self, records: Sequence[TurnMessage]) -> list[tuple[int, int]]:
+    def _send(self, records: Sequence[TransactionMessage]) -> list[tuple[int, int]]:
         if self._open:  # what was sent before was not concluded
             self._producer.abort_transaction(COMMIT_TIMEOUT_S)
         self._producer.begin_transaction()
         self._open = True
         return self._write(records)
 
-    def _conclude(self, told: M) -> None:
-        message = TurnMessage(
+    def _conclude(self, report: M) -> None:
+        message = TransactionMessage(
             topic=self._what.topic,
             partition=self._partition,
             key=self._what.key.encode(),
-            value=codec.encode(told),
+            value=codec.encode(report),
         )
         self._write([message])
         reach(f"{self._what.place}.before_commit")
@@ -180,7 +182,7 @@ class KafkaTurn(Generic[M]):
         self._open = False
         reach(f"{self._what.place}.after_commit")
 
-    def _write(self, messages: Sequence[TurnMessage]) -> list[tuple[int, int]]:
+    def _write(self, messages: Sequence[TransactionMessage]) -> list[tuple[int, int]]:
         places: dict[int, tuple[int, int]] = {}
         failed: list[tuple[str, KafkaError]] = []
 
@@ -224,12 +226,12 @@ class KafkaTurn(Generic[M]):
     def _fault(self, cause: KafkaError) -> Retryable:
         if cause.code() in FENCED or cause.fatal():
             self._open = False
-            return ShutOut(f"{self._what.shut_out}, or did so: try again")
+            return Fenced(f"{self._what.fenced}, or did so: try again")
         return Retryable(f"kafka: {explain(cause)}")
 
 
 def _meaning(topic: str, error: KafkaError) -> Exception:
-    if error.code() in NEVER_TAKEN:
+    if error.code() in NEVER_ACCEPTED:
         hint = f"see max.message.bytes and cleanup.policy of {topic}; nothing was sent"
         detail = f"kafka does not take a record for {topic}: {explain(error)}"
         return Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=hint)

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 
 from waybill_ingress.adapters.kafka.producer import ProducerLog
 from waybill_ingress.adapters.kafka.transactions import CLAIM_TIMEOUT_S
-from waybill_ingress.core.requests import HeldKey, Place, Requests
+from waybill_ingress.core.requests import OwnedKey, Place, Requests
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.codec import decode, encode
 from waybill_shared.contract.errors import Retryable
@@ -78,27 +78,27 @@ class KafkaRequestLog:
         """Return None if both topics are read, else the reason. For /readyz."""
         return self._claims.check() or self._answers.check()
 
-    def held(self, who: str) -> HeldKey | None:
+    def owned(self, who: str) -> OwnedKey | None:
         if not (self._claims.caught_up.is_set() and self._answers.caught_up.is_set()):
             raise Retryable("this ingress still reads which keys were used: try again in a moment")
         with self._lock:
-            return self._requests.held(who, self._clock.now_ms())
+            return self._requests.owned(who, self._clock.now_ms())
 
-    async def known_soon(self, who: str, before: HeldKey) -> HeldKey | None:
+    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
         """Look again and again, because threads read the topics."""
-        known, ends_at_s = self.held(who), time.monotonic() + ANSWER_LAG_S
+        known, ends_at_s = self.owned(who), time.monotonic() + ANSWER_LAG_S
         while known is not None and known.id == before.id and known.place is None:
             if time.monotonic() >= ends_at_s:
                 break
             await asyncio.sleep(LOOK_S)
-            known = self.held(who)
+            known = self.owned(who)
         return known
 
     def forgets_before(self) -> int:
         with self._lock:
             return self._requests.forgets_before(self._clock.now_ms())
 
-    async def claim(self, claim: RequestClaim) -> HeldKey | None:
+    async def claim(self, claim: RequestClaim) -> OwnedKey | None:
         topic, key = f"{self._prefix}.requests", f"{claim.who}/{claim.id}"
         if claim.released:
             key += "/released"
@@ -115,28 +115,28 @@ class KafkaRequestLog:
             raise Retryable(f"topic {topic} is not read in time") from error
         finally:
             del self._waiting[claim.id, claim.released]
-        return self.held(claim.who)
+        return self.owned(claim.who)
 
-    async def settle(self, held: HeldKey) -> None:
-        shut_out = held.transactional_id
-        settling = self._settling.get(shut_out)
+    async def settle(self, owned: OwnedKey) -> None:
+        fenced = owned.transactional_id
+        settling = self._settling.get(fenced)
         if settling is None:
-            settling = self._settling[shut_out] = asyncio.create_task(self._settle(shut_out))
-            settling.add_done_callback(lambda _: self._settling.pop(shut_out))
+            settling = self._settling[fenced] = asyncio.create_task(self._settle(fenced))
+            settling.add_done_callback(lambda _: self._settling.pop(fenced))
         await asyncio.shield(settling)
 
-    async def answer(self, held: HeldKey) -> RequestAnswer:
+    async def answer(self, owned: OwnedKey) -> RequestAnswer:
         """Return the answer of the claim. Raises Retryable.
 
         A broker may report a wrong position: only a record with this claim is its answer.
         """
         with self._lock:
-            recent = self._recent.get(held.id)
+            recent = self._recent.get(owned.id)
         if recent is not None:
             return recent
-        assert held.place is not None
-        found = await self._in_thread(self._read, held.place)
-        if found.claim != held.id:
+        assert owned.place is not None
+        found = await self._in_thread(self._read, owned.place)
+        if found.claim != owned.id:
             raise Retryable("the answer is not read yet: try again in a moment")
         return found
 

@@ -7,10 +7,10 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from waybill_ingress.adapters.kafka.exclusive_transaction import (
-    KafkaTurn,
-    TurnMessage,
-    TurnOf,
-    turn_of,
+    ExclusiveTransaction,
+    TransactionMessage,
+    TransactionPurpose,
+    exclusive_transaction,
 )
 from waybill_ingress.core.dead_letters import Resent
 from waybill_shared.contract.events import pipeline_key
@@ -18,7 +18,7 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.admin import KafkaAdmin
 
 AT_ONCE: Final = 2  # in this process: each has threads that wait for Kafka
-SHUT_OUT: Final = "another request replays dead letters of this pipeline at this moment"
+FENCED_BY_ANOTHER: Final = "another request replays dead letters of this pipeline at this moment"
 UNSURE: Final = (
     "it is not known whether they were sent: ask for the same again, without `again`, to be told"
 )
@@ -28,41 +28,43 @@ class KafkaReplays:
     def __init__(self, kafka: KafkaAdmin, prefix: str) -> None:
         self._admin = kafka
         self._prefix = prefix
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._permits = asyncio.Semaphore(AT_ONCE)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self, tenant: str, pipeline_uid: str) -> AsyncIterator["KafkaReplayTurn"]:
+    async def transaction(
+        self, tenant: str, pipeline_uid: str
+    ) -> AsyncIterator["KafkaReplayTransaction"]:
         """Get the exclusive right for the pipeline. Requests of this process wait for each other;
         none is fenced.
         """
         key = pipeline_key(tenant, pipeline_uid)
         lock = self._locks.setdefault(key, asyncio.Lock())
-        what = TurnOf(
+        what = TransactionPurpose(
             id=f"{self._prefix}/ingress/replay/{key}",
             topic=f"{self._prefix}.replays",
             key=key,
             kind=Replay,
             place=f"{pipeline_uid}.replay",
-            shut_out=SHUT_OUT,
+            fenced=FENCED_BY_ANOTHER,
             unsure=UNSURE,
         )
-        async with lock, self._turns, turn_of(self._admin, what) as turn:
-            yield KafkaReplayTurn(turn)
+        async with lock, self._permits, exclusive_transaction(self._admin, what) as transaction:
+            yield KafkaReplayTransaction(transaction)
 
 
-class KafkaReplayTurn:
-    """One such transaction. Fulfils `ReplayTurn`."""
+class KafkaReplayTransaction:
+    """One such transaction. Fulfils `ReplayTransaction`."""
 
-    def __init__(self, turn: KafkaTurn[Replay]) -> None:
-        self.told = turn.told
-        self.conclude = turn.conclude
-        self._turn = turn
+    def __init__(self, transaction: ExclusiveTransaction[Replay]) -> None:
+        self.read = transaction.read
+        self.conclude = transaction.conclude
+        self._transaction = transaction
 
     async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
-        return await self._turn.send(
+        return await self._transaction.send(
             [
-                TurnMessage(
+                TransactionMessage(
                     topic=each.topic,
                     partition=each.partition,
                     key=each.key,
