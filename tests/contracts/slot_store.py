@@ -18,7 +18,7 @@ from waybill_shared.contract.slots import (
 )
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.outcomes.dead_letters import DeadRun
-from waybill_status.core.outcomes.views import PipelineKey, SlotReading, Stamp, usable_slot
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp, usable_slot
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 
 T = TypeVar("T")
@@ -227,7 +227,7 @@ def entry(start: int, end: int | None = None, *, partition: int = 0) -> DeadEntr
     )
 
 
-def ageless(stamp: Stamp) -> Stamp:
+def ageless(stamp: SlotStamp) -> SlotStamp:
     return replace(stamp, age_ms=None)
 
 

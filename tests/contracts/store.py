@@ -72,7 +72,7 @@ def write(
     slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
     slot = replace(slot, dead=counted((), (*known, *dead)))
     place = replace(_place(position, slot, mark, topic_id), writer=writer)
-    place = replace(place, dead=tuple(dead), dead_anew=anew or rebuilt)
+    place = replace(place, dead=tuple(dead), replaces_dead=anew or rebuilt)
     return _one(bench, place, rebuilt, batches)
 
 

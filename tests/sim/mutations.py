@@ -34,7 +34,7 @@ class Mutation:
         return f"{self.invariant}-{self.name.replace(' ', '-')}"
 
 
-WATCHED: Final = "waybill_status.app.watches.open_watches.WatchedPartition"
+WATCHED: Final = "waybill_status.app.watches.open_watches.OpenWatches"
 
 MUTATIONS: Final = (
     Mutation(

@@ -23,7 +23,7 @@ from waybill_status.core.outcomes.dead_letters import DeadRun
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
-    Stamp,
+    SlotStamp,
     reading_of,
 )
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
@@ -182,7 +182,7 @@ def is_newer(held: Stored, write: SlotWrite) -> bool:
 
 def _dead(held: Stored | None, write: SlotWrite) -> tuple[DeadEntry, ...]:
     """What is written again stands there once; what the slot does not count is not looked at."""
-    before = () if held is None or write.dead_anew else held.dead
+    before = () if held is None or write.replaces_dead else held.dead
     return tuple(dict.fromkeys((*before, *write.dead)))
 
 
@@ -207,7 +207,7 @@ class Slots:
         self._server.check()
         return {key: self.reading(key) for key in pipelines}
 
-    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotStamp]:
         self._server.check()
         return {key: self.reading(key).stamp for key in pipelines}
 
@@ -256,7 +256,7 @@ class Slots:
 
     def reading(self, key: PipelineKey) -> SlotReading:
         stored = self._server.stored.get(key)
-        stamp = Stamp(
+        stamp = SlotStamp(
             server_run_id=self._server.run_id,
             run_id=stored.run_id if stored is not None else None,
             version=stored.version if stored is not None else 0,

@@ -25,7 +25,7 @@ from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.question import Change
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.core.outcomes.outcome import Outcome
-from waybill_status.core.outcomes.views import PipelineKey, SlotReading, Stamp
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp
 
 WAITERS_MAX: Final = 1_000
 WAIT_S: Final = 10.0
@@ -72,7 +72,7 @@ class SlowSlots(Slots):
         await self._lag()
         return found
 
-    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotStamp]:
         await self._lag()
         return await super().stamps(pipelines)
 

@@ -27,9 +27,9 @@ from waybill_shared.contract.words import UnknownReason, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
-from waybill_status.app.ports import DeliveryNote, Told
+from waybill_status.app.ports import DeliveryNote, WatchReport
 from waybill_status.app.watches.deliveries import DeliveryMeans
-from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
 from waybill_status.core.outcomes.outcome import Outcome
@@ -91,7 +91,7 @@ class Watches:
             watches=self._book,
             receivers=self,
             events=self,
-            turns=Turns(),
+            permits=HostPermits(),
             clock=clock,
             source="/waybill/sim",
         )
@@ -99,7 +99,7 @@ class Watches:
             WatchJudge(tokens, hub, clock, source="/waybill/sim", show=_shown),
             self._book,
             self,
-            voices=self,
+            writers=self,
             shares=self,
             means=means,
         )
@@ -176,8 +176,8 @@ class Watches:
                 token = self._world.open(issued)
                 self._world.checker.told_as(issued, token, outcome.outcome, watch.view)
 
-    def tell(self, told: Sequence[Told]) -> None:
-        for _, _, watch, _ in told:
+    def report(self, reports: Sequence[WatchReport]) -> None:
+        for _, _, watch, _ in reports:
             assert watch.ended_as is not None
             known = self._book.find(watch.id)
             if known is None or not known.open:
@@ -195,7 +195,7 @@ class Watches:
         self._log.append(watch)
         self._book.accept(watch)
         if self._watchers is not None:
-            self._loop.call_soon(self._watchers.hear, watch)
+            self._loop.call_soon(self._watchers.receive, watch)
 
     async def _live(self, watchers: Watchers) -> None:
         async with watchers.running():
@@ -211,9 +211,9 @@ class Watches:
         return 0
 
     @asynccontextmanager
-    async def voice(self, partition: int) -> AsyncIterator["Voice"]:
+    async def writer(self, partition: int) -> AsyncIterator["Writer"]:
         self.owner += 1
-        yield Voice(self, self.owner)
+        yield Writer(self, self.owner)
 
     async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered:
         raise AssertionError("no watch here has a webhook")
@@ -222,24 +222,24 @@ class Watches:
         raise AssertionError("no watch here has a webhook")
 
 
-class Voice:
+class Writer:
     def __init__(self, watches: Watches, number: int) -> None:
         self._watches = watches
         self._number = number
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def report(self, reports: Sequence[WatchReport]) -> None:
         await asyncio.sleep(0)
         self._check()
         if self._watches.uncertain():
             if self._watches.uncertain():
-                self._watches.tell(told)
+                self._watches.report(reports)
             raise Retryable("nobody knows")
-        self._watches.tell(told)
+        self._watches.report(reports)
 
     async def note(self, notes: Sequence[DeliveryNote]) -> None:
         raise AssertionError("no watch here has a webhook")
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         self._check()
 
     def _check(self) -> None:

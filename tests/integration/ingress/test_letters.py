@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 from integration.conftest import Surroundings
 from integration.ingress.letters import WAIT_S, Grave
 from integration.waiting import eventually
-from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaDeadLetterReader
-from waybill_ingress.core.dead_letters import DeletedDeadLetter, Found, FoundDeadLetter
+from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaDeadLetterLookup
+from waybill_ingress.core.dead_letters import ExpiredDeadLetter, Found, FoundDeadLetter
 from waybill_shared.contract.dead_letters import LetterId, parted
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
@@ -31,7 +31,7 @@ def grave(surroundings: Surroundings, admin: KafkaAdmin) -> Grave:
 
 class Reading:
     def __init__(self, admin: KafkaAdmin) -> None:
-        self._letters = KafkaDeadLetterReader(admin.cluster, admin)
+        self._letters = KafkaDeadLetterLookup(admin.cluster, admin)
 
     def __call__(self, places: Sequence[LetterId], bytes_max: int = LARGE) -> Found:
         return asyncio.run(self._letters.read(places, bytes_max=bytes_max))
@@ -111,12 +111,12 @@ def test_what_retention_took_is_gone_and_says_since_when_there_are_records(
     delete_before(admin, grave.dead, at, 2)
     found = read(places)
     gone = found[places[0]]
-    assert isinstance(gone, DeletedDeadLetter)
+    assert isinstance(gone, ExpiredDeadLetter)
     assert gone == found[places[1]]
     assert gone.since is not None
     assert isinstance(found[places[2]], FoundDeadLetter)
     delete_before(admin, grave.dead, at, 3)
-    assert read(places[2:]) == {places[2]: DeletedDeadLetter(since=None)}
+    assert read(places[2:]) == {places[2]: ExpiredDeadLetter(since=None)}
 
 
 def test_too_many_bytes_are_refused(grave: Grave, read: Reading) -> None:

@@ -17,8 +17,8 @@ from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, read_to_end
 from waybill_shared.kafka.topics import create_topics
-from waybill_token_tracker.adapters.announcements import KafkaHearings
-from waybill_token_tracker.app.announcing import Announcer, SlotStanding
+from waybill_token_tracker.adapters.announcements import KafkaEventSessions
+from waybill_token_tracker.app.announcing import Announcer, SlotPosition
 
 WITHIN_S = 120.0
 PLACES = 16  # in two topics
@@ -28,8 +28,8 @@ PIPELINES = [str(uuid.uuid4()) for _ in range(12)]
 class Standing:
     """Each slot has all."""
 
-    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding:
-        return SlotStanding(1_000_000, pipeline_uid)
+    def position_of(self, tenant: str, pipeline_uid: str) -> SlotPosition:
+        return SlotPosition(1_000_000, pipeline_uid)
 
 
 class Topics:
@@ -68,7 +68,7 @@ class Topics:
         return found
 
     def announcer(self) -> Announcer:
-        return Announcer(KafkaHearings(self.admin, self.prefix), Standing(), "/waybill/test")
+        return Announcer(KafkaEventSessions(self.admin, self.prefix), Standing(), "/waybill/test")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from unit.ingress.fakes import OLD_ID, FakeKafka
 from waybill_ingress.core.dead_letters import (
-    DeletedDeadLetter,
+    ExpiredDeadLetter,
     Found,
     FoundDeadLetter,
     Resent,
@@ -46,9 +46,9 @@ def place(offset: int, at: int | None = None, *, topic: str = "orders.in.dlq") -
 
 @dataclass
 class FakeLetters:
-    """`DeadLetterReader` over one dead-letter topic."""
+    """`DeadLetterLookup` over one dead-letter topic."""
 
-    there: dict[LetterId, FoundDeadLetter | DeletedDeadLetter] = field(default_factory=dict)
+    there: dict[LetterId, FoundDeadLetter | ExpiredDeadLetter] = field(default_factory=dict)
     bytes_each: int = 0
 
     def bury(self, offset: int, at: int | None = None, **changes: str | None) -> str:

@@ -24,7 +24,7 @@ from unit.ingress.graves import OWN, FakeLetters, FakeReplayLog, Killed, place
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.replays import ReplayReceipt, Replays
-from waybill_ingress.core.dead_letters import BYTES_MAX, LETTERS_MAX, DeletedDeadLetter
+from waybill_ingress.core.dead_letters import BYTES_MAX, LETTERS_MAX, ExpiredDeadLetter
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -249,7 +249,7 @@ def test_topic_that_is_not_read_any_more_is_refused(world: World) -> None:
 def test_letter_that_retention_took_is_gone_and_says_since_when(
     world: World, since: int | None
 ) -> None:
-    world.letters.there[place(4)] = DeletedDeadLetter(since=since)
+    world.letters.there[place(4)] = ExpiredDeadLetter(since=since)
     refused = world.refusal(str(place(4)))
     assert refused.slug == "dead_letter_gone"
     told = "it has nothing" if since is None else "it has records since 2026-11-18T11:06:40.000Z"
@@ -272,7 +272,7 @@ def test_text_that_is_no_id_is_not_found(world: World, text: str) -> None:
 
 
 def test_all_that_is_wrong_is_named_and_the_first_kind_counts(world: World) -> None:
-    world.letters.there[place(4)] = DeletedDeadLetter(since=None)
+    world.letters.there[place(4)] = ExpiredDeadLetter(since=None)
     good, inner = world.letters.bury(1), world.letters.bury(2, topic="orders.inner")
     refused = world.refusal(good, inner, str(place(4)), str(place(9)), str(place(9)))
     assert refused.slug == "dead_letter_not_found"

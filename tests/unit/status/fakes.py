@@ -29,7 +29,7 @@ from waybill_status.core.outcomes.judge import Claim
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
-    Stamp,
+    SlotStamp,
     View,
     reading_of,
     view_of,
@@ -208,7 +208,7 @@ def reading(
     mark: str = "",
 ) -> SlotReading:
     """Confirmed by a tracker at NOW by its clock."""
-    stamp = Stamp(
+    stamp = SlotStamp(
         server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms, mark=mark
     )
     return reading_of(stamp, content)
@@ -339,7 +339,7 @@ class FakeStore:
         self.reads += 1
         return {key: self._one(key) for key in pipelines}
 
-    async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Stamp]:
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotStamp]:
         return {key: self._one(key).stamp for key in pipelines}
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
@@ -380,7 +380,7 @@ class FakeStore:
         self._check()
         known = self.readings.get(key)
         if known is None:
-            stamp = Stamp(server_run_id=self.server, run_id=None, version=0, at=0, age_ms=None)
+            stamp = SlotStamp(server_run_id=self.server, run_id=None, version=0, at=0, age_ms=None)
             return reading_of(stamp, None)
         return replace(known, stamp=replace(known.stamp, server_run_id=self.server))
 

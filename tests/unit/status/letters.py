@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from unit.status.fakes import UID
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
-from waybill_status.app.dead_letters.reading import LetterGone, Take
-from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter, RawLetter
+from waybill_status.app.dead_letters.reading import DeletedDeadLetter, Take
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary, DeadRecord
 from waybill_status.core.dead_letters.pages import Bounds, Partition
 from waybill_status.core.outcomes.dead_letters import LetterPlace
 
@@ -37,8 +37,8 @@ def raw(
     value: bytes | None = b"{}",
     own: Headers = (),
     told: Mapping[str, str | None] | None = None,
-) -> RawLetter:
-    return RawLetter(
+) -> DeadRecord:
+    return DeadRecord(
         topic=TOPIC,
         partition=partition,
         offset=offset,
@@ -51,8 +51,8 @@ def raw(
 
 def letter(
     *, topic: str = TOPIC, partition: int = 0, offset: int = 3, at: int = 1_000
-) -> BuriedLetter:
-    return BuriedLetter(
+) -> DeadLetterSummary:
+    return DeadLetterSummary(
         id=f"{topic}:{partition}:{offset}:41",
         topic=topic,
         partition=partition,
@@ -74,7 +74,7 @@ def letter(
 class FakeTopics:
     """`DeadTopics` in memory."""
 
-    letters: list[RawLetter] = field(default_factory=list)
+    letters: list[DeadRecord] = field(default_factory=list)
     starts: dict[Partition, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -86,15 +86,15 @@ class FakeTopics:
             ends[each.topic, each.partition] = each.offset + 1
         return {place: (self.starts.get(place, 0), end) for place, end in ends.items()}
 
-    async def read(self, asked: Bounds, take: Take) -> dict[Partition, list[BuriedLetter]]:
-        found: dict[Partition, list[BuriedLetter]] = {}
+    async def read(self, asked: Bounds, take: Take) -> dict[Partition, list[DeadLetterSummary]]:
+        found: dict[Partition, list[DeadLetterSummary]] = {}
         for place, (start, end) in asked.items():
             mine = [r for r in self.letters if (r.topic, r.partition) == place]
             taken = [take(each) for each in mine if start <= each.offset < end]
             found[place] = [each for each in taken if each is not None]
         return found
 
-    async def one(self, id: LetterId) -> RawLetter | LetterGone | None:
+    async def one(self, id: LetterId) -> DeadRecord | DeletedDeadLetter | None:
         if id.offset < self.starts.get((id.topic, id.partition), 0):
-            return LetterGone(since=1_795_251_600_120)
+            return DeletedDeadLetter(since=1_795_251_600_120)
         return next((r for r in self.letters if r.offset == id.offset), None)

@@ -11,7 +11,7 @@ from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST
 from waybill_status.app.outcomes.history import last_of
 from waybill_status.app.ports import Sight
-from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import PipelineKey, View
 
 
@@ -21,7 +21,7 @@ class OneLook:
     def __init__(self, store: FakeStore) -> None:
         self.store = store
         self.replays = KnownReplays()
-        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
+        self.written: dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]] = {}
 
     def again(self) -> None:
         raise AssertionError("all could be read")

@@ -9,9 +9,9 @@ from waybill_shared.contract.dead_letters import LetterId
 from waybill_status.core.dead_letters.dead_letter_view import (
     ALL,
     CHARACTERS_MAX,
+    DeadRecord,
     HeaderText,
     LetterFilter,
-    RawLetter,
     listed,
     whole,
 )
@@ -53,7 +53,7 @@ def test_what_is_not_wanted_is_not_told(wanted: LetterFilter, found: bool) -> No
         raw(told={named.REASON: None}),
     ],
 )
-def test_what_is_no_dead_letter_of_the_pipeline_is_not_told(record: RawLetter) -> None:
+def test_what_is_no_dead_letter_of_the_pipeline_is_not_told(record: DeadRecord) -> None:
     assert listed(record, UID, ALL) is None
     assert whole(record, ID, UID) is None
 

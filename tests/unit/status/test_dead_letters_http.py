@@ -19,7 +19,7 @@ from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.models import DeadLettersAnswer
 from waybill_status.app.dead_letters.reading import DeadLetterReader, dead_topics
 from waybill_status.app.pipelines.lookup import Pipelines
-from waybill_status.core.dead_letters.dead_letter_view import WholeLetter
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetter
 
 MANIFEST = """\
 version: 1
@@ -156,7 +156,7 @@ def test_of_a_pipeline_that_is_none_nothing_is_told(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     ("model", "example"),
-    [(DeadLettersAnswer, examples.DEAD_LETTERS), (WholeLetter, examples.DEAD_LETTER)],
+    [(DeadLettersAnswer, examples.DEAD_LETTERS), (DeadLetter, examples.DEAD_LETTER)],
 )
 def test_examples_have_the_members_of_their_models(
     model: type[object], example: dict[str, object]

@@ -48,7 +48,7 @@ def test_what_is_told_is_delivered_once_as_it_was_told() -> None:
         s.store.put(DONE, version=1)
         process = await s.process()
         s.log.write(watch("a", url=HOOK), watch("none"))
-        await s.told(2)
+        await s.reports(2)
         await delivered(s, 1)
         ((sent, now_s),) = s.receiver.sent
         (event,) = [each for each in s.log.events if each.subject == "a"]
@@ -84,7 +84,7 @@ def test_one_that_is_given_up_is_told_as_an_event() -> None:
         s.receiver.says["a"] = [BUSY, Answered(status=410, error="it answered 410")]
         process = await s.process()
         s.log.write(watch("a", url=HOOK))
-        final, failed = await s.told(2)
+        final, failed = await s.reports(2)
         assert failed.type == EventType.WEBHOOK_FAILED
         assert (failed.id, failed.subject, final.id) == ("a.failed.0", "a", "a.final")
         assert failed.data == {
@@ -171,7 +171,7 @@ def test_a_watch_that_is_deleted_is_tried_no_more() -> None:
         s.receiver.hold.clear()
         process = await s.process()
         s.log.write(watch("a", url=HOOK), watch("b", url=HOOK))
-        await s.told(2)
+        await s.reports(2)
         while not s.receiver.sent:
             await asyncio.sleep(0.005)
         first = s.receiver.sent[0][0].watch
@@ -196,7 +196,7 @@ def test_a_host_that_hangs_holds_up_no_other() -> None:
         await s.process()
         s.log.write(*(watch(f"slow{n}", url="https://slow.example/") for n in range(100)))
         s.log.write(*(watch(f"w{n}", url=f"https://h{n}.example/") for n in range(30)))
-        await s.told(130)
+        await s.reports(130)
         while len(s.receiver.sent) < 31:
             await asyncio.sleep(0.005)
         await s.quiet()
@@ -216,7 +216,7 @@ def test_receivers_of_one_key_that_hang_hold_up_no_other_key_at_their_host() -> 
         await s.process()
         s.log.write(*(watch(f"a{n}", url=HOOK) for n in range(30)))
         s.log.write(*(replace(watch(f"b{n}", url=HOOK), actor="other") for n in range(30)))
-        await s.told(60)
+        await s.reports(60)
         while len(s.receiver.sent) < 2:
             await asyncio.sleep(0.005)
         await s.quiet()
@@ -254,7 +254,7 @@ def test_no_more_than_so_many_are_sent_at_once() -> None:
         s.receiver.hold.clear()
         await s.process()
         s.log.write(*(watch(f"w{n}", url=f"https://h{n}.example/") for n in range(80)))
-        await s.told(80)
+        await s.reports(80)
         while len(s.receiver.sent) < host_permits.AT_ONCE:
             await asyncio.sleep(0.005)
         await s.quiet()
@@ -308,7 +308,7 @@ def test_whoever_takes_over_repeats_one_attempt_at_most(seed: int) -> None:
                 await asyncio.sleep(0.001)
             for index, process in enumerate(processes):
                 process.shares.give(*([0] if index == (number + 1) % 2 else []))
-        await s.told(len(names))
+        await s.reports(len(names))
         await delivered(s, len(names))
         sent = [each.watch for each, _ in s.receiver.sent]
         for name in names:
@@ -418,7 +418,7 @@ def test_what_is_delivered_leaves_nothing_behind() -> None:
         await delivered(s, 200)
         ((_, due),) = process.watchers._owned.values()
         assert (due._carried, due._over, due._notes) == ({}, {}, {})
-        assert due._means.turns._lines == {}
+        assert due._means.permits._hosts == {}
         assert [*process.deliveries.all_due()] == []
 
     run(scene)

@@ -10,7 +10,7 @@ from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.kafka.followers import Hearers
+from waybill_status.adapters.kafka.followers import Listeners
 from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
@@ -27,10 +27,10 @@ class Around:
     async def close(self) -> None:
         self.ended.append("redis")
 
-    def hear(self, watch: TokenWatch) -> None:
+    def receive(self, watch: TokenWatch) -> None:
         """Nothing."""
 
-    def hear_delivery(self, delivery: WebhookDelivery) -> None:
+    def receive_delivery(self, delivery: WebhookDelivery) -> None:
         """Nothing."""
 
     @asynccontextmanager
@@ -39,7 +39,7 @@ class Around:
         self.ended.append("watchers")
 
     @contextmanager
-    def telling(self, hearers: Hearers) -> Iterator[None]:
+    def notify(self, listeners: Listeners) -> Iterator[None]:
         yield
         self.ended.append("followers")
 

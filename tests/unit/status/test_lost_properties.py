@@ -33,7 +33,7 @@ from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import Claim, judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement
 from waybill_status.core.outcomes.views import (
-    Stamp,
+    SlotStamp,
     View,
     reading_of,
     view_of,
@@ -82,7 +82,7 @@ def judged(view: View, topic_id: str, partition: int, start: int, end: int) -> J
 
 
 def view_on(slot: Slot) -> View:
-    stamp = Stamp(server_run_id="s", run_id="s", version=1, at=NOW, age_ms=0)
+    stamp = SlotStamp(server_run_id="s", run_id="s", version=1, at=NOW, age_ms=0)
     return view_of(reading_of(stamp, slot))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from unit.status.letters import letter
-from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.dead_letters.pages import (
     OFFSETS_MAX,
     ROUND_MAX,
@@ -37,7 +37,7 @@ class Topics:
     def bounds(self) -> Bounds:
         return {place: (0, end) for place, end in self.ends.items()}
 
-    def page(self, limit: int, cursor: str | None) -> tuple[list[BuriedLetter], str | None]:
+    def page(self, limit: int, cursor: str | None) -> tuple[list[DeadLetterSummary], str | None]:
         bounds = self.bounds()
         if cursor is not None:
             left = read_cursor(cursor)
@@ -50,7 +50,7 @@ class Topics:
             pages.take(asked, {place: self._read(place, *ends) for place, ends in asked.items()})
         return pages.items, write_cursor(pages.left())
 
-    def _read(self, place: Partition, start: int, end: int) -> list[BuriedLetter]:
+    def _read(self, place: Partition, start: int, end: int) -> list[DeadLetterSummary]:
         topic, partition = place
         return [
             letter(topic=topic, partition=partition, offset=offset, at=at)
@@ -58,7 +58,7 @@ class Topics:
             if start <= offset < end
         ]
 
-    def all(self, limit: int) -> list[list[BuriedLetter]]:
+    def all(self, limit: int) -> list[list[DeadLetterSummary]]:
         pages, cursor = [], None
         while True:
             items, cursor = self.page(limit, cursor)
@@ -67,7 +67,7 @@ class Topics:
                 return pages
 
 
-def spot(each: BuriedLetter) -> tuple[str, int, int]:
+def spot(each: DeadLetterSummary) -> tuple[str, int, int]:
     return each.topic, each.partition, each.offset
 
 

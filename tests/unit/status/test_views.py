@@ -320,10 +320,10 @@ def test_a_watch_is_told_when_its_part_is_final() -> None:
         text = sealed(token(span(0, 5)))
         s.log.write(watch("whole", text), replace(watch("part", text), view=only("lake")))
         s.log.write(replace(watch("accepted", text), view=ACCEPTED))
-        assert [each.subject for each in await s.told(1)] == ["accepted"]
+        assert [each.subject for each in await s.reports(1)] == ["accepted"]
         s.store.put(slot(enriched=(5,), copy=(4,), lake=(5,)), version=2)
-        assert [each.subject for each in await s.told(2)] == ["accepted", "part"]
+        assert [each.subject for each in await s.reports(2)] == ["accepted", "part"]
         s.store.put(slot(enriched=(5,), copy=(5,), lake=(5,)), version=3)
-        assert [each.subject for each in await s.told(3)] == ["accepted", "part", "whole"]
+        assert [each.subject for each in await s.reports(3)] == ["accepted", "part", "whole"]
 
     run(scene)

@@ -45,7 +45,7 @@ def test_a_watch_is_told_when_its_token_is_final_and_not_before() -> None:
         await s.quiet()
         assert s.log.events == []
         s.store.put(DONE, version=2)
-        first, second = await s.told(2)
+        first, second = await s.reports(2)
         assert {first.subject, second.subject} == {"a", "b"}
         assert (first.type, first.tenant, first.pipeline) == (
             EventType.TOKEN_FINAL,
@@ -76,7 +76,7 @@ def test_what_is_final_already_is_told_at_once_also_after_a_restart() -> None:
         s.log.write(watch("before"))
         await s.process()
         s.log.write(watch("after"))
-        assert {each.subject for each in await s.told(2)} == {"before", "after"}
+        assert {each.subject for each in await s.reports(2)} == {"before", "after"}
 
     run(scene)
 
@@ -90,7 +90,7 @@ def test_a_watch_that_was_closed_is_not_told() -> None:
         s.log.write(closed(watch("a")))
         await s.quiet()
         s.store.put(DONE, version=2)
-        assert [each.subject for each in await s.told(1)] == ["b"]
+        assert [each.subject for each in await s.reports(1)] == ["b"]
         assert process.book.get(DEFAULT_TENANT, "a") is None
 
     run(scene)
@@ -103,7 +103,7 @@ def test_a_token_that_expires_is_told_as_expired() -> None:
         s.log.write(watch("a"))
         await s.quiet()
         s.clock.now += LIFE_MS + 1
-        (event,) = await s.told(1)
+        (event,) = await s.reports(1)
         assert (event.data["ended_as"], event.data["outcome"]) == (WatchEnd.EXPIRED, None)
 
     run(scene)
@@ -118,7 +118,7 @@ def test_a_token_that_no_key_opens_here_is_tried_again_until_it_expires() -> Non
         await s.quiet()
         assert s.log.events == []
         s.clock.now += LIFE_MS + 1
-        (event,) = await s.told(1)
+        (event,) = await s.reports(1)
         assert event.data["ended_as"] == WatchEnd.EXPIRED
 
     run(scene)
@@ -134,7 +134,7 @@ def test_a_pipeline_that_is_not_known_yet_is_waited_for() -> None:
         await s.quiet()
         assert s.log.events == []
         s.owners.directory.accept(record())
-        assert len(await s.told(1)) == 1
+        assert len(await s.reports(1)) == 1
 
     run(scene)
 
@@ -146,7 +146,7 @@ def test_what_kafka_does_not_say_is_found_out(fault: str) -> None:
         s.log.faults = [fault]
         await s.process()
         s.log.write(watch("a"))
-        assert [each.id for each in await s.told(1)] == ["a.final"]
+        assert [each.id for each in await s.reports(1)] == ["a.final"]
 
     run(scene)
 
@@ -161,7 +161,7 @@ def test_who_was_shut_out_by_one_that_was_late_takes_it_back() -> None:
         await s.quiet()
         s.log.owner += 1  # a claim of a process that has lost its share meanwhile
         s.store.put(DONE, version=2)
-        assert len(await s.told(1)) == 1
+        assert len(await s.reports(1)) == 1
 
     run(scene)
 
@@ -174,7 +174,7 @@ def test_what_kafka_never_takes_keeps_no_others_back() -> None:
         s.log.write(*(watch(f"w{number}") for number in range(8)))
         await s.quiet()
         s.store.put(DONE, version=2)
-        subjects = {each.subject for each in await s.told(7)}
+        subjects = {each.subject for each in await s.reports(7)}
         assert subjects == {f"w{number}" for number in range(8) if number != 3}
 
     run(scene)
@@ -189,7 +189,7 @@ def test_an_outcome_that_is_too_large_is_told_without_its_lists(
         s.store.put(DONE, version=1)
         await s.process()
         s.log.write(watch("a"))
-        (event,) = await s.told(1)
+        (event,) = await s.reports(1)
         outcome = event.data["outcome"]
         assert isinstance(outcome, dict)
         assert (outcome["outcome"], outcome["shortened"]) == (WatchEnd.COMPLETE, True)
@@ -207,7 +207,7 @@ def test_who_was_shut_out_tells_nothing_more() -> None:
         await s.process()  # and the first one believes that the partition is still its own
         await s.quiet()
         s.store.put(DONE, version=2)
-        assert len(await s.told(1)) == 1
+        assert len(await s.reports(1)) == 1
 
     run(scene)
 
@@ -234,7 +234,7 @@ def test_each_is_told_once_among_faults_and_changes_of_owner(seed: int) -> None:
                 s.store.put(slot(copy=(end,), lake=(end,)), version=2 + number)
             await asyncio.sleep(0.001)
         s.store.put(slot(copy=(99,), lake=(99,)), version=99)
-        ids = [each.id for each in await s.told(60)]
+        ids = [each.id for each in await s.reports(60)]
         assert sorted(ids) == sorted(f"w{number}.final" for number in range(60))
 
     run(scene)
@@ -259,7 +259,7 @@ def test_a_watch_costs_no_question_to_redis_before_its_token_is_final() -> None:
             change = await question.after(question.change, WAIT_S)
             assert change is not None
             assert change.outcome.final
-        assert len(await s.told(1)) == 1
+        assert len(await s.reports(1)) == 1
 
     run(scene)
 
@@ -270,9 +270,9 @@ def test_what_is_told_leaves_nothing_behind() -> None:
         process = await s.process()
         for begin in range(0, 3_000, 500):
             s.log.write(*(watch(f"w{number}") for number in range(begin, begin + 500)))
-            await s.told(begin + 500)
+            await s.reports(begin + 500)
         ((owned, _),) = process.watchers._owned.values()
-        assert (owned._open, owned._due, owned._told, owned._fresh) == ({}, {}, set(), [])
+        assert (owned._open, owned._due, owned._reported, owned._fresh) == ({}, {}, set(), [])
         assert len(owned._expiring) <= 1_500
         assert process.hub._questions == {}
 
@@ -290,6 +290,6 @@ def test_what_is_lost_and_taken_away_at_once_is_given_up(monkeypatch: pytest.Mon
         await s.quiet()
         assert s.log.events == []
         process.shares.give(0)
-        assert [each.subject for each in await s.told(1)] == ["a"]
+        assert [each.subject for each in await s.reports(1)] == ["a"]
 
     run(scene)

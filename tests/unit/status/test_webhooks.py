@@ -58,7 +58,7 @@ class Server:
     say: bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] = OK
     tls: ssl.SSLContext | None = None
     host: str = "127.0.0.1"
-    heard: list[bytes] = field(default_factory=list)
+    listeners: list[bytes] = field(default_factory=list)
     connections: int = 0
     port: int = 0
 
@@ -75,7 +75,7 @@ class Server:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            self.heard.append(head + await reader.readexactly(size))
+            self.listeners.append(head + await reader.readexactly(size))
             if isinstance(self.say, bytes):
                 writer.write(self.say)
             else:
@@ -88,7 +88,7 @@ class Server:
 
     def request(self) -> tuple[str, dict[str, str], str]:
         """The line, the headers by their names in small letters, and the body."""
-        ((head, _, body),) = [each.partition(b"\r\n\r\n") for each in self.heard]
+        ((head, _, body),) = [each.partition(b"\r\n\r\n") for each in self.listeners]
         line, *headers = head.decode().split("\r\n")
         pairs = [each.partition(": ") for each in headers]
         return line, {name.lower(): value for name, _, value in pairs}, body.decode()
@@ -381,7 +381,7 @@ def test_over_tls_the_name_is_what_a_certificate_must_have(tmp_path: Path) -> No
                 refused = await send(place, LOOPBACK, Names("127.0.0.1"), tls)
                 assert refused.status is None
                 assert "certificate" in refused.error.lower()
-            assert len(server.heard) == 1
+            assert len(server.listeners) == 1
 
     run(scene)
 

@@ -30,9 +30,9 @@ from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.adapters.http.tokens import shown_outcome
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
-from waybill_status.app.ports import DeliveryNote, Told
+from waybill_status.app.ports import DeliveryNote, WatchReport
 from waybill_status.app.watches.deliveries import DeliveryMeans
-from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
 from waybill_status.core.watches.deliveries import Answered
@@ -69,7 +69,7 @@ class Log:
         self.never = ""
         self.taken_away: Callable[[], None] | None = None
         """Called in the moment in which a partition is lost to another."""
-        self.heard: list[Callable[[TokenWatch | WebhookDelivery], None]] = []
+        self.listeners: list[Callable[[TokenWatch | WebhookDelivery], None]] = []
 
     def write(self, *written: TokenWatch | WebhookDelivery) -> None:
         for each in written:
@@ -77,22 +77,22 @@ class Log:
                 self.watches.append(each)
             else:
                 self.deliveries.append(each)
-            for hear in self.heard:
-                hear(each)
+            for receive in self.listeners:
+                receive(each)
 
     @asynccontextmanager
-    async def voice(self, partition: int) -> AsyncIterator["Voice"]:
+    async def writer(self, partition: int) -> AsyncIterator["Writer"]:
         assert partition == 0
         self.owner += 1
-        yield Voice(self, self.owner)
+        yield Writer(self, self.owner)
 
 
-class Voice:
+class Writer:
     def __init__(self, log: Log, number: int) -> None:
         self._log = log
         self._number = number
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def report(self, reports: Sequence[WatchReport]) -> None:
         await asyncio.sleep(0)
         if (taken_away := self._log.taken_away) is not None:
             self._log.taken_away = None
@@ -100,10 +100,10 @@ class Voice:
             raise PartitionLost("another has begun")
         self._check()
         fault = self._log.faults.pop() if self._log.faults else ""
-        if fault == "before" or self._log.never in {each.watch.id for each in told}:
+        if fault == "before" or self._log.never in {each.watch.id for each in reports}:
             raise Retryable("kafka is away")
-        self._log.events.extend(each.event for each in told)
-        for each in told:
+        self._log.events.extend(each.event for each in reports)
+        for each in reports:
             self._log.write(each.watch, *filter(None, [each.delivery]))
         if fault == "after":
             raise Retryable("nobody knows")
@@ -119,7 +119,7 @@ class Voice:
             if event is not None:
                 self._log.events.append(event)
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         self._check()
 
     def _check(self) -> None:
@@ -188,27 +188,27 @@ class Process:
             watches=self.book,
             receivers=scene.receiver,
             events=PastEvents(log),
-            turns=Turns(),
+            permits=HostPermits(),
             clock=clock,
             source="/waybill/test",
         )
         self.watchers = Watchers(
-            judge, self.book, News(), voices=log, shares=self.shares, means=means
+            judge, self.book, News(), writers=log, shares=self.shares, means=means
         )
         for watch in log.watches:
             self.book.accept(watch)
         for delivery in log.deliveries:
             self.deliveries.accept(delivery)
-        log.heard.append(self._hear)
+        log.listeners.append(self._hear)
 
     def _hear(self, each: TokenWatch | WebhookDelivery) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(each, TokenWatch):
             self.book.accept(each)
-            loop.call_soon(self.watchers.hear, each)
+            loop.call_soon(self.watchers.receive, each)
         else:
             self.deliveries.accept(each)
-            loop.call_soon(self.watchers.hear_delivery, each)
+            loop.call_soon(self.watchers.receive_delivery, each)
 
     def detail(self, id: str) -> WatchDetail:
         """As `GET /v1/watches/{id}` answers."""
@@ -231,7 +231,7 @@ class Scene:
         await self._stack.enter_async_context(found.watchers.running())
         return found
 
-    async def told(self, count: int) -> list[StatusEvent]:
+    async def reports(self, count: int) -> list[StatusEvent]:
         while len(self.log.events) < count:
             await asyncio.sleep(0.005)
         await self.quiet()

@@ -83,7 +83,7 @@ class FakeStore:
 
 def _dead(held: StoredSlot | None, write: SlotWrite) -> list[DeadEntry]:
     """Each stands there once, as in a sorted set."""
-    before = [] if held is None or write.dead_anew else held.dead
+    before = [] if held is None or write.replaces_dead else held.dead
     return list(dict.fromkeys((*before, *write.dead)))
 
 

@@ -24,7 +24,7 @@ from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
-from waybill_token_tracker.app.announcing import Announced, Announcer, HeardMessage, SlotStanding
+from waybill_token_tracker.app.announcing import Announced, Announcer, ReceivedMessage, SlotPosition
 from waybill_token_tracker.core.announcements import LETTERS_MAX, OLD_MS
 
 SOURCE = "/waybill/test"
@@ -53,9 +53,9 @@ class World:
     """A topic, how far its slot is, and what was told; offsets count with what is told."""
 
     def __init__(self, *messages: Fact | LifecycleEvent) -> None:
-        self.heard = [HeardMessage(number, each) for number, each in enumerate(messages)]
+        self.received = [ReceivedMessage(number, each) for number, each in enumerate(messages)]
         self.at = 0
-        self.told: list[Announced] = []
+        self.sent: list[Announced] = []
         self.position: int | None = 1_000
         self.asked = 0
         self.faults: list[Exception] = []
@@ -65,27 +65,27 @@ class World:
     def begin(self) -> Iterator["World"]:
         yield self
 
-    def hear(self) -> Sequence[HeardMessage]:
-        if self.at == len(self.heard):
+    def receive(self) -> Sequence[ReceivedMessage]:
+        if self.at == len(self.received):
             self.stop.set()
-        return self.heard[self.at : self.at + 2]
+        return self.received[self.at : self.at + 2]
 
-    def tell(self, announced: Sequence[Announced]) -> None:
+    def send(self, announced: Sequence[Announced]) -> None:
         if self.faults:
             raise self.faults.pop()
-        self.told += announced
-        self.at = min(len(self.heard), self.at + 2)
+        self.sent += announced
+        self.at = min(len(self.received), self.at + 2)
 
-    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+    def position_of(self, tenant: str, pipeline_uid: str) -> SlotPosition | None:
         assert (tenant, pipeline_uid) == (TENANT, UID)
         self.asked += 1
         if self.position is not None and self.asked % 3 == 0:
             self.position += 1
-        return None if self.position is None else SlotStanding(self.position, "orders")
+        return None if self.position is None else SlotPosition(self.position, "orders")
 
     def run(self) -> list[Announced]:
         Announcer(self, self, SOURCE).run(self.stop)
-        return self.told
+        return self.sent
 
 
 def dead(count: int, sequence: int = 1) -> Fact:
@@ -110,8 +110,8 @@ def test_a_commit_is_told_with_what_is_visible_now() -> None:
 
 
 def test_a_change_of_phase_is_told_and_a_sign_of_life_is_not() -> None:
-    told = World(make_lifecycle(), make_lifecycle(kind="heartbeat")).run()
-    ((key, event),) = told
+    sent = World(make_lifecycle(), make_lifecycle(kind="heartbeat")).run()
+    ((key, event),) = sent
     assert (key, event.type, event.pipeline) == (UID, EventType.PIPELINE_PHASE, "orders")
     assert event.data["phase"] == make_lifecycle().phase
 
@@ -159,7 +159,7 @@ def test_nothing_is_told_before_its_slot_has_it() -> None:
     world = World(make_fact(make_commit()))
     world.position = 0
     world.run()
-    assert (len(world.told), world.position) == (1, 1)
+    assert (len(world.sent), world.position) == (1, 1)
 
 
 def test_a_slot_that_is_gone_holds_nothing_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,17 +174,17 @@ def test_a_slot_that_is_gone_holds_nothing_up_for_ever(monkeypatch: pytest.Monke
 def test_what_was_not_told_is_told_again(fault: Exception) -> None:
     world = World(*(make_fact(make_commit(sequence=number)) for number in range(5)))
     world.faults = [fault]
-    told = [each.event.id.rpartition(".")[2] for each in world.run()]
-    assert told == ["0", "1", "2", "3", "4"]
+    sent = [each.event.id.rpartition(".")[2] for each in world.run()]
+    assert sent == ["0", "1", "2", "3", "4"]
 
 
 def test_what_drivers_say_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(announcing, "TOLD_MAX", 5)
+    monkeypatch.setattr(announcing, "SENT_MAX", 5)
     first, dying = make_fact(make_commit()), dead(1)
     others = [make_fact(make_commit(sequence=number)) for number in range(1, 9)]
     repeated = [each for other in others for each in (other, first, dying)]
-    told = World(first, dying, first, *repeated).run()
-    ids = [each.event.id for each in told]
+    sent = World(first, dying, first, *repeated).run()
+    ids = [each.event.id for each in sent]
     assert len(ids) == len(set(ids)) == 10
 
 

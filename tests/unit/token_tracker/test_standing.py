@@ -18,10 +18,10 @@ from waybill_shared.contract.events import Definition, PartitionOffset
 from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.vectors import ENDLESS
 from waybill_token_tracker.core.lag_positions import (
-    Standing,
+    LagPosition,
     behind,
     departed,
-    standings,
+    positions,
 )
 
 
@@ -37,8 +37,8 @@ def make_slot(
     )
 
 
-def only(slot: Slot) -> Standing:
-    (found,) = standings([slot])
+def only(slot: Slot) -> LagPosition:
+    (found,) = positions([slot])
     return found
 
 
@@ -88,7 +88,7 @@ def test_behind_counts_to_the_ends_and_never_below_zero() -> None:
 def test_only_living_pipelines_stand_anywhere(definition: Definition | None) -> None:
     slot = Slot(tenant=TENANT, pipeline_uid=UID, definition=definition)
 
-    assert standings([slot]) == []
+    assert positions([slot]) == []
 
 
 def test_deleted_pipelines_and_removed_stages_have_departed() -> None:

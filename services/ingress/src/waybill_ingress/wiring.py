@@ -25,7 +25,7 @@ from waybill_ingress.adapters.http.replays import replays_router
 from waybill_ingress.adapters.http.validate import validate_router
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.kafka.connectors import KafkaConnectorLog
-from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaDeadLetterReader
+from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaDeadLetterLookup
 from waybill_ingress.adapters.kafka.idempotency import KafkaRequestLog
 from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
 from waybill_ingress.adapters.kafka.replays import KafkaReplays
@@ -167,7 +167,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
     records = Records(registry, log, topics, mint, settings.row_limits, spool=RecordSpool)
     requests, transactions, repeats = _repeats(settings, admin, log, mint)
     replays = Replays(
-        registry, KafkaDeadLetterReader(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
+        registry, KafkaDeadLetterLookup(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
     )
     connectors, fetched, known = _connectors(
         settings, stack, admin, directory, registry=registry, mint=mint, fetcher=fetcher

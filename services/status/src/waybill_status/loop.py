@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.kafka.followers import Followers, Hearers
+from waybill_status.adapters.kafka.followers import Followers, Listeners
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
@@ -45,17 +45,17 @@ class Loop:
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
         """Run for as long as `app` is served."""
         self._loop = asyncio.get_running_loop()
-        hearers = Hearers(
+        listeners = Listeners(
             record=self.tokens.directory_changed.notify,
             reply=self.replies.take,
             event=self.events.take,
-            watch=self.watchers.hear,
-            delivery=self.watchers.hear_delivery,
+            watch=self.watchers.receive,
+            delivery=self.watchers.receive_delivery,
             told=self.log.take,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slots.close)
-            stack.enter_context(self.followers.telling(hearers))
+            stack.enter_context(self.followers.notify(listeners))
             running = asyncio.create_task(self.hub.run())
             running.add_done_callback(self._ended)
             await stack.enter_async_context(self.watchers.running())

@@ -36,7 +36,7 @@ from waybill_status.adapters.kafka.event_lookup import KafkaToldEvents
 from waybill_status.adapters.kafka.followers import Followers
 from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
 from waybill_status.adapters.kafka.past_events import KafkaPastEvents
-from waybill_status.adapters.kafka.watch_writer import KafkaWatchVoices
+from waybill_status.adapters.kafka.watch_writer import KafkaWatchWriters
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.adapters.webhooks import Webhooks
 from waybill_status.app.dead_letters.reading import DeadLetterReader
@@ -48,7 +48,7 @@ from waybill_status.app.pipelines.events import KEPT_MS, Events
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.progress import ProgressReader
 from waybill_status.app.watches.deliveries import DeliveryMeans
-from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
 from waybill_status.loop import Loop
@@ -99,7 +99,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
             WatchJudge(tokens, hub, clock, source=source_of(prefix), show=shown_outcome),
             book,
             watched,
-            voices=KafkaWatchVoices(kafka, prefix),
+            writers=KafkaWatchWriters(kafka, prefix),
             shares=stack.enter_context(
                 GroupShares(admin, settings.topic("watches"), f"{prefix}.status")
             ),
@@ -110,7 +110,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
                     ring, settings.webhook_rules, HostNames(), ssl.create_default_context()
                 ),
                 events=KafkaToldEvents(admin, settings.topic("status")),
-                turns=Turns(),
+                permits=HostPermits(),
                 clock=clock,
                 source=source_of(prefix),
             ),

@@ -15,7 +15,7 @@ from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
-from waybill_token_tracker.adapters.announcements import KafkaHearings
+from waybill_token_tracker.adapters.announcements import KafkaEventSessions
 from waybill_token_tracker.adapters.groups import ConsumerGroups
 from waybill_token_tracker.adapters.journal import STAMPED, KafkaJournal
 from waybill_token_tracker.adapters.kafka import FactStream
@@ -71,7 +71,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
         )
     )
     lag = LagWatch(KafkaTopics(admin), ConsumerGroups(admin), prefix)
-    announcer = Announcer(KafkaHearings(admin, prefix), store, source_of(prefix))
+    announcer = Announcer(KafkaEventSessions(admin, prefix), store, source_of(prefix))
     stack.enter_context(announcer.running())
     return Loop(stream, tracker, store, lag, health)
 

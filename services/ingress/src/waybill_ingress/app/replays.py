@@ -30,7 +30,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import Replay
 
 
-class DeadLetterReader(Protocol):
+class DeadLetterLookup(Protocol):
     async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
         """Return what is at these positions, as a reader of committed records gets it.
 
@@ -100,7 +100,7 @@ class Replays:
     def __init__(
         self,
         registry: Registry,
-        letters: DeadLetterReader,
+        letters: DeadLetterLookup,
         log: ReplayLog,
         mint: SealingClock,
         vault: Vault,

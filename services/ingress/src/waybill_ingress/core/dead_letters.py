@@ -36,7 +36,7 @@ class FoundDeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedDeadLetter:
+class ExpiredDeadLetter:
     """A letter below the first offset that its topic still has. `since` is when the oldest record
     there was written, if any.
     """
@@ -44,7 +44,7 @@ class DeletedDeadLetter:
     since: int | None
 
 
-Found = Mapping[LetterId, FoundDeadLetter | DeletedDeadLetter]
+Found = Mapping[LetterId, FoundDeadLetter | ExpiredDeadLetter]
 """Letters by their ids, without those that do not exist."""
 
 
@@ -131,9 +131,9 @@ def refuse_recreated(resent: Sequence[Resent], source: InputDefinition, why: str
 
 
 def _read(
-    record: PipelineRecord, place: LetterId, found: FoundDeadLetter | DeletedDeadLetter | None
+    record: PipelineRecord, place: LetterId, found: FoundDeadLetter | ExpiredDeadLetter | None
 ) -> Resent | _Wrong:
-    if isinstance(found, DeletedDeadLetter):
+    if isinstance(found, ExpiredDeadLetter):
         return _gone(place, found)
     letter = None if found is None else parted(found.headers)
     if found is None or letter is None or not _is_meant(record, place, letter.told):
@@ -175,7 +175,7 @@ def _misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | No
     return None
 
 
-def _gone(place: LetterId, gone: DeletedDeadLetter) -> _Wrong:
+def _gone(place: LetterId, gone: ExpiredDeadLetter) -> _Wrong:
     held = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
     reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {held}"
     return _Wrong(problem=Slug.DEAD_LETTER_GONE, reason=reason)

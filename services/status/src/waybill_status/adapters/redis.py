@@ -27,7 +27,7 @@ from waybill_status.core.outcomes.dead_letters import DeadRun
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
-    Stamp,
+    SlotStamp,
     reading_of,
 )
 
@@ -84,7 +84,7 @@ class RedisSlots:
         rows = await self._run(self._read, list(pipelines))
         return {key: reading_of(_stamp_of(row), _slot_of(key, row)) for key, row in rows.items()}
 
-    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, Stamp]:
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotStamp]:
         rows = await self._run(self._stamp, list(pipelines))
         return {key: _stamp_of(row) for key, row in rows.items()}
 
@@ -156,9 +156,9 @@ def _scores(run: DeadRun, place: int) -> tuple[int, str, str]:
     return place + 2, f"({run.start}", f"({run.end + run.longest}"
 
 
-def _stamp_of(row: _Row | _DeadRow) -> Stamp:
+def _stamp_of(row: _Row | _DeadRow) -> SlotStamp:
     server_run_id, run_id, version, at, age_ms, mark = row[:6]
-    return Stamp(
+    return SlotStamp(
         server_run_id=server_run_id.decode(),
         run_id=None if run_id is None else run_id.decode(),
         version=int(version or 0),

@@ -28,7 +28,7 @@ def show_watches(number: int, age_ms: int) -> None:
     metrics.gauge("waybill_watch_age_seconds", age_ms / 1000)
 
 
-def count_told(ended_as: WatchEnd) -> None:
+def count_ended(ended_as: WatchEnd) -> None:
     metrics.count("waybill_watches_told_total", ended_as=ended_as)
 
 

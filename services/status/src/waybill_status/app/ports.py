@@ -14,11 +14,11 @@ from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.watches import TokenWatch
 from waybill_status.core.outcomes.dead_letters import DeadRun, ReplayedAs
-from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
-    Stamp,
+    SlotStamp,
     View,
 )
 from waybill_status.core.watches.deliveries import Answered
@@ -45,7 +45,7 @@ class DeadReading:
     """Entries next to a slot, and the number of all entries in each partition that was asked for,
     at the moment of the stamp."""
 
-    stamp: Stamp
+    stamp: SlotStamp
     counts: Mapping[TopicPartition, int]
     entries: tuple[DeadEntry, ...]
 
@@ -55,7 +55,7 @@ class SlotStore(Protocol):
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotReading]: ...
 
-    async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, Stamp]: ...
+    async def stamps(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotStamp]: ...
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         """Return the last `count` batches of a sink, oldest first."""
@@ -98,7 +98,7 @@ class Sight(Protocol):
     def store(self) -> SlotStore: ...
 
     @property
-    def written(self) -> dict[tuple[PipelineKey, Way], tuple[Span, ...]]:
+    def written(self) -> dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]]:
         """The offsets that batches wrote, once found: they never change."""
         ...
 
@@ -112,7 +112,7 @@ class Sight(Protocol):
     async def newest(self, pipeline: PipelineKey, sink: str) -> list[Progress]: ...
 
 
-class Told(NamedTuple):
+class WatchReport(NamedTuple):
     """What is written when a watch ends. `text`: the event, as it is written."""
 
     event: StatusEvent
@@ -133,11 +133,11 @@ class DeliveryNote(NamedTuple):
     event: StatusEvent | None
 
 
-class WatchVoice(Protocol):
+class WatchWriter(Protocol):
     """The writer of the watches of one partition. Only one process has it at a time. Each call
     raises Retryable, and PartitionLost if another process has it now."""
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def report(self, reports: Sequence[WatchReport]) -> None:
         """Write all of it or nothing. After Retryable the result is not known."""
         ...
 
@@ -145,13 +145,13 @@ class WatchVoice(Protocol):
         """Write results of deliveries, all or nothing. May be repeated."""
         ...
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         """Finish open transactions. Then a reader can find out what was written."""
         ...
 
 
-class WatchVoices(Protocol):
-    def voice(self, partition: int) -> AbstractAsyncContextManager[WatchVoice]:
+class WatchWriters(Protocol):
+    def writer(self, partition: int) -> AbstractAsyncContextManager[WatchWriter]:
         """Return the writer of a partition, and shut out the process that had it."""
         ...
 
@@ -174,7 +174,7 @@ class Receivers(Protocol):
     async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered: ...
 
 
-class ToldEvents(Protocol):
+class EventLookup(Protocol):
     async def find(self, watch: TokenWatch) -> str | None:
         """Return the event of a watch, as it is sent; None if it is not kept any more. Raises
         Retryable."""

@@ -1,6 +1,6 @@
 """Reads facts and phases in a consumer group of its own, and sends events.
 
-Events and the group's offsets are in one Kafka transaction. Implements `Hearings`.
+Events and the group's offsets are in one Kafka transaction. Implements `EventSessions`.
 """
 
 import logging
@@ -23,7 +23,7 @@ from waybill_shared.kafka.clients import (
     position_of,
 )
 from waybill_shared.kafka.errors import explain
-from waybill_token_tracker.app.announcing import Announced, HeardMessage
+from waybill_token_tracker.app.announcing import Announced, ReceivedMessage
 from waybill_token_tracker.app.measuring import count_skipped
 
 logger = logging.getLogger(__name__)
@@ -34,23 +34,23 @@ TIMEOUT_S: Final = 10.0
 TRANSACTION_TIMEOUT_S: Final = 30.0
 
 
-class KafkaHearings:
+class KafkaEventSessions:
     def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
         self._admin = admin
         self._prefix = prefix
 
     @contextmanager
-    def begin(self) -> Iterator["KafkaHearing"]:
-        hearing = KafkaHearing(self._admin, self._prefix)
+    def begin(self) -> Iterator["KafkaEventSession"]:
+        session = KafkaEventSession(self._admin, self._prefix)
         try:
             with told_as_retryable():
-                hearing.open()
-            yield hearing
+                session.open()
+            yield session
         finally:
-            hearing.close()
+            session.close()
 
 
-class KafkaHearing:
+class KafkaEventSession:
     def __init__(self, admin: KafkaAdmin, prefix: str) -> None:
         self._prefix = prefix
         self._commits, self._lifecycle = f"{prefix}.commits", f"{prefix}.lifecycle"
@@ -76,23 +76,23 @@ class KafkaHearing:
         self._consumer.close()
         del self._producer
 
-    def hear(self) -> list[HeardMessage]:
+    def receive(self) -> list[ReceivedMessage]:
         """Return the next messages. They are polled one by one: after a rebalance, messages read
         before it no longer count, and the new owner of the partition reads them again."""
-        heard: list[HeardMessage] = []
-        while len(heard) < BATCH_MAX:
+        received: list[ReceivedMessage] = []
+        while len(received) < BATCH_MAX:
             shares = self._shares
             with told_as_retryable():
-                message = self._consumer.poll(0 if heard else POLL_S)
+                message = self._consumer.poll(0 if received else POLL_S)
             if shares != self._shares:
-                heard.clear()
+                received.clear()
             if message is None:
                 break
             if (found := self._heard(message)) is not None:
-                heard.append(found)
-        return heard
+                received.append(found)
+        return received
 
-    def tell(self, announced: Sequence[Announced]) -> None:
+    def send(self, announced: Sequence[Announced]) -> None:
         failures: list[KafkaError] = []
 
         def report(error: KafkaError | None, _: Message) -> None:
@@ -116,7 +116,7 @@ class KafkaHearing:
         if failures:
             raise Retryable(f"topic {self._prefix}.status: {explain(failures[0])}")
 
-    def _heard(self, message: Message) -> HeardMessage | None:
+    def _heard(self, message: Message) -> ReceivedMessage | None:
         error, topic = message.error(), message.topic() or ""
         if error is not None:
             raise Retryable(f"topic {topic}: {explain(error)}")
@@ -133,7 +133,7 @@ class KafkaHearing:
             count_skipped(topic)
             logger.error("message skipped", extra={"topic": topic, "reason": str(invalid)})
             return None
-        return HeardMessage(offset, found)
+        return ReceivedMessage(offset, found)
 
     def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Start a new group at the end of its topics, and commit that. Nobody sent events of

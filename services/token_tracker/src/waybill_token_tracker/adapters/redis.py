@@ -26,7 +26,7 @@ from waybill_shared.contract.slots import (
     slot_to_json,
 )
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_token_tracker.app.announcing import SlotStanding
+from waybill_token_tracker.app.announcing import SlotPosition
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 WRITE: Final = """
@@ -108,7 +108,7 @@ class RedisStore:
             raise Retryable(f"redis: {error}") from error
         return True
 
-    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+    def position_of(self, tenant: str, pipeline_uid: str) -> SlotPosition | None:
         try:
             asked = self._client.hmget(self._keys.slot(tenant, pipeline_uid), ["position", "slot"])
         except redis.RedisError as error:
@@ -117,7 +117,7 @@ class RedisStore:
         if position is None or slot is None:
             return None
         definition = slot_from_json(slot).definition
-        return None if definition is None else SlotStanding(int(position), definition.name)
+        return None if definition is None else SlotPosition(int(position), definition.name)
 
     def reachable(self) -> str | None:
         try:
@@ -146,7 +146,7 @@ class RedisStore:
         numbers = _numbers(write)
         for place, entries in _by_place(write).items():
             # If these are all that the slot counts, any stored ones are of an earlier slot.
-            anew = write.dead_anew or numbers.get(place) == len(entries)
+            anew = write.replaces_dead or numbers.get(place) == len(entries)
             names.append(self._keys.dead(write.tenant, write.pipeline_uid, *place))
             arguments += [len(names), "anew" if anew else "more", len(entries)]
             for entry in entries:

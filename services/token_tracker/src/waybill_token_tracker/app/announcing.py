@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 LOOK_S: Final = 0.02  # between two looks at a slot
-TOLD_MAX: Final = 100_000  # sent events that are remembered, so that repeats are not sent
+SENT_MAX: Final = 100_000  # sent events that are remembered, so that repeats are not sent
 SLOT_S: Final = 10.0  # then the event is sent anyway: a slot may be deleted for good
 
 
-class HeardMessage(NamedTuple):
+class ReceivedMessage(NamedTuple):
     offset: int
     message: Fact | LifecycleEvent
 
@@ -39,40 +39,40 @@ class Announced(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SlotStanding:
+class SlotPosition:
     """What Redis has of a pipeline: the facts below `position`."""
 
     position: int
     pipeline: str
 
 
-class Standings(Protocol):
-    def standing(self, tenant: str, pipeline_uid: str) -> SlotStanding | None:
+class SlotPositions(Protocol):
+    def position_of(self, tenant: str, pipeline_uid: str) -> SlotPosition | None:
         """Return what Redis has; None if it has no slot with a definition. Raises Retryable."""
         ...
 
 
-class Hearing(Protocol):
+class EventSession(Protocol):
     """A member of the consumer group with its own producer. Each call raises Retryable; then a new
     member starts where the last transaction ended."""
 
-    def hear(self) -> Sequence[HeardMessage]: ...
+    def receive(self) -> Sequence[ReceivedMessage]: ...
 
-    def tell(self, announced: Sequence[Announced]) -> None:
+    def send(self, announced: Sequence[Announced]) -> None:
         """Send these events and commit the offsets of all messages read, in one transaction."""
         ...
 
 
-class Hearings(Protocol):
-    def begin(self) -> AbstractContextManager[Hearing]: ...
+class EventSessions(Protocol):
+    def begin(self) -> AbstractContextManager[EventSession]: ...
 
 
 class Announcer:
-    def __init__(self, hearings: Hearings, standings: Standings, source: str) -> None:
-        self._hearings = hearings
-        self._standings = standings
+    def __init__(self, sessions: EventSessions, positions: SlotPositions, source: str) -> None:
+        self._sessions = sessions
+        self._positions = positions
         self._source = source
-        self._told: dict[str, None] = {}
+        self._sent: dict[str, None] = {}
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -90,56 +90,58 @@ class Announcer:
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
-                with self._hearings.begin() as hearing:
+                with self._sessions.begin() as session:
                     while not stop.is_set():
-                        self._turn(hearing)
+                        self._send_next(session)
             except Retryable as error:
                 logger.warning("nothing is told for now", extra={"reason": str(error)})
             except Exception:  # the thread's boundary: facts are applied all the same
                 logger.exception("telling has failed")
             stop.wait(RETRY_S)
 
-    def _turn(self, hearing: Hearing) -> None:
-        heard = hearing.hear()
-        if not heard:
+    def _send_next(self, session: EventSession) -> None:
+        received = session.receive()
+        if not received:
             return
         deadline = time.monotonic() + SLOT_S
         news: dict[str, list[Announced]] = {}
-        for one in heard:
-            told = id_of(one.message)
-            if told is not None and told not in news and not self._knows(told):
-                news[told] = [*self._announced(one, told, deadline)]
-        hearing.tell([each for announced in news.values() for each in announced])
-        self._told |= dict.fromkeys(news)
-        while len(self._told) > TOLD_MAX:
-            del self._told[next(iter(self._told))]
+        for one in received:
+            event_id = id_of(one.message)
+            if event_id is not None and event_id not in news and not self._knows(event_id):
+                news[event_id] = [*self._events_of(one, event_id, deadline)]
+        session.send([each for announced in news.values() for each in announced])
+        self._sent |= dict.fromkeys(news)
+        while len(self._sent) > SENT_MAX:
+            del self._sent[next(iter(self._sent))]
 
     def _knows(self, id: str) -> bool:
         """Return True if the event was sent. An event that is repeated often is remembered the
         longest."""
-        if id not in self._told:
+        if id not in self._sent:
             return False
-        del self._told[id]
-        self._told[id] = None
+        del self._sent[id]
+        self._sent[id] = None
         return True
 
-    def _announced(self, heard: HeardMessage, id: str, deadline: float) -> Iterator[Announced]:
-        message = heard.message
+    def _events_of(
+        self, received: ReceivedMessage, id: str, deadline: float
+    ) -> Iterator[Announced]:
+        message = received.message
         if isinstance(message, LifecycleEvent):
-            told = of_lifecycle(message, id=id, source=self._source)
+            events = of_lifecycle(message, id=id, source=self._source)
         elif is_old(message):
             return
         else:
-            name = self._when_it_stands(message, heard.offset, deadline)
-            told = of_fact(message, id=id, pipeline=name, source=self._source)
-        for event in told:
+            name = self._await_slot(message, received.offset, deadline)
+            events = of_fact(message, id=id, pipeline=name, source=self._source)
+        for event in events:
             yield Announced(message.pipeline_uid, event)
 
-    def _when_it_stands(self, fact: Fact, offset: int, deadline: float) -> str | None:
+    def _await_slot(self, fact: Fact, offset: int, deadline: float) -> str | None:
         """Wait until the slot has the fact, and return the name of its pipeline. After the deadline
         return what is known by then."""
         while True:
-            found = self._standings.standing(fact.tenant, fact.pipeline_uid)
+            found = self._positions.position_of(fact.tenant, fact.pipeline_uid)
             if (found is not None and found.position > offset) or time.monotonic() > deadline:
                 return None if found is None else found.pipeline
             time.sleep(LOOK_S)

@@ -9,13 +9,13 @@ from waybill_token_tracker.core.snapshots import DeadChunk, checksum_of, pack_de
 
 
 @dataclass(slots=True)
-class Buried:
+class DeadLetterState:
     """All entries, in the order in which they were received. `fresh` are those that Redis does not
-    have yet. If `anew`, Redis must replace what it has with all of them."""
+    have yet. If `must_replace`, Redis must replace what it has with all of them."""
 
     entries: list[DeadEntry] = field(default_factory=list)
     fresh: list[DeadEntry] = field(default_factory=list)
-    anew: bool = False
+    must_replace: bool = False
     chunks: tuple[DeadChunk, ...] = ()
     """Chunks of the entries that existed when they were last packed."""
     saved: tuple[str, ...] = ()
@@ -33,12 +33,12 @@ class Buried:
             self.entries += new
             self.fresh += new
             return slot
-        self.entries, self.fresh, self.anew, self.chunks = [*after], [], True, ()
+        self.entries, self.fresh, self.must_replace, self.chunks = [*after], [], True, ()
         return replace(slot, dead=recounted(slot.dead, before, after))
 
-    def told(self) -> None:
+    def mark_written(self) -> None:
         """Note that Redis has all entries."""
-        self.fresh, self.anew = [], False
+        self.fresh, self.must_replace = [], False
 
     def checksums(self) -> tuple[str, ...]:
         return tuple(chunk.checksum for chunk in self._pack())
@@ -59,21 +59,21 @@ class Buried:
         return self.chunks
 
 
-def buried_in(texts: Mapping[int, str], checksums: tuple[str, ...]) -> Buried:
+def restore_dead_letters(texts: Mapping[int, str], checksums: tuple[str, ...]) -> DeadLetterState:
     """Return the entries as they were saved; `texts` is by number of chunk. A chunk that is missing
     or different is left out. The slot still counts its entries, so readers see that some are
     missing. The snapshot may have been saved before Redis was written, so Redis gets all entries
     again."""
-    whole = {
+    complete = {
         number: texts[number]
         for number, checksum in enumerate(checksums)
         if number in texts and checksum_of(texts[number]) == checksum
     }
-    found = {number: unpack_dead(text) for number, text in whole.items()}
-    chunks = tuple(DeadChunk(whole[number], len(entries)) for number, entries in found.items())
-    return Buried(
+    found = {number: unpack_dead(text) for number, text in complete.items()}
+    chunks = tuple(DeadChunk(complete[number], len(entries)) for number, entries in found.items())
+    return DeadLetterState(
         entries=[entry for entries in found.values() for entry in entries],
-        anew=bool(found),
+        must_replace=bool(found),
         chunks=chunks,
         saved=checksums,
     )

@@ -11,7 +11,7 @@ from typing import Final
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.app.measuring import count_group_failures, show_lags, show_sinks
 from waybill_token_tracker.app.ports import Ends, Groups, OffsetsByName, Topics
-from waybill_token_tracker.core.lag_positions import Standing, departed, standings
+from waybill_token_tracker.core.lag_positions import LagPosition, departed, positions
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ class LagWatch:
         """Measure once: ask Kafka for the ends of the topics, show the lag, and write the
         groups."""
         slots = self._slots
-        found = standings(slots)
+        found = positions(slots)
         show_sinks(found)
-        ends = self._topics.ends(name for standing in found for name in standing.topics)
+        ends = self._topics.ends(name for stage in found for name in stage.topics)
         show_lags(found, ends)
         groups = {self._group(s.pipeline, s.stage): _offsets(s, ends) for s in found}
         self._write(groups)
@@ -74,13 +74,13 @@ class LagWatch:
         return f"{self._prefix}.{pipeline}.{stage}"
 
 
-def _offsets(standing: Standing, ends: Ends) -> OffsetsByName:
+def _offsets(stage: LagPosition, ends: Ends) -> OffsetsByName:
     """Return the offsets for topics that still have the id that the stage reads."""
     return {
         (topic, partition): offset
-        for topic, topic_id in standing.topics.items()
+        for topic, topic_id in stage.topics.items()
         for partition in ends.get(topic_id, {})
-        for offset in [standing.offset(topic_id, partition)]
+        for offset in [stage.offset(topic_id, partition)]
         if offset is not None
     }
 

@@ -14,8 +14,8 @@ from waybill_shared.contract.slots import (
 from waybill_shared.contract.topology import Topology
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
-from waybill_token_tracker.core.dead_letters import was_heard
-from waybill_token_tracker.core.lag_positions import SinkStanding, Standing, behind
+from waybill_token_tracker.core.dead_letters import was_received
+from waybill_token_tracker.core.lag_positions import LagPosition, SinkLag, behind
 
 KINDS: Final = {Commit: "commit", Definition: "definition", DeadLetters: "dead_letters"}
 """Kinds of facts, as values of a label."""
@@ -55,12 +55,12 @@ def count_retry() -> None:
     metrics.count("waybill_loop_retries_total")
 
 
-def show_sinks(found: Iterable[Standing]) -> None:
+def show_sinks(found: Iterable[LagPosition]) -> None:
     metrics.show("waybill_last_commit_timestamp_seconds", _committed(found))
     metrics.show("waybill_set_aside_ranges", _set_aside(found))
 
 
-def show_lags(found: Iterable[Standing], ends: Ends) -> None:
+def show_lags(found: Iterable[LagPosition], ends: Ends) -> None:
     metrics.show("waybill_lag_offsets", _lags(found, ends))
 
 
@@ -90,7 +90,7 @@ def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None
 def _measure_dead(before: Slot, letters: DeadLetters, definition: Definition) -> None:
     key = f"{letters.stage}@{letters.since}"
     present = not definition.deleted and key in map(stage_key, definition.stages)
-    if not present or was_heard(before, letters):
+    if not present or was_received(before, letters):
         return
     for letter in letters.letters:
         labels = {"pipeline": definition.name, "stage": letters.stage, "reason": letter.reason}
@@ -105,24 +105,24 @@ def _sinks(definition: Definition | None) -> set[str]:
 
 
 def _each(
-    found: Iterable[Standing],
-) -> Iterable[tuple[tuple[str, str, str], Standing, SinkStanding]]:
-    for standing in found:
-        for sink in standing.sinks:
-            yield (standing.pipeline, standing.stage, sink.name), standing, sink
+    found: Iterable[LagPosition],
+) -> Iterable[tuple[tuple[str, str, str], LagPosition, SinkLag]]:
+    for stage in found:
+        for sink in stage.sinks:
+            yield (stage.pipeline, stage.stage, sink.name), stage, sink
 
 
-def _lags(found: Iterable[Standing], ends: Ends) -> dict[tuple[str, ...], float]:
+def _lags(found: Iterable[LagPosition], ends: Ends) -> dict[tuple[str, ...], float]:
     """Return the lag of sinks if all their topics answer: part of a lag would look too good."""
     return {
         labels: sum(behind(sink.position, topic_id, ends[topic_id]) for topic_id in topic_ids)
-        for labels, standing, sink in _each(found)
-        for topic_ids in [standing.topics.values()]
+        for labels, stage, sink in _each(found)
+        for topic_ids in [stage.topics.values()]
         if ends.keys() >= set(topic_ids)
     }
 
 
-def _committed(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
+def _committed(found: Iterable[LagPosition]) -> dict[tuple[str, ...], float]:
     return {
         labels: sink.state.committed_at / 1000
         for labels, _, sink in _each(found)
@@ -130,7 +130,7 @@ def _committed(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
     }
 
 
-def _set_aside(found: Iterable[Standing]) -> dict[tuple[str, ...], float]:
+def _set_aside(found: Iterable[LagPosition]) -> dict[tuple[str, ...], float]:
     return {
         (*labels, reason): len(spans)
         for labels, _, sink in _each(found)

@@ -29,7 +29,8 @@ class SlotWrite:
     `position` is an offset of the commits topic with that id: a slot of another topic counts as
     missing. `writer` is the tracker. A missing slot is replaced only by the tracker that was the
     last to find it missing, and only while the server has not lost that, too. `dead` is added to
-    the dead entries that are stored. If `dead_anew`, or if the slot is `rebuilt`, it replaces them.
+    the dead entries that are stored. If `replaces_dead`, or if the slot is `rebuilt`, it replaces
+    them.
     """
 
     tenant: str
@@ -44,7 +45,7 @@ class SlotWrite:
     history: tuple[Entry, ...] = ()
     rebuilt: bool = False
     dead: tuple[DeadEntry, ...] = ()
-    dead_anew: bool = False
+    replaces_dead: bool = False
 
 
 class Store(Protocol):

@@ -8,7 +8,7 @@ from typing import Final
 
 from waybill_shared.contract.events import SLOT, Snapshot
 from waybill_shared.contract.slots import SLOT_VERSION, Entry, Slot
-from waybill_token_tracker.app.dead_letter_state import Buried, buried_in
+from waybill_token_tracker.app.dead_letter_state import DeadLetterState, restore_dead_letters
 from waybill_token_tracker.core.snapshots import (
     SnapshotRule,
     Unsaved,
@@ -22,7 +22,7 @@ HISTORY_IN_MEMORY: Final = 256  # per pipeline; the past batches that a rebuilt 
 
 
 @dataclass(slots=True)
-class Held:
+class TrackedPipeline:
     """A pipeline in memory."""
 
     slot: Slot
@@ -35,7 +35,7 @@ class Held:
     lost: bool = False
     mark: str = ""
     """The mark of the last write. No two writes have the same."""
-    buried: Buried = field(default_factory=Buried)
+    dead_letters: DeadLetterState = field(default_factory=DeadLetterState)
 
 
 @dataclass(slots=True)
@@ -46,36 +46,38 @@ class Partition:
     rebuild_from: int | None
     """A lost slot may be rebuilt once `position` is here. None: the journal must be asked for its
     end."""
-    pipelines: dict[str, Held] = field(default_factory=dict)
+    pipelines: dict[str, TrackedPipeline] = field(default_factory=dict)
     saved_position: int = -1
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         return self.rebuild_from is not None and self.position >= self.rebuild_from
 
-    def due(self, now_ms: int, rule: SnapshotRule | None) -> tuple[list[Held], list[Unsaved]]:
+    def due(
+        self, now_ms: int, rule: SnapshotRule | None
+    ) -> tuple[list[TrackedPipeline], list[Unsaved]]:
         """Return the pipelines to snapshot now, and what is unsaved of those that may wait. Without
         a rule none may wait."""
         due, waiting = [], []
-        for held in self.pipelines.values():
-            if held.unsaved is None:
+        for state in self.pipelines.values():
+            if state.unsaved is None:
                 continue
-            if rule is None or held.unsaved.due(self.position, now_ms, rule):
-                due.append(held)
+            if rule is None or state.unsaved.due(self.position, now_ms, rule):
+                due.append(state)
             else:
-                waiting.append(held.unsaved)
+                waiting.append(state.unsaved)
         return due, waiting
 
     def snapshots(
-        self, number: int, held: Held, now_ms: int, *, again: bool
+        self, number: int, state: TrackedPipeline, now_ms: int, *, again: bool
     ) -> tuple[Snapshot, ...]:
         """Return the snapshot of the slot and those of dead letters that are not saved yet; all if
         `again`."""
-        slot = pack(held.slot, held.history, held.buried.checksums())
+        slot = pack(state.slot, state.history, state.dead_letters.checksums())
         return tuple(
             Snapshot(
-                tenant=held.slot.tenant,
-                pipeline_uid=held.slot.pipeline_uid,
+                tenant=state.slot.tenant,
+                pipeline_uid=state.slot.pipeline_uid,
                 partition=number,
                 position=self.position,
                 slot_version=SLOT_VERSION,
@@ -83,11 +85,11 @@ class Partition:
                 at=now_ms,
                 chunk=chunk,
             )
-            for chunk, text in ((SLOT, slot), *held.buried.unsaved(again=again))
+            for chunk, text in ((SLOT, slot), *state.dead_letters.unsaved(again=again))
         )
 
 
-def restore(snapshots: Iterable[Snapshot]) -> dict[str, Held]:
+def restore(snapshots: Iterable[Snapshot]) -> dict[str, TrackedPipeline]:
     """Return the pipelines of one partition by uid."""
     by_uid: dict[str, dict[int, Snapshot]] = {}
     for snapshot in snapshots:
@@ -95,16 +97,18 @@ def restore(snapshots: Iterable[Snapshot]) -> dict[str, Held]:
     return {uid: _restore(parts) for uid, parts in by_uid.items() if SLOT in parts}
 
 
-def _restore(parts: Mapping[int, Snapshot]) -> Held:
+def _restore(parts: Mapping[int, Snapshot]) -> TrackedPipeline:
     snapshot = parts[SLOT]
     saved = unpack(snapshot)
-    buried = buried_in({number: part.slot for number, part in parts.items()}, saved.dead_chunks)
-    if buried.checksums() != saved.dead_chunks:
+    dead_letters = restore_dead_letters(
+        {number: part.slot for number, part in parts.items()}, saved.dead_chunks
+    )
+    if dead_letters.checksums() != saved.dead_chunks:
         uid = snapshot.pipeline_uid
         logger.error("dead letters are missing in snapshots", extra={"pipeline_uid": uid})
-    return Held(
+    return TrackedPipeline(
         slot=saved.slot,
         history=deque(saved.history, maxlen=HISTORY_IN_MEMORY),
         restored_to=snapshot.position,
-        buried=buried,
+        dead_letters=dead_letters,
     )

@@ -26,7 +26,7 @@ from waybill_token_tracker.app.measuring import (
     measure_delay,
 )
 from waybill_token_tracker.app.ports import Journal, SlotWrite, Store, WriteResult
-from waybill_token_tracker.app.state import Held, Partition, restore
+from waybill_token_tracker.app.state import Partition, TrackedPipeline, restore
 from waybill_token_tracker.core.facts import apply_beat, apply_fact, apply_lifecycle
 from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved
 
@@ -55,11 +55,11 @@ class Tracker:
     def acquire(self, partition: int, position: int, snapshots: Iterable[Snapshot]) -> None:
         """Start to own a partition. Every fact below `position` is in its snapshots; each of them
         says up to which position."""
-        held = restore(snapshots)
+        state = restore(snapshots)
         self._partitions[partition] = Partition(
-            position=position, rebuild_from=self._journal.end(partition), pipelines=held
+            position=position, rebuild_from=self._journal.end(partition), pipelines=state
         )
-        for pipeline in held.values():
+        for pipeline in state.values():
             pipeline.changed = True
 
     def release(self, partition: int) -> None:
@@ -70,18 +70,18 @@ class Tracker:
         if own is None or offset < own.position:
             return
         own.position = offset + 1
-        held = self._hold(own, fact.tenant, fact.pipeline_uid)
-        if offset < held.restored_to:
+        state = self._state_of(own, fact.tenant, fact.pipeline_uid)
+        if offset < state.restored_to:
             return
-        applied = apply_fact(held.slot, fact)
-        measure(held.slot, fact, applied.slot)
-        if applied.slot != held.slot:
-            held.changed = True
-            held.unsaved = held.unsaved or self._unsaved(offset)
-        held.slot = held.buried.add(applied.slot, applied.dead)
+        applied = apply_fact(state.slot, fact)
+        measure(state.slot, fact, applied.slot)
+        if applied.slot != state.slot:
+            state.changed = True
+            state.unsaved = state.unsaved or self._unsaved(offset)
+        state.slot = state.dead_letters.add(applied.slot, applied.dead)
         entries = [entry_of(progress) for progress in applied.progress]
-        held.fresh += entries
-        held.history += entries
+        state.fresh += entries
+        state.history += entries
         if applied.progress:
             measure_delay(applied.progress, self._clock.now_ms())
 
@@ -96,12 +96,12 @@ class Tracker:
         own = self._partitions.get(partition)
         if own is None:
             return
-        held = self._hold(own, event.tenant, event.pipeline_uid)
-        slot = apply_lifecycle(held.slot, event, self._clock.now_ms())
-        if slot.lifecycle != held.slot.lifecycle:
-            held.unsaved = replace(held.unsaved or self._unsaved(own.position), urgent=True)
-        if slot != held.slot:
-            held.slot, held.changed = slot, True
+        state = self._state_of(own, event.tenant, event.pipeline_uid)
+        slot = apply_lifecycle(state.slot, event, self._clock.now_ms())
+        if slot.lifecycle != state.slot.lifecycle:
+            state.unsaved = replace(state.unsaved or self._unsaved(own.position), urgent=True)
+        if slot != state.slot:
+            state.slot, state.changed = slot, True
 
     def handle_beat(self, partition: int, beat: Beat) -> None:
         """Apply a beat. It needs no snapshot, because the next beat repeats it."""
@@ -109,10 +109,10 @@ class Tracker:
         if own is None:
             return
         count_beat()
-        held = self._hold(own, beat.tenant, beat.pipeline_uid)
-        slot = apply_beat(held.slot, beat, self._clock.now_ms())
-        if slot != held.slot:
-            held.slot, held.changed = slot, True
+        state = self._state_of(own, beat.tenant, beat.pipeline_uid)
+        slot = apply_beat(state.slot, beat, self._clock.now_ms())
+        if slot != state.slot:
+            state.slot, state.changed = slot, True
 
     def flush(self) -> None:
         """Write every slot that has changed, and every lost one that may be written again."""
@@ -120,9 +120,9 @@ class Tracker:
             if partition.rebuild_from is None:
                 partition.rebuild_from = self._journal.end(number)
             pending = [
-                held
-                for held in partition.pipelines.values()
-                if (held.changed and not held.lost) or (held.lost and partition.whole)
+                state
+                for state in partition.pipelines.values()
+                if (state.changed and not state.lost) or (state.lost and partition.complete)
             ]
             self._write(number, partition, pending, confirm=False)
 
@@ -137,7 +137,7 @@ class Tracker:
         `whole`, store every change that is in no snapshot. If `again`, store all: the existing ones
         may be deleted."""
         now = self._clock.now_ms()
-        saved: list[Held] = []
+        saved: list[TrackedPipeline] = []
         snapshots: list[Snapshot] = []
         positions: dict[int, int] = {}
         for number, partition in self._partitions.items():
@@ -147,14 +147,14 @@ class Tracker:
             if due or position != partition.saved_position:
                 positions[number] = position
                 saved += due
-                for held in due:
-                    snapshots += partition.snapshots(number, held, now, again=again)
+                for state in due:
+                    snapshots += partition.snapshots(number, state, now, again=again)
         if not positions:
             return
         self._journal.save(snapshots, positions)
-        for held in saved:
-            held.unsaved = None
-            held.buried.saved = held.buried.checksums()
+        for state in saved:
+            state.unsaved = None
+            state.dead_letters.saved = state.dead_letters.checksums()
         for number, position in positions.items():
             self._partitions[number].saved_position = position
 
@@ -166,41 +166,41 @@ class Tracker:
         """Return the slots of partitions that have applied every fact from before their takeover,
         or more."""
         return tuple(
-            held.slot
+            state.slot
             for partition in self._partitions.values()
-            if partition.whole
-            for held in partition.pipelines.values()
+            if partition.complete
+            for state in partition.pipelines.values()
         )
 
     def _unsaved(self, position: int) -> Unsaved:
         return Unsaved(position=position, since_ms=self._clock.now_ms())
 
-    def _hold(self, partition: Partition, tenant: str, pipeline_uid: str) -> Held:
-        held = partition.pipelines.get(pipeline_uid)
-        if held is None:
+    def _state_of(self, partition: Partition, tenant: str, pipeline_uid: str) -> TrackedPipeline:
+        state = partition.pipelines.get(pipeline_uid)
+        if state is None:
             slot = Slot(tenant=tenant, pipeline_uid=pipeline_uid)
-            held = partition.pipelines[pipeline_uid] = Held(slot=slot)
-        return held
+            state = partition.pipelines[pipeline_uid] = TrackedPipeline(slot=slot)
+        return state
 
     def _write(
-        self, number: int, partition: Partition, pending: list[Held], *, confirm: bool
+        self, number: int, partition: Partition, pending: list[TrackedPipeline], *, confirm: bool
     ) -> None:
         if not pending:
             return
-        writes = [self._plan(number, partition, held, confirm=confirm) for held in pending]
+        writes = [self._plan(number, partition, state, confirm=confirm) for state in pending]
         results = self._store.write(writes)
         lost = 0
-        for held, write, result in zip(pending, writes, results, strict=True):
+        for state, write, result in zip(pending, writes, results, strict=True):
             if result in (WriteResult.LOST, WriteResult.STALE):
-                held.lost = True
+                state.lost = True
                 lost += 1
-                if held.mark:  # else it is new, and was not lost
+                if state.mark:  # else it is new, and was not lost
                     count_lost_slot()
             elif not confirm:
-                held.fresh.clear()
-                held.buried.told()
-                held.changed = held.lost = False
-                held.mark = write.mark
+                state.fresh.clear()
+                state.dead_letters.mark_written()
+                state.changed = state.lost = False
+                state.mark = write.mark
         if lost:
             partition.rebuild_from = None
             logger.info(
@@ -208,21 +208,23 @@ class Tracker:
                 extra={"partition": number, "slots": lost},
             )
 
-    def _plan(self, number: int, partition: Partition, held: Held, *, confirm: bool) -> SlotWrite:
-        anew = held.lost or held.buried.anew
-        dead = held.buried.entries if anew else held.buried.fresh
+    def _plan(
+        self, number: int, partition: Partition, state: TrackedPipeline, *, confirm: bool
+    ) -> SlotWrite:
+        must_replace = state.lost or state.dead_letters.must_replace
+        dead = state.dead_letters.entries if must_replace else state.dead_letters.fresh
         return SlotWrite(
-            tenant=held.slot.tenant,
-            pipeline_uid=held.slot.pipeline_uid,
+            tenant=state.slot.tenant,
+            pipeline_uid=state.slot.pipeline_uid,
             topic_id=self._journal.topic_id,
             partition=number,
             position=partition.position,
             at=self._clock.now_ms(),
-            slot=None if confirm else held.slot,
+            slot=None if confirm else state.slot,
             writer=self._name,
-            mark=held.mark if confirm else f"{self._name}.{next(self._marks)}",
-            history=tuple(held.history if held.lost else held.fresh),
-            rebuilt=held.lost,
+            mark=state.mark if confirm else f"{self._name}.{next(self._marks)}",
+            history=tuple(state.history if state.lost else state.fresh),
+            rebuilt=state.lost,
             dead=() if confirm else tuple(dead),
-            dead_anew=anew,
+            replaces_dead=must_replace,
         )

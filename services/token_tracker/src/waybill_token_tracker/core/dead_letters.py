@@ -1,6 +1,6 @@
 """Decides what is known of records that went to dead-letter topics, in root inputs.
 
-1. A stage reports its dead letters as facts, numbered 1, 2, 3 and so on. `hear` puts them in the
+1. A stage reports its dead letters as facts, numbered 1, 2, 3 and so on. `receive` puts them in the
    slot, each once.
 2. `count` makes entries of them in the order of the numbers. While one is missing, no sink of the
    pipeline gets a higher `reached`.
@@ -41,10 +41,10 @@ _Place = tuple[str, str, int]
 """Sink that writes there, topic id and partition."""
 
 
-def hear(slot: Slot, letters: DeadLetters) -> Slot:
+def receive(slot: Slot, letters: DeadLetters) -> Slot:
     """Return the slot with a fact that waits to be counted, unless the slot has received it before.
     A fact that does not fit in the limit is ignored, unless it is the next in order."""
-    if was_heard(slot, letters):
+    if was_received(slot, letters):
         return slot
     waiting = (*slot.dead_waiting, letters)
     room = WAITING_LETTERS_MAX - sum(len(each.letters) for each in waiting)
@@ -53,7 +53,7 @@ def hear(slot: Slot, letters: DeadLetters) -> Slot:
     return replace(slot, dead_waiting=tuple(sorted(waiting, key=_order)))
 
 
-def was_heard(slot: Slot, letters: DeadLetters) -> bool:
+def was_received(slot: Slot, letters: DeadLetters) -> bool:
     """Return True if the slot has received this fact before."""
     return letters.sequence <= slot.dead_sequences.get(_key(letters), 0) or any(
         _order(each) == _order(letters) for each in slot.dead_waiting
@@ -68,14 +68,14 @@ def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
     sequences, waiting = dict(slot.dead_sequences), []
     placing = _Placing(slot, slot.definition)
     for known in slot.dead_unplaced:
-        placing.go_on(known)
+        placing.retry(known)
     for letters in slot.dead_waiting:
         key = _key(letters)
         if letters.sequence == sequences.get(key, 0) + 1 and placing.place(letters):
             sequences[key] = letters.sequence
         else:
             waiting.append(letters)
-    entries, unplaced = placing.placed()
+    entries, unplaced = placing.result()
     slot = replace(
         slot,
         dead=counted(slot.dead, entries),
@@ -108,7 +108,7 @@ class _Placing:
         self._writers = {sink.key: sink for sink in graph.sinks}
         self._origins = Origins(graph)
         self._exact: list[DeadEntry] = []
-        self._behind: list[tuple[Unplaced, Origin]] = []
+        self._inner: list[tuple[Unplaced, Origin]] = []
 
     def place(self, letters: DeadLetters) -> bool:
         """Add the letters of one fact. Return False while it is not known what the stage reads."""
@@ -123,12 +123,12 @@ class _Placing:
             source, entry = sources.get(letter.topic_id), _entry(key, letter)
             if source is not None and not source.root:
                 origin = self._origins.read_by(source, _span(entry))
-                self._behind.append((Unplaced(entry=entry, open=()), origin))
+                self._inner.append((Unplaced(entry=entry, open=()), origin))
             elif source is not None:
                 self._exact.append(entry)
         return True
 
-    def go_on(self, unplaced: Unplaced) -> None:
+    def retry(self, unplaced: Unplaced) -> None:
         """Try again with what an earlier call left open. A sink that was removed is skipped: it
         will not report any more what it read."""
         origin = united(
@@ -136,12 +136,12 @@ class _Placing:
             for key, span in unplaced.open
             if key in self._writers
         )
-        self._behind.append((unplaced, origin))
+        self._inner.append((unplaced, origin))
 
-    def placed(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
+    def result(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
         """Return the entries that are known now, and what is still open."""
         entries, unplaced = [*self._exact], []
-        for known, origin in _by_hop(self._behind):
+        for known, origin in _by_hop(self._inner):
             roots = beyond(origin.roots, self._floor(known.entry))
             roots = without(roots, known.placed)
             entries += [_at(known.entry, root) for root in roots]

@@ -48,7 +48,7 @@ from waybill_shared.contract.slots import (
 )
 from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, join
-from waybill_token_tracker.core.dead_letters import all_known, count, hear
+from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
 from waybill_token_tracker.core.losses import settle, unite
@@ -168,7 +168,7 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
 def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
     """Add dead letters. As with commits, those that follow a deletion do not count."""
     deleted = slot.definition is not None and slot.definition.deleted
-    return slot if deleted else hear(slot, letters)
+    return slot if deleted else receive(slot, letters)
 
 
 def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:

@@ -19,7 +19,7 @@ from waybill_shared.contract.vectors import ENDLESS, Vector, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkStanding:
+class SinkLag:
     """The position of one sink. Below it the sink has every record, or the record was set aside."""
 
     name: str
@@ -28,14 +28,14 @@ class SinkStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LagPosition:
     """The position of one stage of a pipeline that exists. `topics` are those that it reads: id by
     name."""
 
     pipeline: str
     stage: str
     topics: Mapping[str, str]
-    sinks: tuple[SinkStanding, ...]
+    sinks: tuple[SinkLag, ...]
 
     def offset(self, topic_id: str, partition: int) -> int | None:
         """Return the offset of the slowest sink; None if no record can follow any more."""
@@ -43,10 +43,10 @@ class Standing:
         return None if lowest == ENDLESS else lowest
 
 
-def standings(slots: Iterable[Slot]) -> list[Standing]:
+def positions(slots: Iterable[Slot]) -> list[LagPosition]:
     """Return the position of each stage of each pipeline that is not deleted."""
     return [
-        Standing(
+        LagPosition(
             pipeline=definition.name,
             stage=stage.name,
             topics={source.topic: source.topic_id for source in stage.inputs},
@@ -81,13 +81,13 @@ def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
     return [*removed, *definition.stages] if definition.deleted else removed
 
 
-def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkStanding:
+def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:
     state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
     begun = join(
         to_vector(at for source in stage.inputs for at in source.bases), to_vector(sink.bases)
     )
     position = join(begun, to_vector(state.frontier))
-    return SinkStanding(name=sink.name, position=position, state=state)
+    return SinkLag(name=sink.name, position=position, state=state)
 
 
 def _offset(position: Vector, topic_id: str, partition: int) -> int:

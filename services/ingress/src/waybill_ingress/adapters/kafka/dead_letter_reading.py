@@ -1,4 +1,4 @@
-"""Reads single records of dead-letter topics without a group. Fulfils `DeadLetterReader`."""
+"""Reads single records of dead-letter topics without a group. Fulfils `DeadLetterLookup`."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from waybill_ingress.core.dead_letters import DeletedDeadLetter, Found, FoundDeadLetter, too_many
+from waybill_ingress.core.dead_letters import ExpiredDeadLetter, Found, FoundDeadLetter, too_many
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
@@ -26,7 +26,7 @@ Wanted = dict[Partition, list[LetterId]]
 """Wanted letters by partition, in the order of offsets."""
 
 
-class KafkaDeadLetterReader:
+class KafkaDeadLetterLookup:
     def __init__(self, kafka: Kafka, admin: KafkaAdmin) -> None:
         self._kafka = kafka
         self._admin = admin
@@ -37,7 +37,7 @@ class KafkaDeadLetterReader:
             return await asyncio.to_thread(self._read, places, bytes_max)
 
     def _read(self, places: Sequence[LetterId], bytes_max: int) -> Found:
-        found: dict[LetterId, FoundDeadLetter | DeletedDeadLetter] = {}
+        found: dict[LetterId, FoundDeadLetter | ExpiredDeadLetter] = {}
         topics = self._admin.identify({place.topic for place in places})
         held: Wanted = {}
         for topic, group in groupby(sorted(places, key=_order), lambda place: place.topic):
@@ -57,7 +57,7 @@ class KafkaDeadLetterReader:
         topic: TopicIdentity,
         places: list[LetterId],
         held: Wanted,
-        found: dict[LetterId, FoundDeadLetter | DeletedDeadLetter],
+        found: dict[LetterId, FoundDeadLetter | ExpiredDeadLetter],
     ) -> None:
         """Sort the letters: those that the topic may still have, and those that it has deleted."""
         partitions = {place.partition for place in places} & {*topic.partitions}
@@ -69,7 +69,7 @@ class KafkaDeadLetterReader:
             if place.offset < starts[at]:
                 if at not in since:
                     since[at] = self._since(topic.name, at, starts[at], ends[at])
-                found[place] = DeletedDeadLetter(since=since[at])
+                found[place] = ExpiredDeadLetter(since=since[at])
             elif place.offset < ends[at]:
                 held.setdefault((topic.name, at), []).append(place)
 

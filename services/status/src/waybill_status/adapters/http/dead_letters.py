@@ -12,7 +12,7 @@ from waybill_shared.http.openapi import refusals
 from waybill_status.adapters.http.examples import DEAD_LETTER, DEAD_LETTERS, shown
 from waybill_status.adapters.http.models import DeadLettersAnswer
 from waybill_status.app.dead_letters.reading import DeadLetterReader
-from waybill_status.core.dead_letters.dead_letter_view import LetterFilter, WholeLetter
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetter, LetterFilter
 
 LIMIT: Final = 100
 LIMIT_MAX: Final = 1_000
@@ -83,7 +83,7 @@ def dead_letters_router(letters: DeadLetterReader) -> APIRouter:
             ),
         },
     )
-    async def get_dead_letter(request: Request, pipeline: str, id: str) -> WholeLetter:
+    async def get_dead_letter(request: Request, pipeline: str, id: str) -> DeadLetter:
         """Return the letter. `headers` are the record's own. What is not UTF-8 is in base64, in the
         member with that name."""
         return await letters.one(caller(request), pipeline, id)

@@ -10,7 +10,7 @@ from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
 from waybill_shared.http.operations import ACTOR
 from waybill_status.adapters.http.examples import EVENTS, PIPELINES
-from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.pipelines.details import (
     SQL_GUARD,
@@ -51,7 +51,7 @@ class ManifestsAnswer(BaseModel):
 
 
 class DeadLettersAnswer(BaseModel):
-    items: list[BuriedLetter] = Field(description="newest first")
+    items: list[DeadLetterSummary] = Field(description="newest first")
     next_cursor: str | None = None
 
 

@@ -11,8 +11,8 @@ from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_ranges
 from waybill_shared.kafka.cluster import Kafka
-from waybill_status.app.dead_letters.reading import LetterGone, Take
-from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter, RawLetter
+from waybill_status.app.dead_letters.reading import DeletedDeadLetter, Take
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary, DeadRecord
 from waybill_status.core.dead_letters.pages import Bounds, Partition
 
 AT_ONCE: Final = 2  # readings: each has a client of its own, and its fetched data
@@ -29,10 +29,10 @@ class KafkaDeadTopics:
     async def bounds(self, topics: Collection[str], since_ms: int | None) -> Bounds:
         return await self._in_turn(lambda: self._bounds(topics, since_ms))
 
-    async def read(self, asked: Bounds, take: Take) -> dict[Partition, list[BuriedLetter]]:
+    async def read(self, asked: Bounds, take: Take) -> dict[Partition, list[DeadLetterSummary]]:
         return await self._in_turn(lambda: self._read(asked, take))
 
-    async def one(self, id: LetterId) -> RawLetter | LetterGone | None:
+    async def one(self, id: LetterId) -> DeadRecord | DeletedDeadLetter | None:
         return await self._in_turn(lambda: self._one(id))
 
     async def _in_turn(self, ask: Callable[[], T]) -> T:
@@ -51,9 +51,9 @@ class KafkaDeadTopics:
             found |= {(name, at): (starts[at], ends[at]) for at in topic.partitions}
         return found
 
-    def _read(self, asked: Bounds, take: Take) -> dict[Partition, list[BuriedLetter]]:
+    def _read(self, asked: Bounds, take: Take) -> dict[Partition, list[DeadLetterSummary]]:
         """Read the records, and shorten each when it arrives: values may have megabytes."""
-        found: dict[Partition, list[BuriedLetter]] = {}
+        found: dict[Partition, list[DeadLetterSummary]] = {}
         for topic in {topic for topic, _ in asked}:
             ranges = {at: ends for (name, at), ends in asked.items() if name == topic}
             reading = read_ranges(self._kafka, topic, ranges, silence_s=SILENCE_S)
@@ -62,7 +62,7 @@ class KafkaDeadTopics:
                     found.setdefault((topic, letter.partition), []).append(letter)
         return found
 
-    def _one(self, id: LetterId) -> RawLetter | LetterGone | None:
+    def _one(self, id: LetterId) -> DeadRecord | DeletedDeadLetter | None:
         topic = self._admin.identify([id.topic]).get(id.topic)
         if topic is None or id.partition not in topic.partitions:
             return None
@@ -72,10 +72,10 @@ class KafkaDeadTopics:
             return None
         if id.offset < start:
             oldest = self._first(id, start, end)
-            return LetterGone(since=None if oldest is None else oldest.at)
+            return DeletedDeadLetter(since=None if oldest is None else oldest.at)
         return self._first(id, id.offset, id.offset + 1)
 
-    def _first(self, id: LetterId, start: int, end: int) -> RawLetter | None:
+    def _first(self, id: LetterId, start: int, end: int) -> DeadRecord | None:
         reading = read_ranges(
             self._kafka, id.topic, {id.partition: (start, end)}, silence_s=SILENCE_S
         )
@@ -83,10 +83,10 @@ class KafkaDeadTopics:
             return next(iter(map(_record, messages)), None)
 
 
-def _record(message: Message) -> RawLetter:
+def _record(message: Message) -> DeadRecord:
     partition, offset = position_of(message)
     headers = cast("Iterable[tuple[str, bytes | None]]", message.headers() or ())
-    return RawLetter(
+    return DeadRecord(
         topic=str(message.topic()),
         partition=partition,
         offset=offset,

@@ -1,4 +1,4 @@
-"""Finds the event of a watch again in `waybill.status`. Implements `ToldEvents`."""
+"""Finds the event of a watch again in `waybill.status`. Implements `EventLookup`."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -20,7 +20,7 @@ from waybill_status.app.dead_letters.replays import KnownReplays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearers:
+class Listeners:
     """The receivers of messages, called on the loop. A record is in the directory by then."""
 
     record: Callable[[], None]
@@ -66,7 +66,7 @@ class Followers:
         self._book = watches
         self._deliveries = deliveries
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._hearers: Hearers | None = None
+        self._listeners: Listeners | None = None
         self.pipelines = TopicFollower(
             kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
         )
@@ -89,9 +89,9 @@ class Followers:
         self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
 
     @contextmanager
-    def telling(self, hearers: Hearers) -> Iterator[None]:
+    def notify(self, listeners: Listeners) -> Iterator[None]:
         """Follow all topics. Call it on the event loop."""
-        self._loop, self._hearers = asyncio.get_running_loop(), hearers
+        self._loop, self._listeners = asyncio.get_running_loop(), listeners
         with ExitStack() as stack:
             stack.enter_context(self.pipelines)
             stack.enter_context(self.replies)
@@ -105,27 +105,27 @@ class Followers:
 
     def _accept_record(self, record: PipelineRecord) -> None:
         self._directory.accept(record)
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.record)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.record)
 
     def _accept_watch(self, watch: TokenWatch) -> None:
         self._book.accept(watch)
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.watch, watch)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.watch, watch)
 
     def _accept_delivery(self, delivery: WebhookDelivery) -> None:
         self._deliveries.accept(delivery)
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.delivery, delivery)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.delivery, delivery)
 
     def _accept_told(self, event: StatusEvent, place: tuple[int, int]) -> None:
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.told, event, place)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.told, event, place)
 
     def _accept_event(self, event: LifecycleEvent) -> None:
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.event, event)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.event, event)
 
     def _accept_reply(self, reply: Reply) -> None:
-        assert self._loop is not None and self._hearers is not None
-        self._loop.call_soon_threadsafe(self._hearers.reply, reply)
+        assert self._loop is not None and self._listeners is not None
+        self._loop.call_soon_threadsafe(self._listeners.reply, reply)

@@ -1,5 +1,5 @@
 """Reports watches in Kafka transactions, with one producer for each partition. Implements
-`WatchVoices`."""
+`WatchWriters`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,22 +10,22 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.status_events import HEADERS, StatusEvent
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.partition_producer import Outgoing, PartitionProducer
-from waybill_status.app.ports import DeliveryNote, Told
+from waybill_status.app.ports import DeliveryNote, WatchReport
 
 
-class KafkaWatchVoices:
+class KafkaWatchWriters:
     def __init__(self, kafka: Kafka, prefix: str) -> None:
         self._kafka = kafka
         self._prefix = prefix
 
     @asynccontextmanager
-    async def voice(self, partition: int) -> AsyncIterator["KafkaWatchVoice"]:
+    async def writer(self, partition: int) -> AsyncIterator["KafkaWatchWriter"]:
         producer = PartitionProducer(self._kafka, f"{self._prefix}/status/{partition}")
         await asyncio.to_thread(producer.claim)
-        yield KafkaWatchVoice(producer, self._prefix)
+        yield KafkaWatchWriter(producer, self._prefix)
 
 
-class KafkaWatchVoice:
+class KafkaWatchWriter:
     """The writer of one partition. Its transactions follow one another."""
 
     def __init__(self, producer: PartitionProducer, prefix: str) -> None:
@@ -33,9 +33,9 @@ class KafkaWatchVoice:
         self._prefix = prefix
         self._turn = asyncio.Lock()
 
-    async def tell(self, told: Sequence[Told]) -> None:
+    async def report(self, reports: Sequence[WatchReport]) -> None:
         messages = []
-        for event, text, watch, delivery in told:
+        for event, text, watch, delivery in reports:
             messages += [
                 self._event(event, text.encode()),
                 self._message("watches", watch.id, encode(watch)),
@@ -52,7 +52,7 @@ class KafkaWatchVoice:
                 messages.append(self._event(event, encode(event)))
         await self._send(messages)
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         async with self._turn:
             await asyncio.to_thread(self._producer.settle)
 

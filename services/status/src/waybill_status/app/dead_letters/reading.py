@@ -17,10 +17,10 @@ from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.core.dead_letters.dead_letter_view import (
-    BuriedLetter,
+    DeadLetter,
+    DeadLetterSummary,
+    DeadRecord,
     LetterFilter,
-    RawLetter,
-    WholeLetter,
     listed,
     whole,
 )
@@ -40,13 +40,13 @@ ID_CHARACTERS_MAX: Final = 400  # no id is longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterGone:
+class DeletedDeadLetter:
     """The letter is below the start of its partition; `since`: time of the oldest record there."""
 
     since: int | None
 
 
-Take = Callable[[RawLetter], BuriedLetter | None]
+Take = Callable[[DeadRecord], DeadLetterSummary | None]
 
 
 class DeadTopics(Protocol):
@@ -57,18 +57,18 @@ class DeadTopics(Protocol):
         given."""
         ...
 
-    async def read(self, asked: Bounds, take: Take) -> Mapping[Partition, list[BuriedLetter]]:
+    async def read(self, asked: Bounds, take: Take) -> Mapping[Partition, list[DeadLetterSummary]]:
         """Return what `take` makes of the records there, in the order of their offsets."""
         ...
 
-    async def one(self, id: LetterId) -> RawLetter | LetterGone | None:
+    async def one(self, id: LetterId) -> DeadRecord | DeletedDeadLetter | None:
         """Return the record; None if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    items: tuple[BuriedLetter, ...]
+    items: tuple[DeadLetterSummary, ...]
     next_cursor: str | None
 
 
@@ -89,7 +89,7 @@ class DeadLetterReader:
         if begun is not None:
             bounds = cut(bounds, begun)
 
-        def take(raw: RawLetter) -> BuriedLetter | None:
+        def take(raw: DeadRecord) -> DeadLetterSummary | None:
             return listed(raw, record.pipeline_uid, wanted)
 
         pages, over_at = Backwards(bounds, limit), _now_s() + PAGE_S
@@ -97,7 +97,7 @@ class DeadLetterReader:
             pages.take(asked, await self._topics.read(asked, take))
         return Page(items=tuple(pages.items), next_cursor=write_cursor(pages.left()))
 
-    async def one(self, caller: Caller, pipeline: str, id: str) -> WholeLetter:
+    async def one(self, caller: Caller, pipeline: str, id: str) -> DeadLetter:
         record = await self._pipelines.record(caller, pipeline)
         place = place_of(id)
         letter = None if place is None else await self._letter(record, place)
@@ -106,11 +106,11 @@ class DeadLetterReader:
             raise Refusal(Slug.DEAD_LETTER_NOT_FOUND, detail, hint=LIST_HINT)
         return letter
 
-    async def _letter(self, record: PipelineRecord, place: LetterId) -> WholeLetter | None:
+    async def _letter(self, record: PipelineRecord, place: LetterId) -> DeadLetter | None:
         """Return the letter. If it was deleted, that is reported only for a topic of this pipeline:
         for other topics nobody knows which pipeline it belonged to."""
         found = await self._topics.one(place)
-        if isinstance(found, RawLetter):
+        if isinstance(found, DeadRecord):
             return whole(found, place, record.pipeline_uid)
         if found is not None and place.topic in dead_topics(record):
             raise _gone(place, found)
@@ -134,7 +134,7 @@ def _begun(cursor: str) -> Mapping[Partition, int]:
     return found
 
 
-def _gone(place: LetterId, gone: LetterGone) -> Refusal:
+def _gone(place: LetterId, gone: DeletedDeadLetter) -> Refusal:
     held = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
     reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {held}"
     rejected = [{"index": 0, "problem": Slug.DEAD_LETTER_GONE, "reason": reason}]

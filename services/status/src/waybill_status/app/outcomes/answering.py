@@ -6,9 +6,9 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
-from waybill_status.app.outcomes.dead_letters import NotKnown, with_deaths, with_drops
+from waybill_status.app.outcomes.dead_letters import NotKnown, with_dead_letters, with_dropped
 from waybill_status.app.outcomes.history import last_of, slot_was_lost
-from waybill_status.app.outcomes.through import Heed, judge_legs, unheeded
+from waybill_status.app.outcomes.through import OnJudged, ignore_claim, judge_legs
 from waybill_status.app.ports import Sight
 from waybill_status.core.outcomes.judge import Claim, judge
 from waybill_status.core.outcomes.judge import unknown as unknown_of
@@ -20,13 +20,13 @@ NEWEST = 64  # batches read first: nearly every question is about something rece
 
 
 async def judge_all(
-    claims: Sequence[Claim], sight: Sight, heed: Heed = unheeded
+    claims: Sequence[Claim], sight: Sight, on_judged: OnJudged = ignore_claim
 ) -> list[Judgement]:
     """Return the judgements, in the order in which the pipelines follow each other."""
-    ahead, last = await judge_legs(claims, sight, heed)
+    ahead, last = await judge_legs(claims, sight, on_judged)
     judged = [judge(claim, sight.view(claim.pipeline)) for claim in last]
     for claim in last:
-        heed(claim)
+        on_judged(claim)
     known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
     named = {name for judgement in judged for name in judgement.named}
     own = bool(last) and not last[0].beyond  # # other pipelines checked the names earlier
@@ -42,9 +42,9 @@ async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) ->
     described: list[Judgement] = []
     for judgement in judgements:
         try:
-            found = await with_deaths(judgement, sight)
+            found = await with_dead_letters(judgement, sight)
             batches |= await _batches_of(judgement, sight)
-            described.append(await with_drops(found, sight, batches))
+            described.append(await with_dropped(found, sight, batches))
         except NotKnown as unclear:
             return unknown(token, unclear.reason, judgement.name)
         except Retryable:

@@ -27,7 +27,7 @@ class NotKnown(ContractError):
         self.reason = reason
 
 
-async def with_deaths(judgement: Judgement, sight: Sight) -> Judgement:
+async def with_dead_letters(judgement: Judgement, sight: Sight) -> Judgement:
     """Return the judgement with its dead letters. Nothing is read if none are counted.
 
     Raises NotKnown if Redis has fewer than the slot counts, and Retryable.
@@ -60,7 +60,7 @@ def _of_the_same_moment(found: DeadReading, view: View) -> bool:
     return stamp.version == view.version
 
 
-async def with_drops(judgement: Judgement, sight: Sight, batches: Batches) -> Judgement:
+async def with_dropped(judgement: Judgement, sight: Sight, batches: Batches) -> Judgement:
     """Return the judgement with what the batches of each stage dropped. These are the batches from
     the one with the first record of the token to the one with the last; `batches` are the last
     ones."""

@@ -19,7 +19,7 @@ from waybill_status.core.outcomes.needs import Index, alike, needs_of
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
-    Stamp,
+    SlotStamp,
     view_of,
 )
 
@@ -156,7 +156,7 @@ class Feeds:
             logger.warning("slot cannot be read", extra={"reason": str(error)})
             return None
 
-    def _compare(self, feed: Feed, stamp: Stamp | None) -> None:
+    def _compare(self, feed: Feed, stamp: SlotStamp | None) -> None:
         seen = feed.reading
         if stamp is None:
             self._show(feed, None)

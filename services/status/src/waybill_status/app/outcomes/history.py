@@ -8,7 +8,7 @@ from waybill_shared.contract.events import PartitionOffset, to_vector
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import Span, Vector, passes
 from waybill_status.app.ports import Sight
-from waybill_status.core.outcomes.through import has_taken
+from waybill_status.core.outcomes.through import has_read
 from waybill_status.core.outcomes.views import PipelineKey
 
 
@@ -49,7 +49,7 @@ async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
 async def is_behind(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> bool:
     """Return True if no stored step of the sink has read up to the end of the span."""
     newest = await sight.newest(pipeline, sink)
-    return bool(newest) and not has_taken(newest[-1], span.key, span.end)
+    return bool(newest) and not has_read(newest[-1], span.key, span.end)
 
 
 async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span) -> Place | None:
@@ -57,7 +57,7 @@ async def first_step(sight: Sight, pipeline: PipelineKey, sink: str, span: Span)
     longer stored."""
 
     def covers(step: Progress) -> bool:
-        return has_taken(step, span.key, span.end)
+        return has_read(step, span.key, span.end)
 
     found = await _first_where(sight, pipeline, sink, covers)
     if found is None:

@@ -16,7 +16,7 @@ from waybill_status.app.ports import Replays, SlotStore
 from waybill_status.core.outcomes.judge import Claim
 from waybill_status.core.outcomes.judgements import FINAL, kind_of
 from waybill_status.core.outcomes.outcome import Outcome
-from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import PipelineKey, View
 
 Asked = tuple[Token, TokenView]
@@ -60,7 +60,7 @@ class SharedQuestion:
         self.change: Change | None = None
         self.unread = False
         """True if batches or dead letters could not be read, so that it must be asked again."""
-        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
+        self.written: dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]] = {}
         self.told = Signal()
         self._claims = claims
         self._outdated = False

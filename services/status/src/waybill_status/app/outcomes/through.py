@@ -14,29 +14,29 @@ from waybill_status.app.ports import Sight
 from waybill_status.core.outcomes.judge import Claim
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.through import (
-    Inlet,
-    Way,
-    came_later,
-    few,
-    inlet,
+    SinkPath,
+    StageInputs,
+    has_later_sink,
     judge_towards,
     next_claim,
     not_known,
     not_yet,
+    stage_inputs,
+    thin_out,
     written,
 )
 from waybill_status.core.outcomes.views import PipelineKey, View
 
-Heed = Callable[[Claim], None]
+OnJudged = Callable[[Claim], None]
 """Called with a claim right after it was judged by a view, before the view can change."""
 
 
-def unheeded(claim: Claim) -> None:
+def ignore_claim(claim: Claim) -> None:
     """Do nothing: a single question does not wait for a change."""
 
 
 async def judge_legs(
-    claims: Sequence[Claim], sight: Sight, heed: Heed
+    claims: Sequence[Claim], sight: Sight, on_judged: OnJudged
 ) -> tuple[list[Judgement], Sequence[Claim]]:
     """Return the judgements of all but the last pipeline, and the claims to the last one. While
     these claims are not known, there are none, and the last judgements say why."""
@@ -47,14 +47,14 @@ async def judge_legs(
         views = {each.pipeline: sight.view(each.pipeline) for each in claims}
         found = [judge_towards(leg, each, views[each.pipeline], there) for each in claims]
         for claim in claims:
-            heed(claim)
+            on_judged(claim)
         judged += [judgement for judgement, _ in found]
         ahead = [not_yet(each, tenant) for each in asked.through[number:]]
         if any(judgement.kind != OutcomeKind.COMPLETE for judgement, _ in found):
             return [*judged, *ahead], ()
         try:
-            ways = [(judgement.pipeline, way) for judgement, ways in found for way in ways]
-            spans = await _spans(leg, ways, views, sight)
+            paths = [(judgement.pipeline, path) for judgement, paths in found for path in paths]
+            spans = await _spans(leg, paths, views, sight)
         except NotKnown as unclear:
             if unclear.reason == UnknownReason.SLOT_MISSING:
                 sight.again()
@@ -71,50 +71,50 @@ async def judge_legs(
 
 async def _spans(
     leg: Leg,
-    ways: Sequence[tuple[PipelineKey, Way]],
+    paths: Sequence[tuple[PipelineKey, SinkPath]],
     views: Mapping[PipelineKey, View],
     sight: Sight,
 ) -> list[Span] | None:
     """Return the offsets to ask for in the next pipeline; None while not all of them are known.
     Raises NotKnown, and Retryable."""
     spans: list[Span] = []
-    for pipeline, way in ways:
-        found = await _written(pipeline, way, views[pipeline], sight)
+    for pipeline, path in paths:
+        found = await _written(pipeline, path, views[pipeline], sight)
         if found is None:
             return None
         spans += found
-    if came_later(leg, spans):
+    if has_later_sink(leg, spans):
         raise NotKnown(UnknownReason.SINK_CAME_LATER)
     return spans
 
 
 async def _written(
-    pipeline: PipelineKey, way: Way, view: View, sight: Sight
+    pipeline: PipelineKey, path: SinkPath, view: View, sight: Sight
 ) -> tuple[Span, ...] | None:
     """Return what the sink at the end of the path wrote for the records of its spans. `view`: the
     one that was judged by."""
-    known = sight.written.get((pipeline, way))
+    known = sight.written.get((pipeline, path))
     if known is not None:
         return known
-    source = inlet(way, view)
+    source = stage_inputs(path, view)
     come = [*source.spans]
-    for other in source.behind:
+    for other in source.earlier:
         found = await _written(pipeline, other, view, sight)
         if found is None:
             return None
         come += found
     spans: list[Span] = []
-    for each in few(come):
-        found = await _written_of(pipeline, way.sink, source, each, sight)
+    for each in thin_out(come):
+        found = await _written_of(pipeline, path.sink, source, each, sight)
         if found is None:
             return None
         spans += found
-    sight.written[pipeline, way] = whole = merge_spans(spans)
+    sight.written[pipeline, path] = whole = merge_spans(spans)
     return whole
 
 
 async def _written_of(
-    pipeline: PipelineKey, sink: str, source: Inlet, span: Span, sight: Sight
+    pipeline: PipelineKey, sink: str, source: StageInputs, span: Span, sight: Sight
 ) -> tuple[Span, ...] | None:
     if await is_behind(sight, pipeline, sink, span):
         return None

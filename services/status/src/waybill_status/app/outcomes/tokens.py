@@ -28,7 +28,7 @@ from waybill_status.app.outcomes.question import Change
 from waybill_status.app.ports import News, Owners, Replays, Sight, SlotStore
 from waybill_status.core.outcomes.judge import Claim, pipelines_of
 from waybill_status.core.outcomes.outcome import Outcome, unknown
-from waybill_status.core.outcomes.through import Way
+from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import PipelineKey, View, view_of
 
 PING_S = 15.0  # below the idle time-outs of proxies
@@ -218,7 +218,7 @@ class _Snapshot:
         self.store = store
         self.replays = replays
         self._views = views
-        self.written: dict[tuple[PipelineKey, Way], tuple[Span, ...]] = {}
+        self.written: dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]] = {}
         self._newest: dict[tuple[PipelineKey, str], list[Progress]] = {}
 
     def again(self) -> None:

@@ -18,8 +18,8 @@ from waybill_shared.contract.webhooks import read_target
 from waybill_shared.contract.words import DeliveryState, WatchState
 from waybill_shared.process.clock import Clock
 from waybill_status.app.measuring import count_attempt
-from waybill_status.app.ports import DeliveryNote, Receivers, ToldEvents, WatchVoice
-from waybill_status.app.watches.host_permits import Turns
+from waybill_status.app.ports import DeliveryNote, EventLookup, Receivers, WatchWriter
+from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.core.watches.deliveries import (
     TRIED_MS,
     Answered,
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 TOGETHER_MAX: Final = 100  # results in one transaction
 FORGOTTEN: Final = "its event is not kept any more"
-NO_TURN: Final = "it had no turn for 24 hours: others of its API key were sent to its host"
+NO_PERMIT: Final = "it got no permit for 24 hours: others of its API key were sent to its host"
 UNWATCHED: Final = "the watch was deleted"
 
 
@@ -44,14 +44,14 @@ class DeliveryMeans:
     book: DeliveryBook
     watches: WatchBook
     receivers: Receivers
-    events: ToldEvents
-    turns: Turns
+    events: EventLookup
+    permits: HostPermits
     clock: Clock
     source: str
     luck: random.Random = field(default_factory=random.Random)
 
 
-class DuePartition:
+class PartitionDeliveries:
     """The deliveries of one partition; used on the event loop only."""
 
     def __init__(self, means: DeliveryMeans) -> None:
@@ -68,7 +68,7 @@ class DuePartition:
     def count(self) -> int:
         return len(self._carried)
 
-    def hear(self, delivery: WebhookDelivery) -> None:
+    def receive(self, delivery: WebhookDelivery) -> None:
         """Receive a delivery. It is in the book already."""
         watch = self._means.watches.find(delivery.watch)
         if not delivery.due:
@@ -80,7 +80,7 @@ class DuePartition:
         else:
             self._carry(delivery)
 
-    def hear_watch(self, watch: TokenWatch) -> None:
+    def receive_watch(self, watch: TokenWatch) -> None:
         """Receive a watch. For one that was just reported a delivery follows, so nothing is done
         here. What is left are deleted watches, and those to be sent again."""
         carried = self._carried.get(watch.id)
@@ -95,12 +95,12 @@ class DuePartition:
                 event = known.event if known is not None else ""
                 self._carry(new_delivery(watch, watch.webhook, event, self._now_ms()))
 
-    async def write_all(self, voice: WatchVoice) -> None:
+    async def write_all(self, writer: WatchWriter) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
             while self._notes:
-                await self._write(voice, [*islice(self._notes.values(), self._together)])
+                await self._write(writer, [*islice(self._notes.values(), self._together)])
 
     def end(self) -> None:
         for each in [*self._carried]:
@@ -159,7 +159,7 @@ class DuePartition:
         try:
             answer = await self._send(delivery, event, silent=silent)
         except TimeoutError:
-            return given_up(delivery, self._now_ms(), NO_TURN), silent
+            return given_up(delivery, self._now_ms(), NO_PERMIT), silent
         except Exception:
             logger.exception("an event was not sent", extra={"watch": delivery.watch})
             answer = Answered(error="a fault of status, whose log has the reason")
@@ -174,9 +174,9 @@ class DuePartition:
         watch = self._means.watches.find(delivery.watch)
         owner = ("", "") if watch is None else (watch.tenant, watch.actor)
         line = *owner, read_target(delivery.webhook.url).host
-        async with self._means.turns.of(line, TRIED_MS / 1000, silent=silent) as turn:
+        async with self._means.permits.of(line, TRIED_MS / 1000, silent=silent) as permit:
             answer = await self._means.receivers.send(delivery, event, self._now_ms() // 1000)
-            turn.ended(answer)
+            permit.finish(answer)
             return answer
 
     async def _find_event(self, delivery: WebhookDelivery) -> str | None:
@@ -205,12 +205,12 @@ class DuePartition:
         return noted
 
     async def _write(
-        self, voice: WatchVoice, notes: Sequence[tuple[DeliveryNote, asyncio.Future[None]]]
+        self, writer: WatchWriter, notes: Sequence[tuple[DeliveryNote, asyncio.Future[None]]]
     ) -> None:
         """Write results to Kafka. After a failure fewer are written at once, so that one that Kafka
         refuses does not block the others."""
         try:
-            await voice.note([note for note, _ in notes])
+            await writer.note([note for note, _ in notes])
         except Retryable as error:
             logger.warning("deliveries are not noted now", extra={"reason": str(error)})
             self._together = max(1, len(notes) // 2)

@@ -15,56 +15,56 @@ REST_S_MAX: Final = 60.0
 TOO_MANY: Final = 429
 
 
-Line = tuple[str, ...]
+HostKey = tuple[str, ...]
 """Tenant, API key and host: their events are sent one after the other."""
 
 
 @dataclass(slots=True)
-class _Line:
+class _Host:
     one: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
     rests_until: float = 0.0
     rest_s: float = 0.0
 
 
-class LineTurn:
+class Permit:
     """A permit to send one event."""
 
-    def __init__(self, line: _Line) -> None:
-        self._line = line
+    def __init__(self, host: _Host) -> None:
+        self._line = host
 
-    def ended(self, answer: Answered) -> None:
+    def finish(self, answer: Answered) -> None:
         """Note the answer. A host that gave no answer at all gets a pause, longer each time."""
-        line = self._line
-        line.rest_s = min(max(1.0, 2 * line.rest_s), REST_S_MAX) if answer.silent else 0.0
+        host = self._line
+        host.rest_s = min(max(1.0, 2 * host.rest_s), REST_S_MAX) if answer.silent else 0.0
         asked_s = answer.retry_after_ms / 1000 if answer.status == TOO_MANY else 0.0
-        rest_s = max(line.rest_s, min(asked_s, REST_S_MAX))
-        line.rests_until = asyncio.get_running_loop().time() + rest_s
+        rest_s = max(host.rest_s, min(asked_s, REST_S_MAX))
+        host.rests_until = asyncio.get_running_loop().time() + rest_s
 
 
-class Turns:
+class HostPermits:
     """The permits of all hosts; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._lines: dict[Line, _Line] = {}
+        self._hosts: dict[HostKey, _Host] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._silent = asyncio.Semaphore(SILENT_AT_ONCE)
 
     @asynccontextmanager
-    async def of(self, name: Line, wait_s: float, *, silent: bool) -> AsyncIterator[LineTurn]:
+    async def of(self, name: HostKey, wait_s: float, *, silent: bool) -> AsyncIterator[Permit]:
         """Wait for a permit. `silent`: there was no answer last time. Raises TimeoutError if there
         is none in `wait_s`."""
-        line = self._lines.setdefault(name, _Line())
-        line.users += 1
+        host = self._hosts.setdefault(name, _Host())
+        host.users += 1
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(wait_s):
-                    await stack.enter_async_context(line.one)
-                    await asyncio.sleep(line.rests_until - asyncio.get_running_loop().time())
+                    await stack.enter_async_context(host.one)
+                    await asyncio.sleep(host.rests_until - asyncio.get_running_loop().time())
                     slots = self._silent if silent else self._slots
                     await stack.enter_async_context(slots)
-                yield LineTurn(line)
+                yield Permit(host)
         finally:
-            line.users -= 1
-            if not line.users:
-                del self._lines[name]
+            host.users -= 1
+            if not host.users:
+                del self._hosts[name]

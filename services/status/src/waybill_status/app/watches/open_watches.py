@@ -12,9 +12,9 @@ from typing import Final
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.contract.words import WatchEnd
-from waybill_status.app.measuring import count_told
+from waybill_status.app.measuring import count_ended
 from waybill_status.app.outcomes.question import SharedQuestion
-from waybill_status.app.ports import News, Told, WatchVoice
+from waybill_status.app.ports import News, WatchReport, WatchWriter
 from waybill_status.app.watches.watch_judge import WatchJudge
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class _Open:
     """True if this process could not ask for it at first."""
 
 
-class WatchedPartition:
+class OpenWatches:
     """The open watches of one partition; used on the event loop only."""
 
     def __init__(self, judge: WatchJudge, book: WatchBook, news: News) -> None:
@@ -48,18 +48,18 @@ class WatchedPartition:
         self._fresh: list[str] = []
         self._late: list[str] = []
         self._together = TOGETHER_MAX
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """Watches that were reported, until that is read from Kafka."""
         self._due: dict[str, _Open] = {}
         self._expiring: list[tuple[int, str]] = []
         self._changed = asyncio.Event()
         self._begun = asyncio.Event()
 
-    def hear(self, watch: TokenWatch) -> None:
+    def receive(self, watch: TokenWatch) -> None:
         if not watch.open:
-            self._told.discard(watch.id)
+            self._reported.discard(watch.id)
             self._forget(watch.id)
-        elif watch.id not in self._open and watch.id not in self._told:
+        elif watch.id not in self._open and watch.id not in self._reported:
             self._open[watch.id] = _Open(watch)
             self._fresh.append(watch.id)
             heapq.heappush(self._expiring, (watch.expires_at, watch.id))
@@ -96,12 +96,12 @@ class WatchedPartition:
                 if number % AT_ONCE == 0:
                     await asyncio.sleep(0)
 
-    async def tell_all(self, voice: WatchVoice) -> None:
+    async def report_all(self, writer: WatchWriter) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
             while self._due:
-                await self._tell(voice, [*islice(self._due.values(), self._together)])
+                await self._report(writer, [*islice(self._due.values(), self._together)])
 
     def end(self) -> None:
         for each in [*self._open]:
@@ -147,57 +147,57 @@ class WatchedPartition:
         self._due[found.watch.id] = found
         self._changed.set()
 
-    async def _tell(self, voice: WatchVoice, due: Sequence[_Open]) -> None:
+    async def _report(self, writer: WatchWriter, due: Sequence[_Open]) -> None:
         """Report as many as fit in one transaction. After a failure fewer are written at once, so
         that one that Kafka refuses does not block the others."""
-        telling: list[Told] = []
+        reports: list[WatchReport] = []
         size = 0
         for each in due:
             if not self._book.is_open(each.watch.id):
                 self._forget(each.watch.id)
             elif size < TOGETHER_BYTES:
-                told = self._told_of(each)
-                telling.append(told)
-                size += told.size
-        if not telling:
+                report = self._report_of(each)
+                reports.append(report)
+                size += report.size
+        if not reports:
             return
-        ids = {told.watch.id for told in telling}
-        self._told |= ids
+        ids = {report.watch.id for report in reports}
+        self._reported |= ids
         try:
-            await voice.tell(telling)
+            await writer.report(reports)
         except Retryable as error:
             logger.warning("watches are not told now", extra={"reason": str(error)})
-            self._told -= ids
-            self._together = max(1, len(telling) // 2)
-            first = telling[0].watch.id
+            self._reported -= ids
+            self._together = max(1, len(reports) // 2)
+            first = reports[0].watch.id
             self._due[first] = self._due.pop(first)  # others go first: this one may be the cause
-            await self._find_out(voice)
+            await self._find_out(writer)
             return
         self._together = TOGETHER_MAX
-        for told in telling:
-            assert told.watch.ended_as is not None
-            count_told(told.watch.ended_as)
-            self._forget(told.watch.id)
+        for report in reports:
+            assert report.watch.ended_as is not None
+            count_ended(report.watch.ended_as)
+            self._forget(report.watch.id)
 
-    async def _find_out(self, voice: WatchVoice) -> None:
+    async def _find_out(self, writer: WatchWriter) -> None:
         """Wait until it is known which reports count. Those are in the book, and are forgotten
         here."""
         while True:
             await asyncio.sleep(RETRY_S)
             with suppress(Retryable):
-                await voice.settle()
+                await writer.finish()
                 if await self._news.catch_up():
                     break
         for each in [*self._due.values()]:
             if not self._book.is_open(each.watch.id):
                 self._forget(each.watch.id)
 
-    def _told_of(self, found: _Open) -> Told:
+    def _report_of(self, found: _Open) -> WatchReport:
         assert found.end is not None
         change = None if found.question is None else found.question.change
         known = change is not None and change.outcome.final and found.end != WatchEnd.EXPIRED
         outcome = change.outcome if change is not None and known else None
-        return self._judge.told(found.watch, found.end, outcome)
+        return self._judge.report_of(found.watch, found.end, outcome)
 
     def _forget(self, id: str) -> None:
         self._due.pop(id, None)

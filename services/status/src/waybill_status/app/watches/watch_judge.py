@@ -15,7 +15,7 @@ from waybill_shared.process.clock import Clock
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.question import SharedQuestion
 from waybill_status.app.outcomes.tokens import Tokens
-from waybill_status.app.ports import Told
+from waybill_status.app.ports import WatchReport
 from waybill_status.core.outcomes.outcome import Outcome
 
 EVENT_BYTES_MAX: Final = 500_000  # topics accept a million; outcomes may name many offsets
@@ -44,7 +44,7 @@ class WatchJudge:
         return self._clock.now_ms()
 
     async def attend(
-        self, watch: TokenWatch, tell: Callable[[], None]
+        self, watch: TokenWatch, on_final: Callable[[], None]
     ) -> SharedQuestion | WatchEnd | None:
         """Return what to wait for until the callback is called, or how the watch ends at once.
         Return None if this process cannot ask yet: ingress could open the token, so here a key or a
@@ -58,12 +58,12 @@ class WatchJudge:
             claims = None
         if claims is None or isinstance(claims, TokenRefused):
             return None
-        return self._hub.attend(watch.id, token, claims, tell)
+        return self._hub.attend(watch.id, token, claims, on_final)
 
     def dismiss(self, watch: TokenWatch, question: SharedQuestion) -> None:
         self._hub.dismiss(watch.id, question)
 
-    def told(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> Told:
+    def report_of(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> WatchReport:
         shown = None if outcome is None else self._show(outcome)
         now_ms = self.now_ms()
         event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
@@ -74,6 +74,6 @@ class WatchJudge:
             text = to_json(event)
         after = told(watch, end, event.id, now_ms)
         if watch.webhook is None:
-            return Told(event, text, after)
+            return WatchReport(event, text, after)
         delivery = new_delivery(after, watch.webhook, text, now_ms)
-        return Told(event, text, after, delivery)
+        return WatchReport(event, text, after, delivery)

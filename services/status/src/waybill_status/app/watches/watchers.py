@@ -18,9 +18,9 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.watches import TokenWatch, WatchBook
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_status.app.measuring import show_deliveries, show_watches
-from waybill_status.app.ports import News, WatchShares, WatchVoice, WatchVoices
-from waybill_status.app.watches.deliveries import DeliveryMeans, DuePartition
-from waybill_status.app.watches.open_watches import WatchedPartition
+from waybill_status.app.ports import News, WatchShares, WatchWriter, WatchWriters
+from waybill_status.app.watches.deliveries import DeliveryMeans, PartitionDeliveries
+from waybill_status.app.watches.open_watches import OpenWatches
 from waybill_status.app.watches.watch_judge import WatchJudge
 
 logger = logging.getLogger(__name__)
@@ -38,28 +38,28 @@ class Watchers:
         book: WatchBook,
         news: News,
         *,
-        voices: WatchVoices,
+        writers: WatchWriters,
         shares: WatchShares,
         means: DeliveryMeans,
     ) -> None:
         self._judge = judge
         self._book = book
         self._news = news
-        self._voices = voices
+        self._writers = writers
         self._shares = shares
         self._means = means
         self._owned: dict[int, _Owned] = {}
 
-    def hear(self, watch: TokenWatch) -> None:
+    def receive(self, watch: TokenWatch) -> None:
         """Receive a watch. It is in the book already."""
         if (owned := self._owner_of(watch.id)) is not None:
-            owned.watched.hear(watch)
-            owned.due.hear_watch(watch)
+            owned.watched.receive(watch)
+            owned.due.receive_watch(watch)
 
-    def hear_delivery(self, delivery: WebhookDelivery) -> None:
+    def receive_delivery(self, delivery: WebhookDelivery) -> None:
         """Receive a delivery. It is in its book already."""
         if (owned := self._owner_of(delivery.watch)) is not None:
-            owned.due.hear(delivery)
+            owned.due.receive(delivery)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -98,8 +98,8 @@ class Watchers:
         """Run one partition until another process gets it. After an error, start again."""
         while True:
             try:
-                async with self._voices.voice(partition) as voice:
-                    await self._care_for(partition, voice)
+                async with self._writers.writer(partition) as writer:
+                    await self._care_for(partition, writer)
             except PartitionLost as lost:
                 # Retried while the group says that it is ours: a late process may have claimed it.
                 logger.warning("another status told of watches", extra={"reason": str(lost)})
@@ -109,23 +109,25 @@ class Watchers:
                 logger.exception("telling of watches has failed")
             await asyncio.sleep(RETRY_S)
 
-    async def _care_for(self, partition: int, voice: WatchVoice) -> None:
+    async def _care_for(self, partition: int, writer: WatchWriter) -> None:
         if not await self._news.catch_up():
             raise Retryable("this status has not read all watches yet")
         owned = self._owned[partition] = _Owned(
-            WatchedPartition(self._judge, self._book, self._news), DuePartition(self._means)
+            OpenWatches(self._judge, self._book, self._news), PartitionDeliveries(self._means)
         )
         try:
             for delivery in self._means.book.all_due():
                 if self._owner_of(delivery.watch) is owned:
-                    owned.due.hear(delivery)
+                    owned.due.receive(delivery)
             for watch in self._book.all():
                 left = watch.open or watch.redeliveries
                 if left and self._owner_of(watch.id) is owned:
-                    owned.watched.hear(watch)
-                    owned.due.hear_watch(watch)
+                    owned.watched.receive(watch)
+                    owned.due.receive_watch(watch)
             await _until_one_fails(
-                owned.watched.begin_all(), owned.watched.tell_all(voice), owned.due.write_all(voice)
+                owned.watched.begin_all(),
+                owned.watched.report_all(writer),
+                owned.due.write_all(writer),
             )
         finally:
             del self._owned[partition]
@@ -137,8 +139,8 @@ class Watchers:
 
 
 class _Owned(NamedTuple):
-    watched: WatchedPartition
-    due: DuePartition
+    watched: OpenWatches
+    due: PartitionDeliveries
 
 
 async def _until_one_fails(*endless: Coroutine[None, None, None]) -> None:

@@ -18,7 +18,7 @@ _BASE64: Final = "in base64, where it is no UTF-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RawLetter:
+class DeadRecord:
     """The record as it is in a dead-letter topic."""
 
     topic: str
@@ -58,7 +58,7 @@ class _Letter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuriedLetter(_Letter):
+class DeadLetterSummary(_Letter):
     """A dead letter of a list."""
 
     key: str | None
@@ -74,7 +74,7 @@ class HeaderText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeLetter(_Letter):
+class DeadLetter(_Letter):
     """A dead letter with all its content."""
 
     key: str | None
@@ -100,7 +100,7 @@ class _Facts(TypedDict):
     source: LetterPlace
 
 
-def listed(record: RawLetter, uid: str, wanted: LetterFilter) -> BuriedLetter | None:
+def listed(record: DeadRecord, uid: str, wanted: LetterFilter) -> DeadLetterSummary | None:
     """Return the dead letter; None if it is not of that pipeline, or not wanted."""
     found = _read(record, uid, wanted)
     if found is None:
@@ -108,17 +108,17 @@ def listed(record: RawLetter, uid: str, wanted: LetterFilter) -> BuriedLetter | 
     key, key_cut = _shortened(record.key)
     value, value_cut = _shortened(record.value)
     facts = _facts(record, found)
-    return BuriedLetter(**facts, key=key, value=value, truncated=key_cut or value_cut)
+    return DeadLetterSummary(**facts, key=key, value=value, truncated=key_cut or value_cut)
 
 
-def whole(record: RawLetter, id: LetterId, uid: str) -> WholeLetter | None:
+def whole(record: DeadRecord, id: LetterId, uid: str) -> DeadLetter | None:
     """Return the dead letter; None if it is none of that pipeline, or not the one with that id."""
     found = _read(record, uid, ALL)
     if found is None or _id(record, found) != id:
         return None
     key, key_base64 = _texts(record.key)
     value, value_base64 = _texts(record.value)
-    return WholeLetter(
+    return DeadLetter(
         **_facts(record, found),
         key=key,
         key_base64=key_base64,
@@ -130,7 +130,7 @@ def whole(record: RawLetter, id: LetterId, uid: str) -> WholeLetter | None:
     )
 
 
-def _read(record: RawLetter, uid: str, wanted: LetterFilter) -> LetterHeaders | None:
+def _read(record: DeadRecord, uid: str, wanted: LetterFilter) -> LetterHeaders | None:
     found = parted(record.headers)
     if found is None or not _places_are_numbers(found):
         return None
@@ -151,7 +151,7 @@ def _places_are_numbers(found: LetterHeaders) -> bool:
     return all(number.isascii() and number.isdecimal() for number in numbers)
 
 
-def _id(record: RawLetter, found: LetterHeaders) -> LetterId:
+def _id(record: DeadRecord, found: LetterHeaders) -> LetterId:
     return LetterId(
         topic=record.topic,
         partition=record.partition,
@@ -160,7 +160,7 @@ def _id(record: RawLetter, found: LetterHeaders) -> LetterId:
     )
 
 
-def _facts(record: RawLetter, found: LetterHeaders) -> _Facts:
+def _facts(record: DeadRecord, found: LetterHeaders) -> _Facts:
     told = found.told
     sink = told.get(named.SINK)
     return _Facts(

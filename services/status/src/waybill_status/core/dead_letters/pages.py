@@ -11,7 +11,7 @@ from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from waybill_status.core.dead_letters.dead_letter_view import BuriedLetter
+from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 
 Partition = tuple[str, int]
 """Topic name and partition."""
@@ -30,11 +30,11 @@ class Backwards:
 
     def __init__(self, bounds: Bounds, limit: int) -> None:
         self._left = {place: ends for place, ends in bounds.items() if ends[0] < ends[1]}
-        self._heads: dict[Partition, list[BuriedLetter]] = {}
+        self._heads: dict[Partition, list[DeadLetterSummary]] = {}
         self._limit = limit
         self._looked_at = 0
         self._growth = 1
-        self.items: list[BuriedLetter] = []
+        self.items: list[DeadLetterSummary] = []
 
     def round(self) -> dict[Partition, tuple[int, int]]:
         """Return the next offsets of those partitions that have no record ready."""
@@ -46,7 +46,7 @@ class Backwards:
         self._growth *= 4
         return {place: (max(start, end - step), end) for place, (start, end) in dry.items()}
 
-    def take(self, asked: Bounds, found: Mapping[Partition, list[BuriedLetter]]) -> None:
+    def take(self, asked: Bounds, found: Mapping[Partition, list[DeadLetterSummary]]) -> None:
         """Accept the records of the offsets that `round` asked for, in their order."""
         for place, (start, end) in asked.items():
             self._looked_at += end - start

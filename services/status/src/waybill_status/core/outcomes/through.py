@@ -38,7 +38,7 @@ SPANS_MAX: Final = 20  # of one partition, followed one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class SinkPath:
     """A path from spans of root topics to a sink, by its key, for tokens of that generation."""
 
     sink: str
@@ -47,49 +47,49 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inlet:
+class StageInputs:
     """What the stage of a sink reads: spans of roots, the output of other sinks, and the ids of all
     its topics."""
 
     spans: tuple[Span, ...]
-    behind: tuple[Way, ...]
+    earlier: tuple[SinkPath, ...]
     topics: frozenset[str]
 
 
 def judge_towards(
     leg: Leg, claim: Claim, here: View, there: View
-) -> tuple[Judgement, Sequence[Way]]:
+) -> tuple[Judgement, Sequence[SinkPath]]:
     """Judge a claim by the sinks that lead to the next pipeline. Also return the paths that lead
     there."""
     faults = [fault_of(there, leg.generation), *(fault_of(here, p.generation) for p in claim.parts)]
     if (fault := next(filter(None, faults), None)) is not None:
         return unknown(claim, fault), ()
-    ways: list[Way] = []
+    paths: list[SinkPath] = []
     for part in claim.parts:
-        found = _ways(leg, claim.pipeline[1], part, here)
+        found = _paths(leg, claim.pipeline[1], part, here)
         if found is None:
             return unknown(claim, UnknownReason.NOTHING_REQUIRED), ()
-        ways += found
-    keys = frozenset(way.sink for way in ways)
-    return judge(replace(claim, asked=WHOLE, keys=keys), here), ways
+        paths += found
+    keys = frozenset(path.sink for path in paths)
+    return judge(replace(claim, asked=WHOLE, keys=keys), here), paths
 
 
-def inlet(way: Way, view: View) -> Inlet:
+def stage_inputs(path: SinkPath, view: View) -> StageInputs:
     """Return what the stage at the end of a path reads."""
-    topology = _topology(view, way.generation)
+    topology = _topology(view, path.generation)
     spans: list[Span] = []
-    behind: list[Way] = []
+    earlier: list[SinkPath] = []
     topics: set[str] = set()
-    for source in topology.by_key[way.sink].stage.inputs:
+    for source in topology.by_key[path.sink].stage.inputs:
         topics |= source.ids
         if source.root:
-            spans += [span for span in way.spans if span.topic_id in source.ids]
-        writers = topology.at(way.generation).writers(source)
-        behind += [replace(way, sink=each.key) for each in writers]
-    return Inlet(spans=tuple(spans), behind=tuple(behind), topics=frozenset(topics))
+            spans += [span for span in path.spans if span.topic_id in source.ids]
+        writers = topology.at(path.generation).writers(source)
+        earlier += [replace(path, sink=each.key) for each in writers]
+    return StageInputs(spans=tuple(spans), earlier=tuple(earlier), topics=frozenset(topics))
 
 
-def few(spans: Iterable[Span]) -> Iterator[Span]:
+def thin_out(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the spans of each partition one by one. Where there are many, yield one span from the
     first to the last."""
     places: dict[tuple[str, int], list[Span]] = {}
@@ -100,22 +100,22 @@ def few(spans: Iterable[Span]) -> Iterator[Span]:
         yield from each if len(each) <= SPANS_MAX else [whole]
 
 
-def taken(step: Progress) -> Vector:
+def positions_read(step: Progress) -> Vector:
     """Return the positions that the stage had read up to."""
-    return to_vector(_taken(step))
+    return to_vector(_positions_read(step))
 
 
-def has_taken(step: Progress, place: TopicPartition, end: int) -> bool:
+def has_read(step: Progress, place: TopicPartition, end: int) -> bool:
     """Return True if the stage was that far, or past all of a deleted topic."""
     topic_id, number = place
     return any(
         at.topic_id == topic_id
         and (at.offset == ENDLESS or (at.partition == number and at.offset >= end))
-        for at in _taken(step)
+        for at in _positions_read(step)
     )
 
 
-def _taken(step: Progress) -> tuple[PartitionOffset, ...]:
+def _positions_read(step: Progress) -> tuple[PartitionOffset, ...]:
     return step.reached if step.taken is None else step.taken
 
 
@@ -124,16 +124,18 @@ def written(
 ) -> tuple[Span, ...] | None:
     """Return where the rows are that a sink wrote with these steps and those between them; None if
     that is no longer known. `topics`: what its stage reads now."""
-    behind = () if before is None else before.outputs
-    if behind is None or first.outputs is None or last.outputs is None:
+    earlier = () if before is None else before.outputs
+    if earlier is None or first.outputs is None or last.outputs is None:
         return None
-    passed = {} if before is None else taken(before)
-    if any(at[0] not in topics for at, end in taken(last).items() if end > passed.get(at, 0)):
+    passed = {} if before is None else positions_read(before)
+    if any(
+        at[0] not in topics for at, end in positions_read(last).items() if end > passed.get(at, 0)
+    ):
         return None  # it read something else then
     ends = to_vector(last.outputs)
-    if not all(covers(ends, to_vector(each)) for each in (behind, first.outputs)):
+    if not all(covers(ends, to_vector(each)) for each in (earlier, first.outputs)):
         return None  # its topic was created again meanwhile
-    spans = between(to_vector(last.began) | to_vector(behind), ends)
+    spans = between(to_vector(last.began) | to_vector(earlier), ends)
     return without(spans, (*first.gaps, *last.gaps))
 
 
@@ -154,7 +156,7 @@ def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -
     )
 
 
-def came_later(leg: Leg, spans: Iterable[Span]) -> bool:
+def has_later_sink(leg: Leg, spans: Iterable[Span]) -> bool:
     """Return True if some sink of the next pipeline was added after some of the spans were
     written."""
     late = {each.key: each.end for each in leg.late}
@@ -177,11 +179,11 @@ def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
     return Judgement(pipeline=(tenant, leg.uid), name=leg.pipeline, kind=kind, beyond=True)
 
 
-def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
+def _paths(leg: Leg, uid: str, part: Part, view: View) -> list[SinkPath] | None:
     """Return the paths; None if some of the part does not lead there any more, or never did."""
     topology = _topology(view, part.generation)
     known = topology.by_key
-    found: list[Way] = []
+    found: list[SinkPath] = []
     for topic_id in sorted({span.topic_id for span in part.spans}):
         spans = tuple(span for span in part.spans if span.topic_id == topic_id)
         led = {each.sink for each in leg.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
@@ -189,8 +191,10 @@ def _ways(leg: Leg, uid: str, part: Part, view: View) -> list[Way] | None:
         named = {each.key for each in topology.awaited(topic_id, part.generation)}
         if not asked or not asked <= named:
             return None
-        ways = (Way(sink=key, generation=part.generation, spans=spans) for key in sorted(asked))
-        found += ways
+        paths = (
+            SinkPath(sink=key, generation=part.generation, spans=spans) for key in sorted(asked)
+        )
+        found += paths
     return found
 
 

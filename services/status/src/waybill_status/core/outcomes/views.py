@@ -39,7 +39,7 @@ BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class SlotStamp:
     """Who wrote the slot, which change it shows, when that was confirmed, and which server answers
     now.
 
@@ -108,7 +108,7 @@ NOTHING: Final = SinkLosses()
 class SlotReading:
     """One reading of a pipeline's slot; `slot` is None if there is none that we can read."""
 
-    stamp: Stamp
+    stamp: SlotStamp
     slot: Slot | None
     reached: Mapping[str, Vector]
     losses: Mapping[str, SinkLosses]
@@ -151,7 +151,7 @@ class View:
         return self.losses.get(key, NOTHING)
 
 
-def reading_of(stamp: Stamp, slot: Slot | None) -> SlotReading:
+def reading_of(stamp: SlotStamp, slot: Slot | None) -> SlotReading:
     sinks = {} if slot is None else slot.sinks
     former = {} if slot is None else slot.former
     return SlotReading(
