@@ -70,7 +70,7 @@ MUTATIONS: Final = (
         name="batches are skipped by their ids",
         invariant="I1",
         found_by=4,
-        instead={"waybill_spark.tracking.stage.TrackedStage._must_write": stand_ins.by_batch_id},
+        instead={"waybill_spark.tracking.stage.TrackedStage._decide": stand_ins.by_batch_id},
         only=("checkpoint",),
     ),
     Mutation(
@@ -256,7 +256,7 @@ MUTATIONS: Final = (
     Mutation(
         name="every batch is written",
         invariant="I5",
-        instead={"waybill_spark.tracking.ledger.decide": stand_ins.always_write},
+        instead={"waybill_spark.tracking.stage.decide": stand_ins.always_write},
         only=("driver",),
     ),
     Mutation(
@@ -296,7 +296,7 @@ MUTATIONS: Final = (
         invariant="I8",
         found_by=14,
         instead={
-            "waybill_spark.tracking.ledger.decide": stand_ins.never_diverged,
+            "waybill_spark.tracking.stage.decide": stand_ins.never_diverged,
             "waybill_spark.tracking.resuming._fits": stand_ins.true,
         },
         only=("checkpoint",),

@@ -17,7 +17,6 @@ from waybill_shared.contract.events import (
     Fence,
     PartitionOffset,
     PipelineRecord,
-    Range,
     Snapshot,
     StageDefinition,
     snapshot_key,
@@ -31,13 +30,14 @@ from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import Taking
 from waybill_spark.tracking.dead_letters.triage import Judged
 from waybill_spark.tracking.fencing import (
-    AlreadyDone,
-    Diverged,
+    Done,
     Write,
     decide,
 )
 from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written
+from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 from waybill_status.core.outcomes import judge as judging
@@ -57,20 +57,24 @@ def no_positions(*_: object) -> dict[tuple[str, int], frozenset[int]]:
 
 
 def always_write(
-    fence: Fence | None, ranges: tuple[Range, ...], bases: Vector
-) -> Write | AlreadyDone | Diverged:
-    return Write()
+    fences: Mapping[str, Fence | None], runs: Ranges, bases: Vector, **_: object
+) -> Write:
+    return Write(sinks=frozenset(fences))
 
 
 def never_diverged(
-    fence: Fence | None, ranges: tuple[Range, ...], bases: Vector
-) -> Write | AlreadyDone | Diverged:
-    found = decide(fence, ranges, bases)
-    return Write() if isinstance(found, Diverged) else found
+    fences: Mapping[str, Fence | None], runs: Ranges, bases: Vector, **_: object
+) -> Write | Done:
+    each = ((sink, decide({sink: fence}, runs, bases)) for sink, fence in fences.items())
+    sinks = frozenset(sink for sink, found in each if not isinstance(found, Done))
+    return Write(sinks=sinks) if sinks else Done()
 
 
-def by_batch_id(stage: object, ledger: Ledger, batch: Batch) -> bool:
-    return ledger.fence is None or batch.batch_id > ledger.fence.batch_id
+def by_batch_id(stage: TrackedStage[object], batch: Batch) -> Write | Done:
+    fences = {ledger.sink.name: ledger.fence for ledger in stage._ledgers}
+    ids = {sink: -1 if fence is None else fence.batch_id for sink, fence in fences.items()}
+    sinks = frozenset(sink for sink, batch_id in ids.items() if batch.batch_id > batch_id)
+    return Write(sinks=sinks) if sinks and batch.ranges else Done()
 
 
 def nothing(*args: object, **kwargs: object) -> None:

@@ -179,6 +179,7 @@ class Bench:
     bytes_max: int = 100
     replaces: bool = False
     """Whether a batch of the stage erases the one before."""
+    has_state: bool = False
     empty: bool = False
     """Whether a batch gives no rows."""
     markers: bool = False
@@ -229,6 +230,7 @@ class Bench:
             emit=self.commits.append,
             report_maintenance=self.kept.append,
             clock=self,
+            has_state=self.has_state,
         )
         stage.open()
         return stage

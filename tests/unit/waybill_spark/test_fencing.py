@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from builders import ORDERS_ID, make_fence, make_range
 from strategies import patiently
 from waybill_shared.contract.events import Fence, Range, to_vector
-from waybill_shared.contract.vectors import join
+from waybill_shared.contract.vectors import Vector, join
 from waybill_spark.tracking.checkpoint import TopicOffsets
 from waybill_spark.tracking.fencing import (
-    AlreadyDone,
+    BatchDecision,
     Diverged,
+    Done,
+    RunOnly,
     StageInput,
     Write,
     bases_of,
@@ -22,25 +24,30 @@ from waybill_spark.tracking.fencing import (
 
 BASES = {(ORDERS_ID, 0): 0}
 INPUT = StageInput(name="orders", topic="orders.in", topic_id=ORDERS_ID, bases={0: 5, 1: 0})
+WRITE = Write(sinks=frozenset(["lake"]))
+
+
+def decide_one(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> BatchDecision:
+    return decide({"lake": fence}, runs, bases)
 
 
 def test_sink_without_a_fence_is_written_from_the_base() -> None:
-    assert decide(None, (make_range(0, 3),), BASES) == Write()
+    assert decide_one(None, (make_range(0, 3),), BASES) == WRITE
 
 
 def test_sink_without_a_fence_takes_no_batch_behind_the_base() -> None:
-    decision = decide(None, (make_range(2, 3),), BASES)
+    decision = decide_one(None, (make_range(2, 3),), BASES)
     assert isinstance(decision, Diverged)
     assert "the batch takes 2 to 3, the sink holds everything below 0" in decision.detail
 
 
 def test_same_range_is_already_done() -> None:
     fence = make_fence((make_range(0, 3),))
-    assert decide(fence, (make_range(0, 3),), BASES) == AlreadyDone()
+    assert decide_one(fence, (make_range(0, 3),), BASES) == Done()
 
 
 def test_range_that_follows_is_written() -> None:
-    assert decide(make_fence((make_range(0, 3),)), (make_range(3, 7),), BASES) == Write()
+    assert decide_one(make_fence((make_range(0, 3),)), (make_range(3, 7),), BASES) == WRITE
 
 
 @pytest.mark.parametrize(
@@ -50,15 +57,35 @@ def test_range_that_follows_is_written() -> None:
 )
 def test_any_other_range_has_diverged(run: Range) -> None:
     """A checkpoint that lost its last files brings the same batch id back with a longer range."""
-    decision = decide(make_fence((make_range(0, 3),), batch_id=1), (run,), BASES)
+    decision = decide_one(make_fence((make_range(0, 3),), batch_id=1), (run,), BASES)
     assert isinstance(decision, Diverged)
     assert "orders.in[0]" in decision.detail
+
+
+def test_only_sinks_that_lack_the_batch_are_written() -> None:
+    fences = {"lake": make_fence((make_range(0, 3),)), "out": None}
+    decision = decide(fences, (make_range(0, 3),), BASES)
+    assert decision == Write(sinks=frozenset(["out"]))
+
+
+def test_one_diverged_sink_stops_the_batch() -> None:
+    fences = {"out": None, "lake": make_fence((make_range(0, 2),))}
+    decision = decide(fences, (make_range(0, 3),), BASES)
+    assert isinstance(decision, Diverged)
+    assert decision.sink == "lake"
+
+
+@pytest.mark.parametrize("run", [make_range(0, 3), make_range(3, 3)], ids=["repeated", "empty"])
+def test_a_query_with_state_runs_what_no_sink_lacks(run: Range) -> None:
+    fences = {"lake": make_fence((make_range(0, 3),))}
+    assert decide(fences, (run,), BASES) == Done()
+    assert decide(fences, (run,), BASES, has_state=True) == RunOnly()
 
 
 def test_one_diverged_partition_is_enough() -> None:
     fence = make_fence((make_range(0, 3), make_range(0, 3, partition=1)))
     runs = (make_range(3, 5), make_range(4, 5, partition=1))
-    decision = decide(fence, runs, {**BASES, (ORDERS_ID, 1): 0})
+    decision = decide_one(fence, runs, {**BASES, (ORDERS_ID, 1): 0})
     assert isinstance(decision, Diverged)
     assert "orders.in[1]" in decision.detail
 
@@ -67,21 +94,21 @@ def test_jump_of_a_partition_that_takes_nothing_has_diverged() -> None:
     fence = make_fence((make_range(0, 3), make_range(0, 3, partition=1)))
     bases = {**BASES, (ORDERS_ID, 1): 0}
     stands, jumped = make_range(3, 3, partition=1), make_range(5, 5, partition=1)
-    assert decide(fence, (make_range(3, 5), stands), bases) == Write()
-    assert isinstance(decide(fence, (make_range(3, 5), jumped), bases), Diverged)
-    assert isinstance(decide(fence, (jumped,), bases), Diverged)
-    assert decide(fence, (make_range(3, 3), stands), bases) == Write()
+    assert decide_one(fence, (make_range(3, 5), stands), bases) == WRITE
+    assert isinstance(decide_one(fence, (make_range(3, 5), jumped), bases), Diverged)
+    assert isinstance(decide_one(fence, (jumped,), bases), Diverged)
+    assert decide_one(fence, (make_range(3, 3), stands), bases) == Done()
 
 
 def test_new_partition_begins_at_its_first_record() -> None:
     fence = make_fence((make_range(0, 3),))
-    assert decide(fence, (make_range(0, 2, partition=7),), BASES) == Write()
-    assert isinstance(decide(fence, (make_range(1, 2, partition=7),), BASES), Diverged)
+    assert decide_one(fence, (make_range(0, 2, partition=7),), BASES) == WRITE
+    assert isinstance(decide_one(fence, (make_range(1, 2, partition=7),), BASES), Diverged)
 
 
 def test_recreated_topic_is_another_topic() -> None:
     fence = make_fence((make_range(0, 3, topic_id="old"),))
-    assert decide(fence, (make_range(0, 3),), BASES) == Write()
+    assert decide_one(fence, (make_range(0, 3),), BASES) == WRITE
 
 
 def test_ranges_leave_out_what_the_batch_does_not_take() -> None:
@@ -146,7 +173,7 @@ def _attempt(
     for name, rows in written.items():
         if name == dies_before:
             return
-        decision = decide(sinks.get(name), runs, bases)
+        decision = decide_one(sinks.get(name), runs, bases)
         assert not isinstance(decision, Diverged)
         if isinstance(decision, Write):
             rows += [(run.partition, o) for run in runs for o in range(run.start, run.end)]

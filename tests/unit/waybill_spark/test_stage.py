@@ -62,6 +62,16 @@ def test_a_batch_that_is_done_is_not_even_read_again(bench: Bench) -> None:
     assert bench.first.ranges == [(0, 4)]
 
 
+def test_a_query_with_state_runs_a_batch_again_that_its_sinks_have(bench: Bench) -> None:
+    bench.has_state = True
+    bench.plan(0, end=3)
+    bench.stage().process(NO_FRAME, 0)
+    bench.stage().process(NO_FRAME, 0)
+    assert bench.reads == 2
+    assert bench.first.ranges == bench.second.ranges == [(0, 3)]
+    assert [commit.sink for commit in bench.commits] == ["first", "second"]
+
+
 def test_nothing_is_written_when_the_topic_is_another_one_now(bench: Bench) -> None:
     stage = bench.stage()
     bench.plan(0, 4)

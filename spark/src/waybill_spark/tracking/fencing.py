@@ -1,4 +1,4 @@
-"""Decides whether a batch is to be written into a sink. Never does I/O, never reads the clock.
+"""Decides what a batch must do, and in which sinks. Never does I/O, never reads the clock.
 
 Each sink has a fence: the vector (an offset for each partition) below which it has everything.
 The fence moves in the transaction that writes the rows. Only rows that are printed, or that
@@ -6,12 +6,14 @@ executors send to Kafka, are written before it, and may come twice. For each bat
 
 1. Spark plans a batch and writes its start and end offsets into the checkpoint.
 2. `batch_runs` makes a range of them for each partition. A new partition starts at its base.
-3. `decide` compares these ranges with the fence of each sink. There are three answers:
-   - `AlreadyDone`: the last write of the sink was exactly these ranges. The driver failed after
-     it, and Spark repeats the batch. Nothing is written; the fence is reported again.
-   - `Write`: each range starts where the fence ends. The rows are written, and the fence moves.
-   - `Diverged`: a range starts before or after the fence. To write it would double or lose rows,
-     so the stage stops. At its next start it continues at the fences (`resuming`).
+3. `decide` compares these ranges with the fence of each sink of the stage. The last write of a sink
+   may have been exactly these ranges: the driver failed after it, and Spark repeats the batch. Or
+   each range starts where the fence ends, and the sink lacks the batch. There are four answers:
+   - `Write`: these sinks lack the batch. The rows are written there, and their fences move.
+   - `RunOnly`: no sink lacks it, but the query keeps state, which the batch must change again.
+   - `Done`: no sink lacks it. Nothing runs; the fences are reported again.
+   - `Diverged`: a range starts before or after a fence. To write it would double or lose rows, so
+     the stage stops. At its next start it continues at the fences (`resuming`).
 
 Batch ids are never compared. A checkpoint that lost its last files returns with the same id and a
 longer range, and skipping that by its id would lose rows.
@@ -56,22 +58,30 @@ class LaterSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """The batch follows the fence: write it."""
+    """Decision: run the batch, and write it into `sinks`. The others have it already."""
+
+    sinks: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyDone:
-    """The sink holds this very range; report its fence again."""
+class RunOnly:
+    """Decision: run the batch for the state of its query, and write nothing: all sinks have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Decision: run nothing, because all sinks have the batch, or because it is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diverged:
-    """The batch neither repeats nor follows what the sink holds."""
+    """Decision: stop, because the batch neither repeats nor follows what `sink` has."""
 
+    sink: str
     detail: str
 
 
-BatchDecision = Write | AlreadyDone | Diverged
+BatchDecision = Write | RunOnly | Done | Diverged
 
 
 def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
@@ -104,23 +114,43 @@ def drop_empty(runs: tuple[Range, ...]) -> tuple[Range, ...]:
     return tuple(run for run in runs if run.start < run.end)
 
 
-def decide(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> BatchDecision:
-    """Decide whether a sink with this fence gets the batch.
+def decide(
+    fences: Mapping[str, Fence | None],
+    runs: tuple[Range, ...],
+    bases: Vector,
+    *,
+    has_state: bool = False,
+) -> BatchDecision:
+    """Decide what a batch must do, by the fence of each sink of its stage.
 
     `bases` is where the stage started; a sink without a fence must be written from there.
+    `has_state`: the query keeps state, so it must run each batch again that Spark repeats.
+    """
+    ranges = drop_empty(runs)
+    lacking = []
+    for sink, fence in fences.items():
+        if fence is not None and ranges and fence.inputs == ranges:
+            continue
+        misfit = _misfit(fence, runs, bases)
+        if misfit is not None:
+            return Diverged(sink=sink, detail=misfit)
+        lacking.append(sink)
+    if ranges and lacking:
+        return Write(sinks=frozenset(lacking))
+    return RunOnly() if has_state else Done()
+
+
+def _misfit(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> str | None:
+    """Return where the batch does not start at the fence; None if it follows the fence.
 
     An empty run is checked too, because the next batch of its partition starts at the same offset.
     """
-    ranges = drop_empty(runs)
-    if fence is not None and ranges and fence.inputs == ranges:
-        return AlreadyDone()
-    held = join(bases, to_vector(fence.frontier)) if fence is not None else bases
+    frontier = join(bases, to_vector(fence.frontier)) if fence is not None else bases
     for run in runs:
-        expected = held.get((run.topic_id, run.partition), 0)
+        expected = frontier.get((run.topic_id, run.partition), 0)
         if run.start != expected:
-            detail = (
+            return (
                 f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
                 f" the sink holds everything below {expected}"
             )
-            return Diverged(detail=detail)
-    return Write()
+    return None

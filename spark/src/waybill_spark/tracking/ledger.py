@@ -6,13 +6,12 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
    `read` reads the fence after all claims. It raises SinkSuperseded if that is of a later claim.
 2. A sink that was added to a running stage has no fence. `where_to_begin` computes its start, and
    `begin_at` writes a first fence there. What lies before is set aside.
-3. `decide` says if a batch is to be written, is there already, or does not fit (`fencing`).
-4. `write` writes the rows and the next fence, and then reports it.
-5. `set_aside` moves the fence past records that can never be processed, and reports that.
+3. `write` writes the rows and the next fence, and then reports it.
+4. `set_aside` moves the fence past records that can never be processed, and reports that.
    `hold` moves only the claim in the fence, before dead letters are written.
-6. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
+5. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
    ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
-7. `shut` moves the fence a last time when the sink is removed. No earlier driver can write then.
+6. `shut` moves the fence a last time when the sink is removed. No earlier driver can write then.
 
 Each fence has the next sequence number and includes all before it, so a lost report does no harm.
 """
@@ -34,13 +33,9 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import (
-    AlreadyDone,
-    Diverged,
     LaterSink,
     StageInput,
-    Write,
     bases_of,
-    decide,
     drop_empty,
 )
 from waybill_spark.tracking.losses import left_out, union, went_with_topic
@@ -172,9 +167,6 @@ class Ledger:
         elif (before.lifecycle_id, before.epoch) != (own.lifecycle_id, own.epoch):
             held = replace(before, sequence=before.sequence + 1)
             self._move(None, replace(held, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
-
-    def decide(self, batch: Batch) -> Write | AlreadyDone | Diverged:
-        return decide(self.fence, batch.runs, self._bases)
 
     def write(self, rows: Rows, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""

@@ -41,7 +41,7 @@ def resume(
     """Decide how to start. `planned` is None when there is no checkpoint, or none that can be
     read.
     """
-    if planned is not None and all(_fits(inputs, planned, fence) for fence in fences.values()):
+    if planned is not None and _fits(inputs, planned, fences):
         return GoOn()
     stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
     starts: dict[TopicPartition, int] = {}
@@ -62,17 +62,19 @@ def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[Top
     return {place: end for place, end in stand.items() if place[0] in current}
 
 
-def _fits(inputs: tuple[StageInput, ...], planned: Planned, fence: Fence | None) -> bool:
-    stand, ends = frontier_of(inputs, fence), _by_id(inputs, planned.ends)
+def _fits(
+    inputs: tuple[StageInput, ...], planned: Planned, fences: Mapping[str, Fence | None]
+) -> bool:
+    frontiers = [frontier_of(inputs, fence) for fence in fences.values()]
+    starts, ends = _by_id(inputs, planned.starts), _by_id(inputs, planned.ends)
     if planned.committed:
-        return _same(stand, ends)
-    starts = _by_id(inputs, planned.starts)
+        return all(_same(each, ends) for each in frontiers)
     if any(end < starts.get(place, 0) for place, end in ends.items()):
         return False  # Spark would try for ever to read backwards
     runs = batch_runs(inputs, planned.starts, planned.ends)
-    if isinstance(decide(fence, runs, bases_of(inputs)), Diverged):
+    if isinstance(decide(fences, runs, bases_of(inputs)), Diverged):
         return False
-    return _same(stand, ends) or _same(stand, starts)
+    return all(_same(each, ends) or _same(each, starts) for each in frontiers)
 
 
 def _same(left: Vector, right: Vector) -> bool:

@@ -9,16 +9,16 @@ The driver calls, in this order:
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
    checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
-4. `process` is called by Spark for each batch. `fencing` decides for each sink if it is written;
-   sinks that have the batch report again. A big batch is cut into pieces. `Taking` then reads the
-   rows, writes the dead letters, and loads the sinks.
+4. `process` is called by Spark for each batch. `fencing` decides if it runs, and into which sinks
+   it is written; sinks that have the batch report again. A big batch is cut into pieces. `Taking`
+   then reads the rows, writes the dead letters, and loads the sinks.
 5. `watch` is called between batches: it reports what was hidden, and looks for new losses.
 6. `close` waits for the running batch, and lets no other start.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
@@ -37,12 +37,15 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
 from waybill_spark.tracking.fencing import (
-    AlreadyDone,
     Diverged,
+    Done,
     LaterSink,
+    RunOnly,
     StageInput,
     Write,
+    bases_of,
     batch_runs,
+    decide,
 )
 from waybill_spark.tracking.ledger import BEFORE_ALL, Batch, Ledger, where_to_begin
 from waybill_spark.tracking.loads import Loads
@@ -105,8 +108,10 @@ class TrackedStage(Generic[Frame]):
         emit: Callable[[Commit], None],
         report_maintenance: Callable[[TableMaintenance], None],
         clock: Clock,
+        has_state: bool = False,
     ) -> None:
         self.name = name
+        self._has_state = has_state
         self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
@@ -237,18 +242,24 @@ class TrackedStage(Generic[Frame]):
 
     def _process(self, frame: Frame, batch_id: int) -> None:
         batch = self._describe(batch_id)
-        writes = [ledger for ledger in self._ledgers if self._must_write(ledger, batch)]
-        if not batch.ranges:
+        decision = self._decide(batch)
+        if not batch.ranges and isinstance(decision, Done):
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
+        lacking = decision.sinks if isinstance(decision, Write) else frozenset()
         reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
         for ledger in self._ledgers:
-            if ledger not in writes:
+            if ledger.sink.name not in lacking:
                 ledger.report()
-        pieces = self._source.pieces(batch.ranges) if writes else ()
+        if not isinstance(decision, Done):
+            self._write(batch, [each for each in self._ledgers if each.sink.name in lacking], frame)
+
+    def _write(self, batch: Batch, into: Sequence[Ledger], frame: Frame) -> None:
+        """Run the batch, in one piece or in several, and write it into these sinks."""
+        pieces = self._source.pieces(batch.ranges)
         for piece in pieces:
             at_once = len(pieces) == 1 and not self._source.spreads(piece)
             first = partial(self._to_rows, frame) if at_once else None
-            self._taking.take(replace(batch, runs=piece), writes, first)
+            self._taking.take(replace(batch, runs=piece), into, first)
 
     def _maintain(self) -> None:
         for ledger in self._ledgers:
@@ -266,16 +277,15 @@ class TrackedStage(Generic[Frame]):
             started_at=self._clock.now_ms(),
         )
 
-    def _must_write(self, ledger: Ledger, batch: Batch) -> bool:
-        match ledger.decide(batch):
-            case Write():
-                return True
-            case AlreadyDone():
-                return False
-            case Diverged(detail=detail):
-                detail = f"stage {self.name}, sink {ledger.sink.name}: {detail}"
-                hint = "the next start goes on where the sinks stand"
-                raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
+    def _decide(self, batch: Batch) -> Write | RunOnly | Done:
+        """Return what the batch must do. Raise StageStopped if it does not fit the sinks."""
+        fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
+        decision = decide(fences, batch.runs, bases_of(self._inputs), has_state=self._has_state)
+        if not isinstance(decision, Diverged):
+            return decision
+        detail = f"stage {self.name}, sink {decision.sink}: {decision.detail}"
+        hint = "the next start goes on where the sinks stand"
+        raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
 
     def _check_topics(self) -> None:
         """Check after rows are read: a topic re-created in between gave rows of another topic."""
