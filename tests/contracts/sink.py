@@ -12,9 +12,9 @@ from waybill_shared.contract.events import Fence
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.fencing import (
+    AlreadyDone,
     BatchDecision,
     Diverged,
-    Done,
     StageInput,
     Write,
     bases_of,
@@ -112,7 +112,7 @@ class SinkContract:
 
     def test_a_batch_that_comes_again_is_done_already(self, place: Place) -> None:
         write(ledger_of(place), batch(0, 5), place.rows(1, 2))
-        assert isinstance(decision(ledger_of(place), batch(0, 5)), Done)
+        assert isinstance(decision(ledger_of(place), batch(0, 5)), AlreadyDone)
         assert isinstance(decision(ledger_of(place), batch(5, 9)), Write)
         assert place.read() == [1, 2]
 

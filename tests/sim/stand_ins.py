@@ -30,7 +30,7 @@ from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import Taking
 from waybill_spark.tracking.dead_letters.triage import Judged
 from waybill_spark.tracking.fencing import (
-    Done,
+    AlreadyDone,
     Write,
     decide,
 )
@@ -64,17 +64,17 @@ def always_write(
 
 def never_diverged(
     fences: Mapping[str, Fence | None], runs: Ranges, bases: Vector, **_: object
-) -> Write | Done:
+) -> Write | AlreadyDone:
     each = ((sink, decide({sink: fence}, runs, bases)) for sink, fence in fences.items())
-    sinks = frozenset(sink for sink, found in each if not isinstance(found, Done))
-    return Write(sinks=sinks) if sinks else Done()
+    sinks = frozenset(sink for sink, found in each if not isinstance(found, AlreadyDone))
+    return Write(sinks=sinks) if sinks else AlreadyDone()
 
 
-def by_batch_id(stage: TrackedStage[object], batch: Batch) -> Write | Done:
+def by_batch_id(stage: TrackedStage[object], batch: Batch) -> Write | AlreadyDone:
     fences = {ledger.sink.name: ledger.fence for ledger in stage._ledgers}
     ids = {sink: -1 if fence is None else fence.batch_id for sink, fence in fences.items()}
     sinks = frozenset(sink for sink, batch_id in ids.items() if batch.batch_id > batch_id)
-    return Write(sinks=sinks) if sinks and batch.ranges else Done()
+    return Write(sinks=sinks) if sinks and batch.ranges else AlreadyDone()
 
 
 def nothing(*args: object, **kwargs: object) -> None:

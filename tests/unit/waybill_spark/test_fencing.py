@@ -10,9 +10,9 @@ from waybill_shared.contract.events import Fence, Range, to_vector
 from waybill_shared.contract.vectors import Vector, join
 from waybill_spark.tracking.checkpoint import TopicOffsets
 from waybill_spark.tracking.fencing import (
+    AlreadyDone,
     BatchDecision,
     Diverged,
-    Done,
     RunOnly,
     StageInput,
     Write,
@@ -43,7 +43,7 @@ def test_sink_without_a_fence_takes_no_batch_behind_the_base() -> None:
 
 def test_same_range_is_already_done() -> None:
     fence = make_fence((make_range(0, 3),))
-    assert decide_one(fence, (make_range(0, 3),), BASES) == Done()
+    assert decide_one(fence, (make_range(0, 3),), BASES) == AlreadyDone()
 
 
 def test_range_that_follows_is_written() -> None:
@@ -78,7 +78,7 @@ def test_one_diverged_sink_stops_the_batch() -> None:
 @pytest.mark.parametrize("run", [make_range(0, 3), make_range(3, 3)], ids=["repeated", "empty"])
 def test_a_query_with_state_runs_what_no_sink_lacks(run: Range) -> None:
     fences = {"lake": make_fence((make_range(0, 3),))}
-    assert decide(fences, (run,), BASES) == Done()
+    assert decide(fences, (run,), BASES) == AlreadyDone()
     assert decide(fences, (run,), BASES, has_state=True) == RunOnly()
 
 
@@ -97,7 +97,7 @@ def test_jump_of_a_partition_that_takes_nothing_has_diverged() -> None:
     assert decide_one(fence, (make_range(3, 5), stands), bases) == WRITE
     assert isinstance(decide_one(fence, (make_range(3, 5), jumped), bases), Diverged)
     assert isinstance(decide_one(fence, (jumped,), bases), Diverged)
-    assert decide_one(fence, (make_range(3, 3), stands), bases) == Done()
+    assert decide_one(fence, (make_range(3, 3), stands), bases) == AlreadyDone()
 
 
 def test_new_partition_begins_at_its_first_record() -> None:

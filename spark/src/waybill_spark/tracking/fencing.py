@@ -11,7 +11,7 @@ executors send to Kafka, are written before it, and may come twice. For each bat
    each range starts where the fence ends, and the sink lacks the batch. There are four answers:
    - `Write`: these sinks lack the batch. The rows are written there, and their fences move.
    - `RunOnly`: no sink lacks it, but the query keeps state, which the batch must change again.
-   - `Done`: no sink lacks it. Nothing runs; the fences are reported again.
+   - `AlreadyDone`: no sink lacks it. Nothing runs; the fences are reported again.
    - `Diverged`: a range starts before or after a fence. To write it would double or lose rows, so
      the stage stops. At its next start it continues at the fences (`resuming`).
 
@@ -69,7 +69,7 @@ class RunOnly:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class AlreadyDone:
     """Decision: run nothing, because all sinks have the batch, or because it is empty."""
 
 
@@ -81,7 +81,7 @@ class Diverged:
     detail: str
 
 
-BatchDecision = Write | RunOnly | Done | Diverged
+BatchDecision = Write | RunOnly | AlreadyDone | Diverged
 
 
 def bases_of(inputs: tuple[StageInput, ...]) -> dict[TopicPartition, int]:
@@ -137,7 +137,7 @@ def decide(
         lacking.append(sink)
     if ranges and lacking:
         return Write(sinks=frozenset(lacking))
-    return RunOnly() if has_state else Done()
+    return RunOnly() if has_state else AlreadyDone()
 
 
 def _misfit(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> str | None:

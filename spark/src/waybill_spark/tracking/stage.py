@@ -37,8 +37,8 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
 from waybill_spark.tracking.fencing import (
+    AlreadyDone,
     Diverged,
-    Done,
     LaterSink,
     RunOnly,
     StageInput,
@@ -243,14 +243,14 @@ class TrackedStage(Generic[Frame]):
     def _process(self, frame: Frame, batch_id: int) -> None:
         batch = self._describe(batch_id)
         decision = self._decide(batch)
-        if not batch.ranges and isinstance(decision, Done):
+        if not batch.ranges and isinstance(decision, AlreadyDone):
             return  # Spark's first batch on empty topics: it takes nothing, so nothing changes
         lacking = decision.sinks if isinstance(decision, Write) else frozenset()
         reach(f"{self._identity.pipeline_uid}.{self.name}.before_read")
         for ledger in self._ledgers:
             if ledger.sink.name not in lacking:
                 ledger.report()
-        if not isinstance(decision, Done):
+        if not isinstance(decision, AlreadyDone):
             self._write(batch, [each for each in self._ledgers if each.sink.name in lacking], frame)
 
     def _write(self, batch: Batch, into: Sequence[Ledger], frame: Frame) -> None:
@@ -277,7 +277,7 @@ class TrackedStage(Generic[Frame]):
             started_at=self._clock.now_ms(),
         )
 
-    def _decide(self, batch: Batch) -> Write | RunOnly | Done:
+    def _decide(self, batch: Batch) -> Write | RunOnly | AlreadyDone:
         """Return what the batch must do. Raise StageStopped if it does not fit the sinks."""
         fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
         decision = decide(fences, batch.runs, bases_of(self._inputs), has_state=self._has_state)
