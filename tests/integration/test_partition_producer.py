@@ -11,8 +11,9 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka import partition_producer
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import read_to_end
-from waybill_shared.kafka.partition_producer import Outgoing, PartitionLost, PartitionProducer
+from waybill_shared.kafka.partition_producer import PartitionLost, PartitionProducer
 from waybill_shared.kafka.topics import create_missing
+from waybill_shared.kafka.transactions import Outgoing
 
 
 class Voices:

@@ -123,9 +123,9 @@ def test_a_fence_of_a_batch_that_was_never_committed_is_none(
     topic = f"{surroundings.prefix}.fences"
     killed = sink._transactions._producer
     assert killed is not None
-    killed.begin_transaction()
-    killed.produce(topic, key=key, value=codec.encode(make_fence(sequence=5)))
-    killed.flush()
+    killed.begin()
+    killed.client.produce(topic, key=key, value=codec.encode(make_fence(sequence=5)))
+    killed.client.flush()
 
     assert sequence(claimed(surroundings, admin, key).last()) == 4
 

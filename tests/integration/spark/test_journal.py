@@ -185,8 +185,8 @@ def test_of_an_entry_that_was_not_committed_nothing_is_seen(source: str, fences:
     killed = opened(source, fences)
     producer = killed._transactions._producer
     assert producer is not None
-    producer.begin_transaction()
-    killed._produce(producer, [dead(source, 7)], entry(source))
+    producer.begin()
+    killed._produce(producer.client, [dead(source, 7)], entry(source))
     next_one = opened(source, fences)
     assert next_one.last() is None
     assert (lying(fences, source), told(fences, source)) == ([], [])

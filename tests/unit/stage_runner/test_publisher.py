@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from builders import NOW, make_command, make_definition, make_record
 from unit.stage_runner.fakes import SameTopics
@@ -17,13 +18,16 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_shared.kafka.partition_producer import Outgoing
+from waybill_shared.kafka.transactions import Outgoing
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 RECORD = make_record()
+
+
+M = TypeVar("M", PipelineRecord, Fact, LifecycleEvent, Reply)
 
 
 class Producer:
@@ -47,6 +51,11 @@ class SetBack:
         return 3_600_000
 
 
+def decoded(kind: type[M], sent: Outgoing) -> M:
+    assert sent.value is not None
+    return codec.decode(kind, sent.value)
+
+
 def publisher(producer: Producer) -> KafkaPublisher:
     return KafkaPublisher(producer, SameTopics(), "waybill", "run", SetBack())
 
@@ -57,9 +66,9 @@ def test_record_and_definition_are_one_transaction() -> None:
     ((record, fact),) = producer.sent
     assert (record.topic, fact.topic) == ("waybill.pipelines", "waybill.commits")
     assert record.key == fact.key
-    said = codec.decode(PipelineRecord, record.value)
+    said = decoded(PipelineRecord, record)
     assert said == replace(RECORD, commands_id="id of waybill.commands")
-    assert codec.decode(Fact, fact.value).body == make_definition()
+    assert decoded(Fact, fact).body == make_definition()
 
 
 def test_heartbeats_of_a_partition_are_one_transaction() -> None:
@@ -75,7 +84,7 @@ def test_what_a_driver_waits_for_stays_in_the_history() -> None:
     publisher(producer).blocked(PipelineState(record=RECORD, blocked_by=Obstacle.NO_SPARK_EXECUTOR))
     ((event,),) = producer.sent
     assert event.topic == "waybill.lifecycle"
-    assert codec.decode(LifecycleEvent, event.value).blocked_by == "no_spark_executor"
+    assert decoded(LifecycleEvent, event).blocked_by == "no_spark_executor"
 
 
 def test_a_change_of_phase_names_who_wanted_it_and_a_life_sign_does_not() -> None:
@@ -83,7 +92,7 @@ def test_a_change_of_phase_names_who_wanted_it_and_a_life_sign_does_not() -> Non
     state = PipelineState(record=RECORD, actor="ada")
     publisher(producer).phase(state, "Running")
     publisher(producer).blocked(state)
-    said = [codec.decode(LifecycleEvent, event.value).actor for (event,) in producer.sent]
+    said = [decoded(LifecycleEvent, event).actor for (event,) in producer.sent]
     assert said == ["ada", "stage_runner"]
 
 
@@ -97,7 +106,7 @@ def test_people_read_the_next_attempt_on_the_clock_that_they_have() -> None:
     state = PipelineState(record=RECORD, next_at=3_600_500)
     publisher(producer).phase(state, "Running")
     ((event,),) = producer.sent
-    said = codec.decode(LifecycleEvent, event.value)
+    said = decoded(LifecycleEvent, event)
     assert (said.at, said.next_at) == (NOW - 3_600_000, NOW - 3_600_000 + 500)
 
 
@@ -107,7 +116,7 @@ def test_an_answer_names_command_and_generation() -> None:
         Answer(command=make_command(id="c9"), state=OperationState.DONE), 4, ("slow",)
     )
     ((answer,),) = producer.sent
-    reply = codec.decode(Reply, answer.value)
+    reply = decoded(Reply, answer)
     assert (reply.id, reply.state, reply.generation) == ("c9", "done", 4)
     assert (reply.warnings, reply.actor) == (("slow",), "ada")
 
@@ -133,5 +142,5 @@ def test_an_answer_says_why_a_command_has_failed() -> None:
     )
     publisher(producer).answer(refused, None, ())
     ((answer,),) = producer.sent
-    reply = codec.decode(Reply, answer.value)
+    reply = decoded(Reply, answer)
     assert (reply.problem, reply.result) == ("plan_incompatible", None)

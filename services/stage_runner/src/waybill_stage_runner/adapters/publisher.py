@@ -18,7 +18,7 @@ from waybill_shared.contract.events import (
     pipeline_key,
 )
 from waybill_shared.kafka.own_topics import OwnTopics
-from waybill_shared.kafka.partition_producer import Outgoing
+from waybill_shared.kafka.transactions import Outgoing
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.pipelines.actions import Answer

@@ -11,15 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import Problem, Retryable, UserError
+from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Snapshot, snapshot_key
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import claim_transactions, make_producer
-from waybill_shared.kafka.errors import GRANT_HINT, explain
 from waybill_shared.kafka.own_topics import OwnTopics
+from waybill_shared.kafka.transactions import (
+    IdRefused,
+    Outgoing,
+    TransactionalProducer,
+    TransactionFailed,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +32,6 @@ STAMPED: Final = ("commits", "frontiers", "lifecycle")  # an offset counts in th
 # next check of the broker, which happens every ten seconds.
 TRANSACTION_TIMEOUT_S: Final = 5.0
 STEP_TIMEOUT_S: Final = 5.0  # for each of: claim, send offsets, commit, abort
-FAULTS: Final = (BufferError, KafkaException, SystemError)
 
 
 class KafkaJournal:
@@ -46,7 +49,7 @@ class KafkaJournal:
         self._frontiers = f"{prefix}.frontiers"
         # The group's generation shuts out replaced processes, so the id need not be shared.
         self._id = f"{prefix}/token_tracker/{uuid.uuid4().hex}"
-        self._producer: Producer | None = None
+        self._producer: TransactionalProducer | None = None
         self._outside = self._member = consumer.consumer_group_metadata()
 
     @property
@@ -69,10 +72,11 @@ class KafkaJournal:
     def save(self, snapshots: Iterable[Snapshot], positions: dict[int, int]) -> None:
         topic_id = self.topic_id
         messages = [
-            (
-                snapshot.partition,
-                snapshot_key(snapshot),
-                codec.encode(replace(snapshot, topic_id=topic_id)) if snapshot.slot else None,
+            Outgoing(
+                topic=self._frontiers,
+                partition=snapshot.partition,
+                key=snapshot_key(snapshot),
+                value=codec.encode(replace(snapshot, topic_id=topic_id)) if snapshot.slot else None,
             )
             for snapshot in snapshots
         ]
@@ -92,9 +96,7 @@ class KafkaJournal:
             for topic, partition, offset in places
         ]
 
-    def _transact(
-        self, messages: Sequence[tuple[int, str, bytes | None]], offsets: list[TopicPartition]
-    ) -> None:
+    def _transact(self, messages: Sequence[Outgoing], offsets: Sequence[TopicPartition]) -> None:
         """Write all of it or nothing. After Retryable the result is not known, and all may be
         written again.
 
@@ -105,28 +107,28 @@ class KafkaJournal:
             raise Retryable("snapshots are not saved: the group knows this process no more")
         try:
             producer = self._ready()
-            producer.begin_transaction()
-            for partition, key, value in messages:
-                producer.produce(self._frontiers, partition=partition, key=key, value=value)
-            producer.send_offsets_to_transaction(offsets, self._member, STEP_TIMEOUT_S)
-            producer.commit_transaction(STEP_TIMEOUT_S)
-        except FAULTS as error:
+            producer.begin()
+            producer.enqueue(messages)
+            producer.add_offsets(offsets, self._member, STEP_TIMEOUT_S)
+            producer.commit(STEP_TIMEOUT_S)
+        except TransactionFailed as error:
             self._abort()
-            raise self._meaning(error) from error
+            if isinstance(error, IdRefused):
+                raise UserError([error.problem]) from error
+            unsaved = f"topic {self._frontiers}: snapshots are not saved: {error}"
+            raise Retryable(unsaved) from error
 
-    def _ready(self) -> Producer:
+    def _ready(self) -> TransactionalProducer:
         """Return the producer. After a fault that it does not survive a new one is made with the
         same id, which aborts the transaction that the old one left open."""
         if self._producer is None:
-            producer = make_producer(
+            producer = TransactionalProducer(
                 self._admin.cluster,
-                **{
-                    "transactional.id": self._id,
-                    "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-                    "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-                },
+                self._id,
+                timeout_s=TRANSACTION_TIMEOUT_S,
+                **{"message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000)},
             )
-            claim_transactions(producer, STEP_TIMEOUT_S)
+            producer.claim(STEP_TIMEOUT_S)
             self._producer = producer
         return self._producer
 
@@ -135,22 +137,10 @@ class KafkaJournal:
         if self._producer is None:
             return
         try:
-            self._producer.abort_transaction(STEP_TIMEOUT_S)
-        except FAULTS as error:
+            self._producer.abort(STEP_TIMEOUT_S)
+        except TransactionFailed as error:
             logger.warning("transaction not aborted", extra={"reason": str(error)})
             self._producer = None
-
-    def _meaning(self, error: BaseException) -> Exception:
-        """Return our error for an error of the client, which hides some faults in a SystemError."""
-        cause = error.__cause__ if isinstance(error, SystemError) else error
-        if not isinstance(cause, KafkaException):
-            return Retryable(f"topic {self._frontiers}: snapshots are not saved: {error}")
-        fault: KafkaError = cause.args[0]
-        if fault.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            user = self._admin.cluster.user
-            message = f"{user} lacks Write on transactional-id {self._id} in Kafka"
-            return UserError([Problem(message=message, hint=GRANT_HINT)])
-        return Retryable(f"topic {self._frontiers}: snapshots are not saved: {explain(fault)}")
 
 
 def stamp(topics: OwnTopics, topic: str, frontiers: str) -> str:

@@ -6,13 +6,12 @@ Claiming is `init_transactions`, which shuts out a paused driver of the same sta
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Fence
-from waybill_shared.kafka.clients import claim_transactions, make_producer
-from waybill_shared.kafka.errors import FENCED, explain
+from waybill_shared.kafka.transactions import Fenced, TransactionalProducer, TransactionFailed
 from waybill_shared.process.failpoints import reach
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.sink import RowsRefused, SinkSuperseded
@@ -46,21 +45,18 @@ class FenceTransactions:
         self._compression = compression
         self._fences = fences
         self._fences.expect(self._key)
-        self._producer: Producer | None = None
+        self._producer: TransactionalProducer | None = None
         self._behind_refusal = False
 
     def claim(self) -> None:
-        self._producer = make_producer(
+        self._producer = TransactionalProducer(
             self._fences.admin.cluster,
-            **{
-                "transactional.id": self._id,
-                "transaction.timeout.ms": int(self._timeout_s * 1000),
-                "message.max.bytes": RECORD_BYTES_MAX,
-                "compression.type": self._compression,
-            },
+            self._id,
+            timeout_s=self._timeout_s,
+            **{"message.max.bytes": RECORD_BYTES_MAX, "compression.type": self._compression},
         )
         self._behind_refusal = False
-        self._guard(lambda p: claim_transactions(p, TIMEOUT_S))
+        self._guard(lambda producer: producer.claim(TIMEOUT_S))
 
     def last(self) -> Fence | None:
         value = self._fences.newest(self._key)
@@ -79,28 +75,29 @@ class FenceTransactions:
     def close(self) -> None:
         self._producer = None
 
-    def _move(self, producer: Producer, produce: Callable[[Producer], Fence]) -> Fence:
-        producer.begin_transaction()
+    def _move(self, producer: TransactionalProducer, produce: Callable[[Producer], Fence]) -> Fence:
+        producer.begin()
         try:
-            fence = produce(producer)
-            producer.produce(self._fences.topic, key=self._key, value=codec.encode(fence))
+            with producer.errors():
+                fence = produce(producer.client)
+                fence_message = codec.encode(fence)
+                producer.client.produce(self._fences.topic, key=self._key, value=fence_message)
             reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
-            producer.commit_transaction(TIMEOUT_S)
-        except (Retryable, StageStopped, UserError, SystemError):
-            # A producer that is fenced may report a record while it raises that already, and
-            # Python makes a SystemError of both (confluent-kafka 2.16). To abort raises it again.
-            producer.abort_transaction(TIMEOUT_S)
+        except (Retryable, StageStopped, UserError):
+            producer.abort(TIMEOUT_S)
             raise
+        producer.commit(TIMEOUT_S)
         return fence
 
-    def _try(self, producer: Producer, produce: Callable[[Producer], object]) -> None:
-        producer.begin_transaction()
+    def _try(self, producer: TransactionalProducer, produce: Callable[[Producer], object]) -> None:
+        producer.begin()
         try:
-            produce(producer)
+            with producer.errors():
+                produce(producer.client)
         finally:
-            producer.abort_transaction(TIMEOUT_S)
+            producer.abort(TIMEOUT_S)
 
-    def _guard(self, action: Callable[[Producer], T]) -> T:
+    def _guard(self, action: Callable[[TransactionalProducer], T]) -> T:
         """Run `action`. Raise SinkSuperseded if a newer driver has claimed the fence, and Retryable
         for other faults. After an error with an unknown effect the producer is dropped: the
         stage ends, and the next `claim` finds out by reading the fence.
@@ -108,17 +105,16 @@ class FenceTransactions:
         assert self._producer is not None, "claim comes first"
         try:
             return self._behind(action, self._producer)
-        except KafkaException as error:
+        except Fenced as error:
             self._producer = None
-            cause = error.args[0]
-            if cause.code() in FENCED:
-                raise SinkSuperseded(f"{self._what}: {cause.str()}") from error
-            raise Retryable(f"{self._what}: {explain(cause)}") from error
-        except SystemError as error:
+            raise SinkSuperseded(f"{self._what}: {error}") from error
+        except TransactionFailed as error:
             self._producer = None
             raise Retryable(f"{self._what}: {error}") from error
 
-    def _behind(self, action: Callable[[Producer], T], producer: Producer) -> T:
+    def _behind(
+        self, action: Callable[[TransactionalProducer], T], producer: TransactionalProducer
+    ) -> T:
         """Run `action` again if the transaction before it ended because a record was too large.
 
         That leaves a gap in what librdkafka counts for its partition. Only the end of the next

@@ -9,7 +9,8 @@ from dataclasses import replace
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.status_events import HEADERS, StatusEvent
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.partition_producer import Outgoing, PartitionProducer
+from waybill_shared.kafka.partition_producer import PartitionProducer
+from waybill_shared.kafka.transactions import Outgoing
 from waybill_status.app.ports import DeliveryNote, WatchReport
 
 
@@ -54,7 +55,7 @@ class KafkaWatchWriter:
 
     async def finish(self) -> None:
         async with self._turn:
-            await asyncio.to_thread(self._producer.settle)
+            await asyncio.to_thread(self._producer.finish)
 
     async def _send(self, messages: Sequence[Outgoing]) -> None:
         async with self._turn:
