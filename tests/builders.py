@@ -1,8 +1,17 @@
 """One builder per event, with sensible defaults: a test says only what it is about."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, cast
 
+from waybill_shared.contract.commands import (
+    Apply,
+    Beginning,
+    ChangeBody,
+    Delete,
+    Restart,
+    Start,
+    Stop,
+)
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.errors import Problem
@@ -229,6 +238,19 @@ def make_record(
     )
 
 
+def make_body(
+    action: str, *, manifest: str = MANIFEST, start_from: str | None = None
+) -> ChangeBody:
+    body = {
+        "apply": Apply(manifest=manifest),
+        "start": Start(),
+        "stop": Stop(),
+        "restart": Restart(start_from=cast("Beginning | None", start_from)),
+        "delete": Delete(),
+    }[action]
+    return cast(ChangeBody, body)
+
+
 def make_command(
     action: str = "start",
     *,
@@ -241,12 +263,10 @@ def make_command(
         id=id,
         pipeline="orders",
         life=0,
-        action=Action(action),
-        manifest=MANIFEST if action == "apply" else None,
         actor="ada",
         request_id="r1",
         at=NOW,
-        options={} if start_from is None else {"from": start_from},
+        body=make_body(action, start_from=start_from),
     )
 
 

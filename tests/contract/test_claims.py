@@ -43,7 +43,7 @@ from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.setup import SetupSettings
 from waybill_spark.driver.reading import ignored
 from waybill_spark.kafka import topic_ids
-from waybill_stage_runner.app import checks
+from waybill_stage_runner.app import admission
 from waybill_stage_runner.core.pipelines import attempts, supervision
 from waybill_stage_runner.settings import Settings as Runner
 from waybill_status.app import event_log
@@ -99,7 +99,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("manifest", f"at most {proposals.RECORDS_MAX} and for at most {samples.READ_S:g} seconds"),
     ("manifest", f"takes longer than {validation.WAIT_S:g} seconds, it is 202"),
     ("manifest", f"longer than {default(Runner, 'stage_runner_check_timeout_s'):g} seconds to"),
-    ("manifest", f"- {checks.VALIDATIONS_MAX} manifests wait at most"),
+    ("manifest", f"- {admission.VALIDATIONS_MAX} manifests wait at most"),
     ("big-batches", f"at most {default(Runner, 'stage_runner_batch_rows_max'):,} records of a"),
     ("big-batches", f"or {default(Runner, 'stage_runner_batch_bytes_max') >> 20} MiB of them"),
     ("big-batches", f"_ROWS_MAX` | {default(Runner, 'stage_runner_batch_rows_max'):,} |"),

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import types
 import typing
+from enum import StrEnum
 from pathlib import Path
 
 import fastavro
@@ -16,7 +17,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.events import Message
 from waybill_shared.contract.status_events import DATA_OF
 from waybill_shared.contract.topics import TopicSpec, topic_specs
-from waybill_shared.contract.words import EventType, Word
+from waybill_shared.contract.words import EventType
 from waybill_shared.http.asyncapi import document, name_of, payload_of
 from waybill_shared.kafka.topics import ACTIVE_BYTES_MAX
 from waybill_shared.tools.asyncapi import render
@@ -149,7 +150,7 @@ def shape_of_type(kind: object) -> object:
             hints = typing.get_type_hints(kind)
             return kind.__name__, {name: shape_of_type(hint) for name, hint in hints.items()}
         case None if isinstance(kind, type):
-            return "string" if issubclass(kind, Word) else WORDS[kind]
+            return "string" if issubclass(kind, StrEnum) else WORDS[kind]
         case types.UnionType | typing.Union:
             null_first = sorted(arguments, key=lambda branch: branch is not type(None))
             return [shape_of_type(branch) for branch in null_first]
@@ -178,6 +179,8 @@ class SchemaShapes:
                 shape = (name, {field["name"]: self.of(field["type"]) for field in fields})
                 self._records[name] = shape
                 return shape
+            case {"type": "enum"}:
+                return "string"
             case {"type": "array", "items": items}:
                 return {"items": self.of(items)}
             case {"type": "map", "values": values}:

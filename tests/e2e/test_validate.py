@@ -12,7 +12,7 @@ from e2e.waiting import run_of
 from waybill import AsyncClient, Client, NotReady
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
-from waybill_stage_runner.app.checks import VALIDATIONS_MAX
+from waybill_stage_runner.app.admission import VALIDATIONS_MAX
 
 WAIT_S = 120.0
 AT_ONCE = 50

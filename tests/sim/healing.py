@@ -126,5 +126,5 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
             world.disturbed = True  # what was not processed never comes
             pipeline.command("delete")
             return
-        options = {"from": "earliest"} if "--from" in text else {}
-        pipeline.command("restart" if options else "start", **options)
+        start_from = "earliest" if "--from" in text else None
+        pipeline.command("restart" if start_from else "start", start_from)

@@ -37,7 +37,7 @@ def restart(world: World, pipeline: Pipeline) -> None:
 
 @_of_some
 def restart_from(world: World, pipeline: Pipeline) -> None:
-    pipeline.command("restart", **{"from": world.dice.choice(("earliest", "latest"))})
+    pipeline.command("restart", world.dice.choice(("earliest", "latest")))
 
 
 @_of_some

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from builders import make_body
 from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts
@@ -9,7 +10,6 @@ from sim.shapes import Shape, Stage
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.pipelines import Life
-from waybill_shared.contract.words import Action
 
 
 class Around(Protocol):
@@ -54,13 +54,13 @@ class Pipeline:
     def _life(self) -> Life:
         return self._world.ingress.directory.life_for(DEFAULT_TENANT, self.name)
 
-    def command(self, action: str, **options: str) -> None:
+    def command(self, action: str, start_from: str | None = None) -> None:
         world, life = self._world, self._life
         number = world.commanded() + 1
         manifest = self.shape.manifest(self.name) if action == "apply" else None
         if manifest is not None:
             self._shapes[manifest] = self.shape
-        world.say(f"command {action} {self.name} {options or ''}")
+        world.say(f"command {action} {self.name} {start_from or ''}")
         world.hosts_of(life.uid).operations.commands.append(
             Command(
                 tenant=DEFAULT_TENANT,
@@ -68,11 +68,9 @@ class Pipeline:
                 life=life.number,
                 id=f"c{number}",
                 pipeline=self.name,
-                action=Action(action),
-                manifest=manifest,
                 actor="sim",
                 request_id=f"r{number}",
                 at=world.clock.now_ms(),
-                options=options,
+                body=make_body(action, manifest=manifest or "", start_from=start_from),
             )
         )

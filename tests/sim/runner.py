@@ -107,7 +107,7 @@ class RunnerProcess:
             self._adopt()
         while self._heard:
             driver, event = self._heard.pop(0)
-            self._runner.hear(driver.record.pipeline_uid, driver.epoch, event)
+            self._runner.receive(driver.record.pipeline_uid, driver.epoch, event)
         self._hear_checks()
         self._runner.tick()
         with suppress(Retryable):
@@ -153,15 +153,15 @@ class RunnerProcess:
             self._edge("runner.checked")
             if failed is not None:
                 self._refuse(check_id)
-            self._runner.checked(Checked(check_id=check_id, failed=failed))
+            self._runner.finish_check(Checked(check_id=check_id, failed=failed))
 
     def _carry_out(self) -> None:
         """What was checked first, as the loop does it."""
         if self._runner.busy:
             return
-        freed = self._runner.freed()
-        if freed is not None:
-            self._handle(*freed)
+        ready = self._runner.next_ready()
+        if ready is not None:
+            self._handle(*ready)
             return
         if self._held is None and self.reachable:
             self._poll()

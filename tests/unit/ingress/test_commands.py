@@ -15,10 +15,10 @@ from unit.ingress.fakes import (
     source,
 )
 from unit.ingress.world import OTHER, THREE, World, position
-from waybill_ingress.app.commands import Beginning
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Apply, Delete, Restart, Stop
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.operations import OperationId, read_operation
@@ -37,7 +37,7 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
         "apply",
         "request-1",
     )
-    assert command.manifest == MANIFEST
+    assert command.body == Apply(manifest=MANIFEST)
 
 
 @pytest.mark.parametrize(("key_id", "actor"), [("3f9c", "3f9c"), (None, "anonymous")])
@@ -60,8 +60,8 @@ def test_pipelines_of_another_tenant_are_not_there() -> None:
         world.records.write(OTHER, "orders", "orders", WholeBody(THREE), read_ndjson),
         world.tokens.for_input(OTHER, "late", "orders"),
         world.tokens.for_positions(OTHER, "orders", [position(0, 0, 1)]),
-        world.commands.act(OTHER, "orders", Action.STOP, "r"),
-        world.commands.restart(OTHER, "orders", None, "r"),
+        world.commands.act(OTHER, "orders", Stop(), "r"),
+        world.commands.act(OTHER, "orders", Restart(), "r"),
     ):
         with pytest.raises(Refusal) as refused:
             asyncio.run(asking)
@@ -92,21 +92,16 @@ def test_a_manifest_of_another_name_is_refused_with_both() -> None:
 def test_what_is_not_there_cannot_be_stopped() -> None:
     world = World()
     with pytest.raises(Refusal) as refused:
-        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
+        asyncio.run(world.commands.act(ANYONE, "orders", Stop(), "r"))
     assert refused.value.slug == "pipeline_not_found"
 
 
-@pytest.mark.parametrize(
-    ("start_from", "options"), [(None, {}), ("earliest", {"from": "earliest"})]
-)
-def test_a_restart_says_where_to_begin(
-    start_from: Beginning | None, options: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("body", [Restart(), Restart(start_from="earliest"), Stop(), Delete()])
+def test_a_command_says_what_is_asked_for(body: Restart | Stop | Delete) -> None:
     world = World(pipeline(source()))
-    operation = asyncio.run(world.commands.restart(ANYONE, "orders", start_from, "r"))
+    operation = asyncio.run(world.commands.act(ANYONE, "orders", body, "r"))
     command = decode(Command, world.kafka.written[0].value)
-    assert (operation.action, command.action, command.options) == ("restart", "restart", options)
-    assert command.manifest is None
+    assert (operation.action, command.body) == (body.action, body)
 
 
 def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
@@ -126,4 +121,4 @@ def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
 def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
     with pytest.raises(Retryable, match="stop of orders was not taken"):
-        asyncio.run(world.commands.act(ANYONE, "orders", Action.STOP, "r"))
+        asyncio.run(world.commands.act(ANYONE, "orders", Stop(), "r"))

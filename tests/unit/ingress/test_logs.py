@@ -11,8 +11,8 @@ from local_client import local_client
 from unit.ingress.fakes import FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Logs
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.operations import COMPARED_WITH, LINES
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
@@ -38,9 +38,9 @@ def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.mark.parametrize(("query", "lines"), [("", "200"), ("?lines=5", "5")])
+@pytest.mark.parametrize(("query", "lines"), [("", 200), ("?lines=5", 5)])
 def test_who_runs_the_pipeline_is_asked_and_answers(
-    client: TestClient, kafka: FakeKafka, answers: FakeAnswers, query: str, lines: str
+    client: TestClient, kafka: FakeKafka, answers: FakeAnswers, query: str, lines: int
 ) -> None:
     answers.reply = make_reply(id=ID, action=Action.LOGS, result=json.dumps(TOLD))
     answer = client.get(PATH + query)
@@ -49,7 +49,7 @@ def test_who_runs_the_pipeline_is_asked_and_answers(
     written = decode(Command, record.value)
     assert (kafka.topics, record.key) == (["waybill.commands"], b"default/uid-1")
     assert (written.action, written.pipeline_uid) == (Action.LOGS, "ab" * 16)
-    assert written.options == {COMPARED_WITH: "uid-1", LINES: lines}
+    assert written.body == Logs(about="uid-1", lines=lines)
 
 
 def test_a_runner_that_is_silent_is_no_empty_log(client: TestClient) -> None:

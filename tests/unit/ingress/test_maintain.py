@@ -12,8 +12,8 @@ from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Maintain
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.words import Action
 
 PATH = "/v1/pipelines/orders/sinks/lake/maintain"
@@ -42,16 +42,16 @@ def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.mark.parametrize(("query", "dry_run"), [("", "false"), ("?dry_run=true", "true")])
+@pytest.mark.parametrize(("query", "dry_run"), [("", False), ("?dry_run=true", True)])
 def test_it_goes_to_who_runs_the_pipeline_and_stands_aside(
-    client: TestClient, kafka: FakeKafka, query: str, dry_run: str
+    client: TestClient, kafka: FakeKafka, query: str, dry_run: bool
 ) -> None:
     answer = client.post(PATH + query)
     assert (answer.status_code, answer.json()["operation"]) == (202, ID)
     (record,) = kafka.written
     written = decode(Command, record.value)
     assert (kafka.topics, record.key) == (["waybill.commands"], b"default/uid-1")
-    assert written.options == {COMPARED_WITH: "uid-1", SINK: "lake", DRY_RUN: dry_run}
+    assert written.body == Maintain(about="uid-1", sink="lake", dry_run=dry_run)
     assert (written.action, written.pipeline_uid) == (Action.MAINTAIN, "ab" * 16)
 
 

@@ -15,10 +15,10 @@ from waybill_ingress.core.shared_targets import SharedTargets, find_shared
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Apply, Validate
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import notes_in
 from waybill_shared.contract.problems import Slug
 
 TABLE: Final = "iceberg: {table: raw.orders}"
@@ -121,7 +121,9 @@ def test_who_allows_it_is_only_warned(action: str) -> None:
     else:
         asyncio.run(world.commands.validate(ANYONE, text, "r", allow_shared=True))
     (written,) = world.kafka.written
-    (note,) = notes_in(decode(Command, written.value).options)
+    body = decode(Command, written.value).body
+    assert isinstance(body, Apply | Validate)
+    (note,) = body.notes
     assert note == (
         "sink out of stage copy: iceberg lakehouse.raw.orders is written by sink 'out' of"
         " pipeline 'orders', too"
@@ -179,7 +181,7 @@ def test_the_same_manifest_again_is_not_compared() -> None:
     world = World(record(), known)
     asyncio.run(world.commands.apply(ANYONE, "pays", known.manifest, "r"))
     (written,) = world.kafka.written
-    assert decode(Command, written.value).options == {}
+    assert decode(Command, written.value).body == Apply(manifest=known.manifest)
 
 
 def test_what_a_deleted_pipeline_wrote_is_a_note() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ from builders import make_reply
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
-from unit.stage_runner.fakes import command
 from waybill_ingress.adapters.http.models import FINDINGS, FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.changes import Change
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
@@ -93,7 +91,7 @@ def test_what_was_found_is_the_answer(
     answer = client.post(PATH, json={"manifest": MANIFEST})
     assert (answer.status_code, answer.json()) == (200, FINDINGS)
     assert answers.waited == [(ID, 10.0)]
-    assert (written(kafka).action, written(kafka).manifest) == ("validate", MANIFEST)
+    assert written(kafka).action == "validate"
     assert written(kafka).id == ID
 
 
@@ -102,17 +100,18 @@ def test_a_validation_goes_to_who_runs_the_pipeline(client: TestClient, kafka: F
     client.post(PATH, json={"manifest": MANIFEST})
     (record,) = kafka.written
     assert (kafka.topics, record.key) == (["waybill.commands"], b"default/uid-1")
-    assert written(kafka).options == {COMPARED_WITH: "uid-1"}
+    assert written(kafka).body == Validate(manifest=MANIFEST, about="uid-1")
     assert written(kafka).pipeline_uid == "ab" * 16
 
 
 def test_a_validation_of_no_pipeline_has_a_key_of_its_own(
     client: TestClient, kafka: FakeKafka
 ) -> None:
-    client.post(PATH, json={"manifest": MANIFEST.replace("name: orders\n", "name: new\n", 1)})
+    manifest = MANIFEST.replace("name: orders\n", "name: new\n", 1)
+    client.post(PATH, json={"manifest": manifest})
     (record,) = kafka.written
     assert record.key == f"default/{'ab' * 16}".encode()
-    assert written(kafka).options == {}
+    assert written(kafka).body == Validate(manifest=manifest)
 
 
 def test_what_is_not_found_in_time_was_taken(client: TestClient) -> None:
@@ -184,8 +183,9 @@ def test_a_manifest_may_be_an_object_which_has_no_lines(
     client: TestClient, kafka: FakeKafka
 ) -> None:
     assert client.post(PATH, json={"manifest": AS_OBJECT}).status_code == 202
-    assert json.loads(written(kafka).manifest or "") == AS_OBJECT
-    assert WITHOUT_PLACES in written(kafka).options
+    body = written(kafka).body
+    assert isinstance(body, Validate)
+    assert (json.loads(body.manifest), body.without_places) == (AS_OBJECT, True)
 
     answer = client.post(PATH, json={"manifest": {**AS_OBJECT, "version": 2}})
     (error,) = answer.json()["errors"]
@@ -208,8 +208,9 @@ def test_the_documentation_shows_each_answer(client: TestClient) -> None:
 
 def test_what_a_runner_has_found_is_as_the_documentation_shows_it() -> None:
     text = ValidateRequest.model_json_schema()["example"]["manifest"]
-    asked = replace(command(1, manifest=text), action=Action.VALIDATE)
     problems = [Problem(**error) for error in FINDINGS["errors"]]
     changes = [Change(**change) for change in FINDINGS["changes"]]
-    told = validation_result(asked, problems, {"copy": {"copied": "`order_id` bigint"}}, changes)
+    told = validation_result(
+        Validate(manifest=text), problems, {"copy": {"copied": "`order_id` bigint"}}, changes
+    )
     assert json.loads(told) == FINDINGS

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from builders import make_body
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import (
@@ -13,7 +14,6 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
@@ -184,12 +184,10 @@ def command(
         id=f"c{number}",
         pipeline="orders",
         life=0,
-        action=Action(action),
-        manifest=manifest if action == "apply" else None,
         actor="ada",
         request_id="r",
         at=0,
-        options={} if start_from is None else {"from": start_from},
+        body=make_body(action, manifest=manifest, start_from=start_from),
     )
 
 
@@ -201,8 +199,8 @@ def carry_out(runner: Runner, command: Command, offset: int) -> None:
 
 
 def pass_check(runner: Runner, command: Command) -> None:
-    runner.checked(Checked(check_id=command.id))
-    freed = runner.freed()
+    runner.finish_check(Checked(check_id=command.id))
+    freed = runner.next_ready()
     if freed is not None:
         runner.handle(freed[1], freed[0])
 
@@ -210,7 +208,7 @@ def pass_check(runner: Runner, command: Command) -> None:
 def running(world: World, manifest: str = EXAMPLE) -> Runner:
     runner = runner_in(world)
     carry_out(runner, command(1, manifest=manifest), 1)
-    runner.hear(UID, 1, DriverRuns())
+    runner.receive(UID, 1, DriverRuns())
     runner.act()
     return runner
 
@@ -218,6 +216,6 @@ def running(world: World, manifest: str = EXAMPLE) -> Runner:
 def stopped(world: World) -> Runner:
     runner = running(world)
     carry_out(runner, command(2, "stop"), 2)
-    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.receive(UID, 1, DriverEnded(exit_code=0))
     runner.act()
     return runner

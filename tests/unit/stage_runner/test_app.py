@@ -37,9 +37,9 @@ def test_an_answer_says_which_generation_the_pipeline_has(world: World) -> None:
     carry_out(runner, command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
     carry_out(runner, command(3, manifest="name: orders"), 3)
     runner.act()
-    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.receive(UID, 1, DriverEnded(exit_code=0))
     runner.act()
-    runner.hear(UID, 2, DriverRuns())
+    runner.receive(UID, 2, DriverRuns())
     runner.act()
 
     assert world.answers == [("c1", "done"), ("c3", "failed"), ("c2", "done")]
@@ -60,9 +60,9 @@ def test_what_an_earlier_driver_tells_late_changes_nothing(world: World) -> None
     runner.act()
     assert world.started == [1, 2]
 
-    runner.hear(UID, 1, DriverEnded(exit_code=-9))
+    runner.receive(UID, 1, DriverEnded(exit_code=-9))
     runner.act()
-    runner.hear(UID, 2, DriverRuns())
+    runner.receive(UID, 2, DriverRuns())
     runner.act()
 
     assert world.started == [1, 2]
@@ -75,7 +75,7 @@ def test_commands_that_come_again_change_nothing(world: World) -> None:
     carry_out(first, command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
     carry_out(first, command(3, "stop"), 3)
     first.act()
-    first.hear(UID, 1, DriverEnded(exit_code=0))
+    first.receive(UID, 1, DriverEnded(exit_code=0))
     first.act()
     last = world.records[-1]
     assert (last.generation, last.desired) == (2, "stopped")
@@ -126,7 +126,7 @@ def test_what_kafka_may_have_taken_is_said_until_it_has(world: World) -> None:
 
     world.away = False
     runner.act()
-    runner.hear(UID, 1, DriverRuns())
+    runner.receive(UID, 1, DriverRuns())
     runner.act()
     assert world.answers == [("c1", "done")]
     assert [record.commanded_at for record in world.records] == [1]
@@ -144,7 +144,7 @@ def test_record_and_definition_are_said_in_one(world: World) -> None:
 def test_a_clock_that_is_set_back_makes_nothing_wait(world: World) -> None:
     """2d8c34a started the driver again an hour later."""
     runner = running(world)
-    runner.hear(UID, 1, DriverEnded(exit_code=137))
+    runner.receive(UID, 1, DriverEnded(exit_code=137))
     world.now -= 3_600_000
     world.waited += 500
     runner.tick()
@@ -158,7 +158,7 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
     before = world.records[-1]
     change = command(2, manifest=WITHOUT_LOAD)
     carry_out(runner, change, 2)
-    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.receive(UID, 1, DriverEnded(exit_code=0))
     runner.act()
     assert world.records == [before]
     assert world.closing == [2]
@@ -169,9 +169,9 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
     second.adopt(before)
     second.act()
     carry_out(second, change, 2)
-    second.hear(UID, 3, DriverEnded(exit_code=0))
+    second.receive(UID, 3, DriverEnded(exit_code=0))
     second.act()
-    second.hear(UID, 4, DriverEnded(exit_code=0))
+    second.receive(UID, 4, DriverEnded(exit_code=0))
     second.act()
     assert [record.generation for record in world.records] == [1, 2]
     assert [[s.name for s in d.stages] for d in world.definitions] == [
@@ -182,9 +182,9 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
 
 def test_what_blocks_a_driver_is_told_between_heartbeats(world: World) -> None:
     runner = running(world)
-    runner.hear(UID, 1, DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION))
+    runner.receive(UID, 1, DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION))
     runner.act()
     runner.beat()
-    runner.hear(UID, 1, DriverBlocked(blocked_by=None))
+    runner.receive(UID, 1, DriverBlocked(blocked_by=None))
     runner.act()
     assert world.beats == ["blocked_by_open_transaction", "blocked_by_open_transaction", None]

@@ -31,7 +31,7 @@ OTHER_INPUT = 'inputs:\n  - {name: people, kafka: {topic: people}, schema: "id B
 def pipeline(text: str) -> PipelineRecord:
     manifest = parse_manifest(text)
     stages = define(manifest, as_planned(topics_of(manifest), {}), None)
-    return created(command(1, manifest=text), manifest.state, stages, 0)
+    return created(command(1), text, manifest.state, stages, 0)
 
 
 def changes(

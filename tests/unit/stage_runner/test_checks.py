@@ -17,7 +17,7 @@ from unit.stage_runner.fakes import (
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.problems import Slug
-from waybill_stage_runner.app.checks import SLOW_MS
+from waybill_stage_runner.app.admission import SLOW_MS
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
@@ -43,7 +43,7 @@ def take(runner: Runner, *commands: Command) -> None:
 def go_on(runner: Runner) -> None:
     """Carry out what has waited, each once."""
     carried_out: list[str] = []
-    while (freed := runner.freed()) is not None:
+    while (freed := runner.next_ready()) is not None:
         assert freed[1].id not in carried_out
         carried_out.append(freed[1].id)
         runner.handle(freed[1], freed[0])
@@ -53,7 +53,7 @@ def go_on(runner: Runner) -> None:
 def check_ends(
     runner: Runner, check_id: str, *problems: Problem, failed: CheckFailure | None = None
 ) -> None:
-    runner.checked(Checked(check_id=check_id, problems=problems, failed=failed))
+    runner.finish_check(Checked(check_id=check_id, problems=problems, failed=failed))
     runner.act()
     go_on(runner)
 
@@ -122,7 +122,7 @@ def test_what_came_too_late_is_not_checked(world: World) -> None:
     take(runner, command(5, "stop"), command(4, manifest=CHANGED), command(6, "delete"))
     take(runner, command(7, manifest=CHANGED))
     for epoch in (1, 2):
-        runner.hear(UID, epoch, DriverEnded(exit_code=0))
+        runner.receive(UID, epoch, DriverEnded(exit_code=0))
         runner.act()
     take(runner, command(8, manifest=CHANGED))
     assert world.checks == ["c1"]
@@ -237,9 +237,9 @@ def test_what_waits_for_its_topics_after_its_check_stays_first_and_is_not_checke
     runner = running(world)
     take(runner, command(2, manifest=CHANGED), command(3, "stop"))
     world.away = True
-    runner.checked(Checked(check_id="c2"))
+    runner.finish_check(Checked(check_id="c2"))
     for _ in range(2):
-        freed = runner.freed()
+        freed = runner.next_ready()
         assert freed is not None
         assert freed[1].id == "c2"
         with pytest.raises(Retryable):
@@ -253,7 +253,7 @@ def test_what_waits_for_its_topics_after_its_check_stays_first_and_is_not_checke
 def test_what_waited_for_its_topics_for_too_long_lets_others_by(world: World) -> None:
     runner = running(world)
     take(runner, command(2, manifest=CHANGED), command(3, "stop"))
-    runner.checked(Checked(check_id="c2"))
+    runner.finish_check(Checked(check_id="c2"))
     runner.refuse(command(2, manifest=CHANGED), "kafka is away")
     runner.act()
     go_on(runner)
@@ -271,7 +271,7 @@ def test_a_runner_that_loses_its_partition_forgets_its_checks(world: World) -> N
     check_ends(runner, "c2", PROBLEM)
     check_ends(runner, "c2")
     assert (world.answers, world.claims) == (answers, claims)
-    assert runner.freed() is None
+    assert runner.next_ready() is None
     assert runner.unanswered() == set()
 
 
@@ -280,7 +280,7 @@ def test_what_is_checked_or_waits_behind_it_is_unanswered(world: World) -> None:
     runner.handle(command(1), 1)
     runner.handle(command(2, "stop"), 2)
     assert runner.unanswered() == {"c1", "c2"}
-    runner.checked(Checked(check_id="c1", problems=(PROBLEM,)))
+    runner.finish_check(Checked(check_id="c1", problems=(PROBLEM,)))
     assert runner.unanswered() == {"c1", "c2"}, "nobody has acknowledged the answer"
     runner.act()
     assert runner.unanswered() == {"c2"}
@@ -315,7 +315,7 @@ def test_what_was_written_down_before_a_restart_is_not_checked_again(world: Worl
     second = runner_in(world)
     second.adopt(world.records[-1])
     take(second, command(1))
-    second.hear(UID, 2, DriverRuns())
+    second.receive(UID, 2, DriverRuns())
     second.act()
     assert world.checks == ["c1"]
     assert world.answers == [("c1", "done")]

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from builders import MANIFEST, make_problem
 from strategies import patiently
 from unit.stage_runner.fakes import World, command, runner_in
+from waybill_shared.contract.commands import Apply
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
@@ -79,7 +80,7 @@ class StrictWorld(World):
         compared_with: str | None = None,
     ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
-        assert (checked.pipeline_uid, checked.manifest) == (pipeline_uid, manifest)
+        assert (checked.pipeline_uid, manifest_of(checked)) == (pipeline_uid, manifest)
         assert check_id not in self.checking
         assert check_id not in self.replies
         self.checking[check_id] = checked
@@ -127,7 +128,7 @@ class Checking(RuleBasedStateMachine):
     @rule()
     def turns(self) -> None:
         """As the loop does it: what has waited goes first, and one that waits holds up the rest."""
-        freed = None if self.runner.busy else self.runner.freed()
+        freed = None if self.runner.busy else self.runner.next_ready()
         if freed is not None:
             self.handles(freed[1])
         elif not self.runner.busy:
@@ -173,11 +174,10 @@ class Checking(RuleBasedStateMachine):
     def ends_check(self, check_id: str, found: str) -> None:
         checked = self.world.checking.pop(check_id)
         if found == "passed":
-            assert checked.manifest is not None
-            self.world.passed.add((checked.pipeline_uid, checked.manifest))
+            self.world.passed.add((checked.pipeline_uid, manifest_of(checked)))
         self.acts()
         before, busy = self.world.effects(), self.runner.busy
-        self.runner.checked(replace(FOUND[found], check_id=check_id))
+        self.runner.finish_check(replace(FOUND[found], check_id=check_id))
         self.acts()
         assert busy or self.world.effects() == before
 
@@ -186,7 +186,7 @@ class Checking(RuleBasedStateMachine):
     def a_run_waits_or_runs(self, data: st.DataObject, place: int | None) -> None:
         uid = data.draw(st.sampled_from(sorted(self.world.runs)))
         event = DriverRuns() if place is None else RunQueued(place=place)
-        self.runner.hear(uid, self.world.runs[uid], event)
+        self.runner.receive(uid, self.world.runs[uid], event)
         self.acts()
 
     @precondition(lambda self: self.world.runs)
@@ -195,7 +195,7 @@ class Checking(RuleBasedStateMachine):
         self.ends_run(data.draw(st.sampled_from(sorted(self.world.runs))), exit_code)
 
     def ends_run(self, uid: str, exit_code: int) -> None:
-        self.runner.hear(uid, self.world.runs.pop(uid), DriverEnded(exit_code=exit_code))
+        self.runner.receive(uid, self.world.runs.pop(uid), DriverEnded(exit_code=exit_code))
         self.acts()
 
     @rule(milliseconds=st.sampled_from([1, 500, 60_000, 180_000]))
@@ -221,7 +221,7 @@ class Checking(RuleBasedStateMachine):
             assert not self.world.checking
             assert set(self.world.runs) <= set(self.world.stopped[stopped:])
             for check_id in checks:
-                self.runner.checked(Checked(check_id=check_id))
+                self.runner.finish_check(Checked(check_id=check_id))
             self.acts_no_more(before)
         self.world.checking.clear()
         runs = dict(self.world.runs)
@@ -233,7 +233,7 @@ class Checking(RuleBasedStateMachine):
         self.at, self.held = self.committed, None
         self.acts()
         for uid, epoch in runs.items():
-            self.runner.hear(uid, epoch, DriverEnded(exit_code=137))
+            self.runner.receive(uid, epoch, DriverEnded(exit_code=137))
         self.acts()
 
     def acts_no_more(self, answers: list[tuple[str, str]]) -> None:
@@ -242,11 +242,11 @@ class Checking(RuleBasedStateMachine):
         self.runner.act()
         assert (self.world.answers, self.world.effects()) == (answers, effects)
         assert self.runner.unanswered() == set()
-        assert self.runner.freed() is None
+        assert self.runner.next_ready() is None
 
     def has_work(self) -> bool:
         waits = self.held is not None or self.at < len(self.world.log)
-        return waits or self.runner.freed() is not None
+        return waits or self.runner.next_ready() is not None
 
     @invariant()
     def no_command_is_forgotten(self) -> None:
@@ -291,7 +291,7 @@ class Checking(RuleBasedStateMachine):
                 self.ends_run(uid, 0)
             elif uid in self.world.runs:
                 for event in (RunQueued(place=0), DriverRuns()):
-                    self.runner.hear(uid, self.world.runs[uid], event)
+                    self.runner.receive(uid, self.world.runs[uid], event)
                 self.acts()
 
     def wanted(self, uid: str) -> tuple[str, str] | None:
@@ -301,12 +301,16 @@ class Checking(RuleBasedStateMachine):
             if sent.pipeline_uid != uid or not took_effect(self.world.replies[sent.id]):
                 continue
             desired = {Action.STOP: "stopped", Action.DELETE: "deleted"}.get(sent.action, "running")
-            text = sent.manifest or text
+            text = manifest_of(sent) or text
         return None if desired is None or text is None else (desired, text)
 
 
 def offset_of(command: Command) -> int:
     return int(command.id.removeprefix("c"))
+
+
+def manifest_of(command: Command) -> str:
+    return command.body.manifest if isinstance(command.body, Apply) else ""
 
 
 def took_effect(answer: Answer) -> bool:

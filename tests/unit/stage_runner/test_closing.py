@@ -42,11 +42,11 @@ class Deletion(Decisions):
 
 
 def wanted(command: Command | None = DELETION) -> RecordRequested:
-    return RecordRequested(record=DELETED, command=command, said=command is None)
+    return RecordRequested(record=DELETED, command=command, written=command is None)
 
 
-START = RecordRequested(record=RECORD, command=None, said=True)
-STOP = RecordRequested(record=replace(RECORD, desired="stopped"), command=None, said=True)
+START = RecordRequested(record=RECORD, command=None, written=True)
+STOP = RecordRequested(record=replace(RECORD, desired="stopped"), command=None, written=True)
 FAILURE = DriverFailed(problems=(), error=replace(ERROR, retryable=False))
 
 
@@ -150,7 +150,7 @@ def test_second_deletion_waits_for_the_same_closing(closing: Deletion) -> None:
 def test_deletion_of_what_is_closed_is_done(closing: Deletion) -> None:
     closing.on(WELL)
     again = make_command("delete", id="d2")
-    closing.on(RecordRequested(record=closing.state.record, command=again, said=True))
+    closing.on(RecordRequested(record=closing.state.record, command=again, written=True))
     assert closing.actions == (Answer(command=again, state=OperationState.DONE),)
 
 

@@ -16,21 +16,21 @@ B1 = replace(make_command("apply", id="b1"), pipeline_uid="b")
 def queues() -> CommandQueues:
     """a1 is being checked, a2 and a3 stand behind it."""
     queues = CommandQueues()
-    queues.check(A1, 1)
-    queues.wait(A2, 2)
-    queues.wait(A3, 4)
+    queues.start_check(A1, 1)
+    queues.add(A2, 2)
+    queues.add(A3, 4)
     return queues
 
 
 def freed(queues: CommandQueues) -> Command | None:
-    waiting = queues.free()
+    waiting = queues.next_ready()
     return None if waiting is None else waiting.command
 
 
 def test_nobody_waits_in_a_line_that_is_empty() -> None:
     queues = CommandQueues()
     assert not queues.must_wait(A1)
-    assert queues.free() is None
+    assert queues.next_ready() is None
     assert list(queues) == []
 
 
@@ -41,78 +41,78 @@ def test_only_commands_of_the_same_pipeline_wait_behind_a_check(queues: CommandQ
 
 
 def test_nothing_is_free_while_the_first_is_being_checked(queues: CommandQueues) -> None:
-    assert queues.free() is None
+    assert queues.next_ready() is None
     assert queues.checking == {"a1"}
 
 
 def test_what_has_passed_is_free_with_its_offset_until_it_is_carried_out(
     queues: CommandQueues,
 ) -> None:
-    assert queues.checked("a1") == A1
-    assert queues.passed(A1)
+    assert queues.finish_check("a1") == A1
+    assert queues.is_checked(A1)
     assert queues.checking == set()
     for _ in range(2):
-        assert queues.free() == QueuedCommand(command=A1, offset=1)
+        assert queues.next_ready() == QueuedCommand(command=A1, offset=1)
 
 
 def test_commands_come_out_in_the_order_in_which_they_came(queues: CommandQueues) -> None:
-    queues.checked("a1")
+    queues.finish_check("a1")
     came = []
     while (command := freed(queues)) is not None:
         came.append(command)
-        queues.leave(command)
+        queues.remove(command)
     assert came == [A1, A2, A3]
     assert not queues.must_wait(make_command("stop", id="a4"))
 
 
 def test_one_that_waited_may_be_checked_itself_when_it_is_the_first(queues: CommandQueues) -> None:
-    queues.checked("a1")
-    queues.leave(A1)
-    queues.check(A2, 2)
-    assert queues.free() is None
+    queues.finish_check("a1")
+    queues.remove(A1)
+    queues.start_check(A2, 2)
+    assert queues.next_ready() is None
     assert [command.id for command in queues] == ["a2", "a3"], "it stands there once"
-    queues.checked("a2")
-    assert queues.free() == QueuedCommand(command=A2, offset=2)
+    queues.finish_check("a2")
+    assert queues.next_ready() == QueuedCommand(command=A2, offset=2)
 
 
 def test_what_has_passed_is_forgotten_when_it_leaves(queues: CommandQueues) -> None:
-    queues.checked("a1")
-    queues.leave(A1)
-    assert not queues.passed(A1)
+    queues.finish_check("a1")
+    queues.remove(A1)
+    assert not queues.is_checked(A1)
 
 
 def test_one_line_does_not_wait_for_another(queues: CommandQueues) -> None:
-    queues.check(B1, 3)
-    queues.checked("b1")
+    queues.start_check(B1, 3)
+    queues.finish_check("b1")
     assert freed(queues) == B1
-    queues.leave(B1)
+    queues.remove(B1)
     assert freed(queues) is None
 
 
 def test_a_check_that_nobody_waits_for_is_nobodys(queues: CommandQueues) -> None:
-    assert queues.checked("a2") is None, "it has not begun"
-    assert queues.checked("b1") is None
-    queues.checked("a1")
-    assert queues.checked("a1") is None, "it was told before"
+    assert queues.finish_check("a2") is None, "it has not begun"
+    assert queues.finish_check("b1") is None
+    queues.finish_check("a1")
+    assert queues.finish_check("a1") is None, "it was told before"
 
 
 def test_only_the_first_can_leave(queues: CommandQueues) -> None:
-    queues.leave(A2)
-    queues.leave(B1)
+    queues.remove(A2)
+    queues.remove(B1)
     assert list(queues) == [A1, A2, A3]
 
 
 def test_one_that_comes_again_keeps_its_place(queues: CommandQueues) -> None:
-    queues.wait(A2, 2)
+    queues.add(A2, 2)
     assert list(queues) == [A1, A2, A3]
 
 
 def test_nothing_is_left_of_lines_that_are_cleared(queues: CommandQueues) -> None:
-    queues.checked("a1")
-    queues.check(B1, 3)
+    queues.finish_check("a1")
+    queues.start_check(B1, 3)
     queues.clear()
     assert list(queues) == []
     assert queues.checking == set()
-    assert queues.free() is None
-    assert not queues.passed(A1)
-    assert queues.checked("b1") is None
+    assert queues.next_ready() is None
+    assert not queues.is_checked(A1)
+    assert queues.finish_check("b1") is None

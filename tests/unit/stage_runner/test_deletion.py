@@ -34,12 +34,12 @@ def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> No
     runner = running(world)
     carry_out(runner, command(2, "delete"), 2)
     runner.act()
-    runner.hear(UID, 1, DriverEnded(exit_code=137))
+    runner.receive(UID, 1, DriverEnded(exit_code=137))
     runner.act()
     assert (world.started, world.closing) == ([1], [2])
     assert final(world) == []
 
-    runner.hear(UID, 2, DriverEnded(exit_code=0))
+    runner.receive(UID, 2, DriverEnded(exit_code=0))
     runner.act()
 
     assert len(final(world)) == 1
@@ -65,7 +65,7 @@ def test_what_was_not_closed_is_closed_after_a_restart_of_the_runner(world: Worl
     assert world.definitions == []
 
     carry_out(runner, command(5, "delete"), 5)
-    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.receive(UID, 1, DriverEnded(exit_code=0))
     runner.act()
 
     assert len(final(world)) == 1
@@ -108,8 +108,8 @@ def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
     runner = stopped(world)
     carry_out(runner, command(4, "delete"), 4)
     runner.act()
-    runner.hear(UID, 2, DriverFailed(problems=(), error=ERROR))
-    runner.hear(UID, 2, DriverEnded(exit_code=1))
+    runner.receive(UID, 2, DriverFailed(problems=(), error=ERROR))
+    runner.receive(UID, 2, DriverEnded(exit_code=1))
     runner.act()
     assert len(final(world)) == 1
     assert world.answers[-1] == ("c4", "done")
@@ -121,7 +121,7 @@ def test_a_deletion_that_kafka_did_not_take_is_said_again(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(4, "delete"), 4)
     runner.act()
-    runner.hear(UID, 2, DriverEnded(exit_code=0))
+    runner.receive(UID, 2, DriverEnded(exit_code=0))
     world.away = True
     with pytest.raises(Retryable):
         runner.act()

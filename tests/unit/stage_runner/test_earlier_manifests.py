@@ -16,12 +16,12 @@ NOW = 1_000
 
 
 def first(manifest: str = "name: orders # 1") -> PipelineRecord:
-    return created(command(1, manifest=manifest), "running", (), NOW)
+    return created(command(1), manifest, "running", (), NOW)
 
 
 def applied(before: PipelineRecord, manifest: str) -> PipelineRecord:
     now = NOW + before.generation
-    return changed(before, command(2, manifest=manifest), "running", (), now)
+    return changed(before, manifest, "running", (), now)
 
 
 def kept(record: PipelineRecord) -> list[tuple[int, str]]:

@@ -30,7 +30,7 @@ def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None
     runner.act()
     assert runner.unanswered() == {"c1"}
 
-    runner.hear(UID, 1, DriverRuns())
+    runner.receive(UID, 1, DriverRuns())
     assert runner.unanswered() == {"c1"}, "nobody has acknowledged the answer"
     runner.act()
     assert runner.unanswered() == set()

@@ -5,17 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from unit.stage_runner.fakes import UID, World, command, running
+from waybill_shared.contract.commands import Logs
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.operations import COMPARED_WITH, LINES
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
 from waybill_stage_runner.adapters.driver_log import BYTES_MAX, LINE_MAX, newest_lines
 
 
 def question(uid: str = UID, tenant: str = "default") -> Command:
-    options = {COMPARED_WITH: uid, LINES: "2"}
-    asked = replace(command(2, "start"), tenant=tenant, options=options)
-    return replace(asked, id="q2", action=Action.LOGS, pipeline_uid="f" * 32)
+    asked = replace(command(2, "start"), tenant=tenant, body=Logs(about=uid, lines=2))
+    return replace(asked, id="q2", pipeline_uid="f" * 32)
 
 
 def test_it_is_answered_at_once_and_nothing_changes() -> None:

@@ -129,7 +129,7 @@ def test_what_may_be_written_is_never_refused(around: Around) -> None:
 
     around.worlds[0].mute = False
     turn(turned, around)
-    around.shares[0].hear(UID, 1, DriverRuns())
+    around.shares[0].receive(UID, 1, DriverRuns())
     turn(turned, around)
     assert around.worlds[0].answers == [("c1", "done")]
     assert around.uncommitted == set()

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
+from waybill_shared.contract.commands import Maintain
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.operations import COMPARED_WITH, DRY_RUN, SINK
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
@@ -35,9 +34,8 @@ def runner(world: World) -> Runner:
 
 
 def maintenance(sink: str = "lake", *, dry_run: bool = False, uid: str = UID) -> Command:
-    asked = command(2, "start")
-    options = {COMPARED_WITH: uid, SINK: sink, DRY_RUN: str(dry_run).lower()}
-    return replace(asked, id="m2", action=Action.MAINTAIN, pipeline_uid="f" * 32, options=options)
+    body = Maintain(about=uid, sink=sink, dry_run=dry_run)
+    return replace(command(2, "start"), id="m2", pipeline_uid="f" * 32, body=body)
 
 
 def ask(runner: Runner, asked: Command) -> None:
@@ -46,7 +44,7 @@ def ask(runner: Runner, asked: Command) -> None:
 
 
 def find(runner: Runner, **found: object) -> None:
-    runner.checked(Checked(check_id="m2", **found))  # type: ignore[arg-type]
+    runner.finish_check(Checked(check_id="m2", **found))  # type: ignore[arg-type]
     runner.act()
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from builders import NOW, make_command, make_definition, make_record
 from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
+from waybill_shared.contract.commands import Logs
 from waybill_shared.contract.events import (
     Fact,
     LifecycleEvent,
@@ -15,7 +16,6 @@ from waybill_shared.contract.events import (
     command_key,
     pipeline_key,
 )
-from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_shared.kafka.transactions import Outgoing
@@ -124,7 +124,7 @@ def test_an_answer_names_command_and_generation() -> None:
 def test_an_answer_stands_where_its_command_stands() -> None:
     """Whoever takes the partition over learns there what was answered."""
     producer = Producer()
-    asked = replace(make_command(), options={COMPARED_WITH: "theirs"})
+    asked = replace(make_command(), body=Logs(about="theirs", lines=1))
     for command in (make_command(), asked):
         publisher(producer).answer(Answer(command=command, state=OperationState.DONE), 4, ())
     keys = [answer.key for (answer,) in producer.sent]

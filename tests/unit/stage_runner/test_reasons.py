@@ -20,9 +20,9 @@ def world() -> World:
 
 def deleted(runner: Runner) -> None:
     carry_out(runner, command(2, "delete"), 2)
-    runner.hear(UID, 1, DriverEnded(exit_code=0))
+    runner.receive(UID, 1, DriverEnded(exit_code=0))
     runner.act()
-    runner.hear(UID, 2, DriverEnded(exit_code=0))
+    runner.receive(UID, 2, DriverEnded(exit_code=0))
     runner.act()
 
 
@@ -31,7 +31,6 @@ def deleted(runner: Runner) -> None:
     [
         (command(3, manifest="version: 1"), Slug.INVALID),
         (command(3, manifest=OTHER_INPUT), Slug.PLAN_INCOMPATIBLE),
-        (command(3, "restart", start_from="noon"), Slug.INVALID),
     ],
 )
 def test_what_is_wrong_with_a_command_is_its_content(
@@ -90,8 +89,8 @@ def test_what_its_driver_failed_of_the_command_failed_of(
     runner = runner_in(world)
     carry_out(runner, command(1), 1)
     error = LifecycleError(domain=domain, message="x", hint="", stage=None, retryable=False)
-    runner.hear(UID, 1, DriverFailed(problems=(), error=error))
-    runner.hear(UID, 1, DriverEnded(exit_code=1))
+    runner.receive(UID, 1, DriverFailed(problems=(), error=error))
+    runner.receive(UID, 1, DriverEnded(exit_code=1))
     runner.act()
     assert (world.answers, world.reasons) == ([("c1", "failed")], [reason])
 

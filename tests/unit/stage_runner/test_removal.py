@@ -39,7 +39,9 @@ ERROR = LifecycleError(
 
 class Pipeline(Decisions):
     def __init__(self, *events: Event) -> None:
-        super().__init__(BEFORE, RecordRequested(record=BEFORE, command=None, said=True), *events)
+        super().__init__(
+            BEFORE, RecordRequested(record=BEFORE, command=None, written=True), *events
+        )
 
     def want(self, record: PipelineRecord, name: str = "later") -> tuple[PipelineAction, ...]:
         return self.on(RecordRequested(record=record, command=make_command("apply", id=name)))
@@ -82,7 +84,7 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
     stopped = replace(BEFORE, desired="stopped")
-    pipeline = Pipeline(RecordRequested(record=stopped, command=None, said=True), WELL)
+    pipeline = Pipeline(RecordRequested(record=stopped, command=None, written=True), WELL)
     goes = replace(GOES, desired="stopped")
     assert pipeline.want(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
     assert pipeline.on(WELL)[0] == WriteRecord()

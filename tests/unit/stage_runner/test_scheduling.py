@@ -24,7 +24,7 @@ def waiting(world: World) -> Runner:
 
 
 def waits(runner: Runner, place: int) -> None:
-    runner.hear(UID, 1, RunQueued(place=place))
+    runner.receive(UID, 1, RunQueued(place=place))
     runner.act()
 
 
@@ -49,7 +49,7 @@ def test_a_run_in_line_is_scheduling_with_its_place_as_the_reason(
 def test_a_run_whose_turn_has_come_is_starting_and_then_runs(world: World, waiting: Runner) -> None:
     waits(waiting, 0)
     assert state(waiting).reason == "its turn in the line came"
-    waiting.hear(UID, 1, DriverRuns())
+    waiting.receive(UID, 1, DriverRuns())
     waiting.act()
     assert world.phases == ["Starting", "Scheduling", "Starting", "Running"]
     assert world.answers == [("c1", "done")]
@@ -74,7 +74,7 @@ def test_a_stop_in_line_ends_in_stopped(world: World, waiting: Runner) -> None:
     carry_out(waiting, command(2, "stop"), 2)
     waits(waiting, 1)
     assert world.stopped == [UID]
-    waiting.hear(UID, 1, DriverEnded(exit_code=0))
+    waiting.receive(UID, 1, DriverEnded(exit_code=0))
     waiting.act()
     assert world.phases == ["Starting", "Scheduling", "Stopping", "Stopped"]
     assert world.answers == [("c1", "failed"), ("c2", "done")]
@@ -83,7 +83,7 @@ def test_a_stop_in_line_ends_in_stopped(world: World, waiting: Runner) -> None:
 def test_a_driver_that_fails_to_start_for_one_in_line_is_tried_again(
     world: World, waiting: Runner
 ) -> None:
-    waiting.hear(UID, 1, DriverEnded(exit_code=1))
+    waiting.receive(UID, 1, DriverEnded(exit_code=1))
     waiting.act()
     assert world.phases[-1] == "Recovering"
     world.waited += 500
@@ -101,7 +101,7 @@ def test_one_that_runs_is_in_no_line(world: World) -> None:
 
 def test_what_a_person_starts_is_urgent_and_what_is_resumed_is_not(world: World) -> None:
     runner = running(world)
-    runner.hear(UID, 1, DriverEnded(exit_code=1))
+    runner.receive(UID, 1, DriverEnded(exit_code=1))
     world.waited += 500
     runner.tick()
     runner.act()
@@ -113,6 +113,6 @@ def test_what_a_person_starts_is_urgent_and_what_is_resumed_is_not(world: World)
     assert world.urgent == [True, False, False]
 
     carry_out(second, command(2, "restart"), 2)
-    second.hear(UID, 3, DriverEnded(exit_code=0))
+    second.receive(UID, 3, DriverEnded(exit_code=0))
     second.act()
     assert world.urgent == [True, False, False, True]

@@ -29,7 +29,9 @@ class Overtaking(Decisions):
 
 @pytest.fixture
 def pipeline() -> Overtaking:
-    return Overtaking(RECORD, RecordRequested(record=RECORD, command=None, said=True), DriverRuns())
+    return Overtaking(
+        RECORD, RecordRequested(record=RECORD, command=None, written=True), DriverRuns()
+    )
 
 
 def test_a_command_that_changes_nothing_is_told_no_more(pipeline: Overtaking) -> None:

@@ -55,7 +55,7 @@ class Pipeline(Decisions):
         self, record: PipelineRecord, command: str | None = None, action: str = "start"
     ) -> tuple[PipelineAction, ...]:
         wanted = make_command(action, id=command) if command is not None else None
-        return self.on(RecordRequested(record=record, command=wanted, said=command is None))
+        return self.on(RecordRequested(record=record, command=wanted, written=command is None))
 
     def answers(self) -> list[tuple[str, str]]:
         return [(a.command.id, a.state) for a in self.actions if isinstance(a, Answer)]

@@ -16,13 +16,12 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
+from waybill_shared.contract.commands import Apply, Validate
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import COMPARED_WITH, WITHOUT_PLACES, with_notes
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
-from waybill_stage_runner.app.checks import VALIDATIONS_MAX, Admission
+from waybill_stage_runner.app.admission import VALIDATIONS_MAX, Admission
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.validation_result import RESULT_BYTES_MAX
@@ -37,15 +36,17 @@ def world() -> World:
     return World()
 
 
-def validation(number: int, manifest: str = EXAMPLE, **options: str) -> Command:
-    asked = command(number, manifest=manifest)
-    return replace(
-        asked,
-        id=f"v{number}",
-        action=Action.VALIDATE,
-        pipeline_uid=f"{number:032x}",
-        options=options,
-    )
+def validation(
+    number: int,
+    manifest: str = EXAMPLE,
+    *,
+    about: str | None = None,
+    notes: tuple[str, ...] = (),
+    without_places: bool = False,
+) -> Command:
+    body = Validate(manifest=manifest, about=about, notes=notes, without_places=without_places)
+    asked = command(number)
+    return replace(asked, id=f"v{number}", pipeline_uid=f"{number:032x}", body=body)
 
 
 def ask(runner: Runner, asked: Command, offset: int = 1) -> None:
@@ -54,7 +55,7 @@ def ask(runner: Runner, asked: Command, offset: int = 1) -> None:
 
 
 def find(runner: Runner, asked: Command, **found: object) -> None:
-    runner.checked(Checked(check_id=asked.id, **found))  # type: ignore[arg-type]
+    runner.finish_check(Checked(check_id=asked.id, **found))  # type: ignore[arg-type]
     runner.act()
 
 
@@ -105,7 +106,7 @@ def test_nothing_else_happens(world: World) -> None:
     runner.act()
     assert (world.records, world.definitions, world.topics) == ([], [], {})
     assert (world.phases, world.beats, world.claims, world.started) == ([], [], 0, [])
-    assert runner.freed() is None
+    assert runner.next_ready() is None
     assert list(runner.states) == []
 
 
@@ -122,7 +123,7 @@ def test_what_was_found_is_the_result_of_a_check_that_was_made(world: World) -> 
 
 
 def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -> None:
-    runner, asked = runner_in(world), validation(1, **{WITHOUT_PLACES: "true"})
+    runner, asked = runner_in(world), validation(1, without_places=True)
     ask(runner, asked)
     find(runner, asked, problems=(WRONG,))
     (error,) = told(world)["errors"]
@@ -130,26 +131,26 @@ def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -
 
 
 def test_what_ingress_knows_of_other_pipelines_is_a_warning(world: World) -> None:
-    noted = with_notes(["sink lake: shared"])
-    runner, asked = runner_in(world), validation(1, **noted)
+    notes = ("sink lake: shared",)
+    runner, asked = runner_in(world), validation(1, notes=notes)
     ask(runner, asked)
     find(runner, asked)
     assert told(world)["warnings"][-1] == "sink lake: shared"
 
-    carry_out(runner, replace(command(2), options=noted), 2)
+    carry_out(runner, replace(command(2), body=Apply(manifest=EXAMPLE, notes=notes)), 2)
     runner.act()
     assert world.warnings[-1][-1] == "sink lake: shared"
 
 
 def comparison(number: int, manifest: str, tenant: str = "default") -> Command:
-    asked = validation(number, manifest, **{COMPARED_WITH: UID})
+    asked = validation(number, manifest, about=UID)
     return replace(asked, tenant=tenant)
 
 
 def compared(runner: Runner, asked: Command, **found: object) -> None:
     ask(runner, asked, 2)
     find(runner, asked, **found)
-    freed = runner.freed()
+    freed = runner.next_ready()
     assert freed is not None
     ask(runner, freed[1], freed[0])
 
@@ -169,7 +170,7 @@ def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: Worl
     ]
     assert "column tax is decimal(13,3), was decimal(12,3)" in changes[2]["message"]
     assert runner.unanswered() == set()
-    assert runner.freed() is None
+    assert runner.next_ready() is None
     after = (list(world.records), list(world.started), list(world.stopped), dict(world.topics))
     assert after == before
 
@@ -210,7 +211,7 @@ def test_a_comparison_waits_for_kafka(world: World) -> None:
     find(runner, asked)
     world.away = True
     for _ in range(2):
-        freed = runner.freed()
+        freed = runner.next_ready()
         assert freed is not None
         with pytest.raises(Retryable):
             runner.handle(freed[1], freed[0])

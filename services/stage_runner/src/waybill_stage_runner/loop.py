@@ -122,9 +122,9 @@ class Loop:
         if now < self._retry_at:
             return
         for runner in runners.values():
-            freed = runner.freed()
-            if freed is not None and not runner.busy:
-                self._carry_out(runner, *freed, now)
+            ready = runner.next_ready()
+            if ready is not None and not runner.busy:
+                self._carry_out(runner, *ready, now)
                 return
         found = self._commands.next(0)
         if found is None:
@@ -160,7 +160,7 @@ class Loop:
         for news in self._drivers.hear(POLL_S):
             for runner in runners:
                 if isinstance(news, Checked):
-                    runner.checked(news)
+                    runner.finish_check(news)
                 else:
                     _tell(runner, news)
 
@@ -168,7 +168,7 @@ class Loop:
 def _tell(runner: Runner, news: RunReport | QueueReport | EndReport) -> None:
     event = _as_event(news)
     if event is not None:
-        runner.hear(news.pipeline_uid, news.epoch, event)
+        runner.receive(news.pipeline_uid, news.epoch, event)
 
 
 def _as_event(news: RunReport | QueueReport | EndReport) -> RunEvent | None:

@@ -25,7 +25,7 @@ from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.recovery import KafkaRecovery
 from waybill_stage_runner.adapters.rehearsal import rehearsal
 from waybill_stage_runner.adapters.topics import KafkaTopics
-from waybill_stage_runner.app.checks import Admission
+from waybill_stage_runner.app.admission import Admission
 from waybill_stage_runner.app.measuring import show_guard
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner

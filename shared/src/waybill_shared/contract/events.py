@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract.commands import CommandBody, QuestionBody
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.operations import COMPARED_WITH
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.status_events import StatusEvent
@@ -204,12 +204,20 @@ class Command:
     id: str
     pipeline: str
     life: int  # of the name: how many pipelines had it before
-    action: Action
-    manifest: str | None
     actor: str
     request_id: str
     at: int
-    options: FieldMap = field(default_factory=dict)
+    body: CommandBody
+
+    @property
+    def action(self) -> Action:
+        return self.body.action
+
+    @property
+    def about(self) -> str:
+        """The uid of the pipeline whose runner gets the command."""
+        asked = self.body.about if isinstance(self.body, QuestionBody) else None
+        return asked or self.pipeline_uid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,11 +360,10 @@ def snapshot_key(snapshot: Snapshot) -> str:
 
 
 def command_key(command: Command) -> str:
-    """Return the Kafka key of a command and its reply. A command that compares a manifest with a
-    pipeline has the key of that pipeline.
+    """Return the Kafka key of a command and its reply. A question about a pipeline has the key of
+    that pipeline.
     """
-    uid = command.options.get(COMPARED_WITH, command.pipeline_uid)
-    return pipeline_key(command.tenant, uid)
+    return pipeline_key(command.tenant, command.about)
 
 
 def to_vector(offsets: Iterable[PartitionOffset]) -> dict[TopicPartition, int]:

@@ -10,12 +10,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.commands import COMMANDS
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, Reply
-from waybill_shared.contract.words import Action
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.process.signal import Signal
@@ -79,10 +78,6 @@ class Replies:
         self._changed.notify()
 
 
-ASIDE: Final = frozenset({Action.VALIDATE, Action.MAINTAIN, Action.LOGS})
-"""What changes no record."""
-
-
 def follow_replies(
     kafka: Kafka,
     prefix: str,
@@ -94,11 +89,11 @@ def follow_replies(
     """Follow the replies. A caller that has a reply may ask for the pipeline next.
 
     So before a reply is passed on, the follower of `pipelines` has read its record, which was
-    written before it. Actions in ASIDE have no record. `since_ms`: as of any follower.
+    written before it. A question has no record. `since_ms`: as of any follower.
     """
 
     def hear(reply: Reply) -> None:
-        if replies.caught_up.is_set() and reply.action not in ASIDE:
+        if replies.caught_up.is_set() and COMMANDS[reply.action].changes_record:
             try:
                 pipelines.await_now(RECORD_TIMEOUT_S)
             except Retryable as error:

@@ -6,9 +6,8 @@ pipeline. Its command goes to the runner of the pipeline that it would change, u
 own if there is none.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Literal
 
 from waybill_ingress.app.connector_ports import Fetcher
 from waybill_ingress.app.ports import Log, SealingClock
@@ -18,6 +17,18 @@ from waybill_ingress.core.dead_topics import dead_topic_problems
 from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
+from waybill_shared.contract.commands import (
+    Apply,
+    ChangeBody,
+    Delete,
+    Logs,
+    Maintain,
+    QuestionBody,
+    Restart,
+    Start,
+    Stop,
+    Validate,
+)
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import (
     Command,
@@ -28,19 +39,9 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
-from waybill_shared.contract.operations import (
-    COMPARED_WITH,
-    DRY_RUN,
-    LINES,
-    SINK,
-    WITHOUT_PLACES,
-    OperationId,
-    with_notes,
-)
+from waybill_shared.contract.operations import OperationId
+from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
-
-Beginning = Literal["earliest", "latest"]
 
 
 def reason_of(reply: Reply) -> Slug:
@@ -88,31 +89,22 @@ class Commands:
             hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
         notes = await self._compare(caller.tenant, declared, manifest, allow_shared=allow_shared)
-        operation = await self._send(
-            caller, Action.APPLY, name, request_id, log, manifest=manifest, options=notes
-        )
+        body = Apply(manifest=manifest, notes=notes)
+        operation = await self._send(caller, body, name, request_id, log)
         self._registry.note_applied(caller.tenant, operation)
         return operation
 
     async def act(
-        self, caller: Caller, name: str, action: Action, request_id: str, log: Log | None = None
-    ) -> OperationId:
-        """Start, stop or delete a pipeline that exists."""
-        await self._registry.pipeline(caller.tenant, name)
-        return await self._send(caller, action, name, request_id, log)
-
-    async def restart(
         self,
         caller: Caller,
         name: str,
-        start_from: Beginning | None,
+        body: Start | Stop | Restart | Delete,
         request_id: str,
         log: Log | None = None,
     ) -> OperationId:
-        """Restart a pipeline. `start_from`: where to start in topics that were created again."""
+        """Start, stop, restart or delete a pipeline that exists."""
         await self._registry.pipeline(caller.tenant, name)
-        options = {} if start_from is None else {"from": str(start_from)}
-        return await self._send(caller, Action.RESTART, name, request_id, log, options=options)
+        return await self._send(caller, body, name, request_id, log)
 
     async def validate(
         self,
@@ -128,20 +120,20 @@ class Commands:
         `without_places`: the sender does not know lines and columns of this text.
         """
         declared = parse_manifest(manifest, reserved=self._prefix)
-        name = declared.name
         try:
-            options = await self._compare(
+            notes = await self._compare(
                 caller.tenant, declared, manifest, allow_shared=allow_shared
             )
         except UserError as error:
             raise UserError(error.problems) from error  # the answer of a check is what it found
-        operation = OperationId(action=Action.VALIDATE, pipeline=name, nonce=self._mint.nonce())
-        options |= {WITHOUT_PLACES: "true"} if without_places else {}
-        known = await self._registry.known(caller.tenant, name)
-        if known is not None:
-            options[COMPARED_WITH] = known.pipeline_uid
-        await self._write(self._aside(caller, operation, options, request_id, manifest))
-        return operation
+        known = await self._registry.known(caller.tenant, declared.name)
+        body = Validate(
+            manifest=manifest,
+            about=None if known is None else known.pipeline_uid,
+            notes=notes,
+            without_places=without_places,
+        )
+        return await self._ask(caller, body, declared.name, request_id)
 
     async def maintain(
         self,
@@ -156,47 +148,34 @@ class Commands:
         """Request maintenance of a sink's table. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
         refuse_no_tasks(parse_manifest(known.manifest), sink)
-        operation = OperationId(action=Action.MAINTAIN, pipeline=name, nonce=self._mint.nonce())
-        options = {COMPARED_WITH: known.pipeline_uid, SINK: sink, DRY_RUN: str(dry_run).lower()}
-        await self._write(self._aside(caller, operation, options, request_id), log)
-        return operation
+        body = Maintain(about=known.pipeline_uid, sink=sink, dry_run=dry_run)
+        return await self._ask(caller, body, name, request_id, log)
 
     async def logs(self, caller: Caller, name: str, lines: int, request_id: str) -> OperationId:
         """Ask for the newest lines of the log. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
-        operation = OperationId(action=Action.LOGS, pipeline=name, nonce=self._mint.nonce())
-        options = {COMPARED_WITH: known.pipeline_uid, LINES: str(lines)}
-        await self._write(self._aside(caller, operation, options, request_id))
-        return operation
+        body = Logs(about=known.pipeline_uid, lines=lines)
+        return await self._ask(caller, body, name, request_id)
 
-    def _aside(
+    async def _ask(
         self,
         caller: Caller,
-        operation: OperationId,
-        options: dict[str, str],
+        body: QuestionBody,
+        name: str,
         request_id: str,
-        manifest: str | None = None,
-    ) -> Command:
-        """Make a command that no other one waits for, because its uid is that of no pipeline."""
-        return Command(
-            tenant=caller.tenant,
-            pipeline_uid=operation.nonce,
-            id=str(operation),
-            pipeline=operation.pipeline,
-            life=0,
-            action=operation.action,
-            manifest=manifest,
-            actor=caller.actor,
-            request_id=request_id,
-            at=self._mint.now_ms(),
-            options=options,
-        )
+        log: Log | None = None,
+    ) -> OperationId:
+        """Send a question. No command waits for it, because its uid is that of no pipeline."""
+        operation = self._operation(body, name)
+        aside = Life(uid=operation.nonce, number=0)
+        await self._write(self._command(caller, operation, body, request_id, aside), log)
+        return operation
 
     async def _compare(
         self, tenant: str, manifest: Manifest, text: str, *, allow_shared: bool
-    ) -> dict[str, str]:
-        """Refuse a well-formed manifest that conflicts with what exists. Return options with
-        warnings about the rest.
+    ) -> tuple[str, ...]:
+        """Refuse a well-formed manifest that conflicts with what exists. Return warnings about the
+        rest.
         """
         lives = await self._registry.lives(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
@@ -214,7 +193,7 @@ class Commands:
         if every := [*problems, *shared.refused, *undeclared]:
             slug = Slug.KEYS_DIFFER if shared.refused else Slug.TARGET_SHARED
             raise UserError(place(every, text), Slug.INVALID if problems else slug)
-        return with_notes([*shared.permitted, *shared.notes])
+        return (*shared.permitted, *shared.notes)
 
     def _shared_targets(
         self,
@@ -236,33 +215,35 @@ class Commands:
                     yield replace(fault, path=f"inputs.{i}.connectors.{c}.{fault.path}")
 
     async def _send(
+        self, caller: Caller, body: ChangeBody, name: str, request_id: str, log: Log | None
+    ) -> OperationId:
+        operation = self._operation(body, name)
+        life = await self._registry.life_for(caller.tenant, name)
+        await self._write(self._command(caller, operation, body, request_id, life), log)
+        return operation
+
+    def _operation(self, body: ChangeBody | QuestionBody, name: str) -> OperationId:
+        return OperationId(action=body.action, pipeline=name, nonce=self._mint.nonce())
+
+    def _command(
         self,
         caller: Caller,
-        action: Action,
-        name: str,
+        operation: OperationId,
+        body: ChangeBody | QuestionBody,
         request_id: str,
-        log: Log | None,
-        *,
-        manifest: str | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> OperationId:
-        operation = OperationId(action=action, pipeline=name, nonce=self._mint.nonce())
-        life = await self._registry.life_for(caller.tenant, name)
-        command = Command(
+        life: Life,
+    ) -> Command:
+        return Command(
             tenant=caller.tenant,
             pipeline_uid=life.uid,
             id=str(operation),
-            pipeline=name,
+            pipeline=operation.pipeline,
             life=life.number,
-            action=action,
-            manifest=manifest,
             actor=caller.actor,
             request_id=request_id,
             at=self._mint.now_ms(),
-            options=dict(options or {}),
+            body=body,
         )
-        await self._write(command, log)
-        return operation
 
     async def _write(self, command: Command, log: Log | None = None) -> None:
         record = one(encode(command), command_key(command))

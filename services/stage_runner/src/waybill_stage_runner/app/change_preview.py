@@ -3,8 +3,9 @@
 Creates no topic.
 """
 
+from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_stage_runner.app.ports import Checked, Topics
@@ -14,7 +15,7 @@ from waybill_stage_runner.core.pipelines.planning import as_planned, define, top
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 
 
-def compare(command: Command, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:
+def compare(body: Validate, found: Checked, before: PipelineRecord | None, topics: Topics) -> str:
     """Return the result of a validation, with the changes that `before` would get.
 
     Raises Retryable.
@@ -22,25 +23,24 @@ def compare(command: Command, found: Checked, before: PipelineRecord | None, top
     problems, changes = found.problems, None
     if before is not None:
         try:
-            changes = _changes(command, found, before, topics)
+            changes = _changes(body, found, before, topics)
         except UserError as error:
             problems = (*problems, *error.problems)
     notes = notes_of(found.alterations)
-    return validation_result(command, problems, found.columns, changes, notes=notes)
+    return validation_result(body, problems, found.columns, changes, notes=notes)
 
 
 def _changes(
-    command: Command, found: Checked, before: PipelineRecord, topics: Topics
+    body: Validate, found: Checked, before: PipelineRecord, topics: Topics
 ) -> tuple[Change, ...] | None:
     """Return the changes; None if the earlier manifest is not valid any more."""
-    assert command.manifest is not None
-    manifest, old = parse_manifest(command.manifest), _readable(before.manifest)
+    manifest, old = parse_manifest(body.manifest), _readable(before.manifest)
     plans = topics_of(manifest)
     try:
         planned = define(manifest, as_planned(plans, topics.ids(plans)), before)
         refuse_incompatible(before, planned)
     except UserError as error:
-        raise UserError(place(error.problems, command.manifest), error.slug) from error
+        raise UserError(place(error.problems, body.manifest), error.slug) from error
     if old is None:
         return None
     changes = changes_of(
@@ -52,7 +52,7 @@ def _changes(
         columns_now=found.columns,
         alterations=found.alterations,
     )
-    return changes or ((only_text(),) if command.manifest != before.manifest else ())
+    return changes or ((only_text(),) if body.manifest != before.manifest else ())
 
 
 def _readable(manifest: str) -> Manifest | None:

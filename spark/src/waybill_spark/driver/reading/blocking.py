@@ -52,7 +52,7 @@ class StagePartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StuckOffset:
     """Where a stage cannot read on, and since when it has been seen there."""
 
     offset: int
@@ -90,13 +90,13 @@ def stops(
 
 
 def lasting(
-    before: Mapping[StagePartition, Stop], found: Mapping[StagePartition, int], now_s: float
-) -> dict[StagePartition, Stop]:
+    before: Mapping[StagePartition, StuckOffset], found: Mapping[StagePartition, int], now_s: float
+) -> dict[StagePartition, StuckOffset]:
     """Return the stops of now, each with the time at which it was first found at this offset."""
     return {
         place: stop
         if (stop := before.get(place)) is not None and stop.offset == offset
-        else Stop(offset=offset, since_s=now_s)
+        else StuckOffset(offset=offset, since_s=now_s)
         for place, offset in found.items()
     }
 
@@ -109,7 +109,7 @@ class OpenTransactions:
         self._now_s = now_s
         self._look_at_s = now_s()
         self._frontiers: dict[tuple[str, str], Mapping[int, int]] = {}
-        self._stops: dict[StagePartition, Stop] = {}
+        self._stops: dict[StagePartition, StuckOffset] = {}
         self._blocked: Obstacle | None = None
 
     def look(self, stages: Iterable[Reading]) -> Obstacle | None:
@@ -153,7 +153,7 @@ class OpenTransactions:
         ends = self._offsets.ends(reading.topic, processed) if processed else {}
         return stops(reading.frontier, stable, ends)
 
-    def _conclude(self, waits: Mapping[StagePartition, Stop]) -> None:
+    def _conclude(self, waits: Mapping[StagePartition, StuckOffset]) -> None:
         blocked = Obstacle.BLOCKED_BY_OPEN_TRANSACTION if waits else None
         if blocked != self._blocked:
             places = {f"{p.topic}[{p.partition}]": stop.offset for p, stop in waits.items()}

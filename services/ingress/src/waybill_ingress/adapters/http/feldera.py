@@ -25,11 +25,11 @@ from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.feldera.options import TAKEN, IngressOptions, read_options
 from waybill_ingress.core.keys import HEADER
+from waybill_shared.contract.commands import Delete, Start, Stop
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller, refused
 from waybill_shared.http.feldera import errors
 from waybill_shared.http.openapi import OF_BODIES
@@ -235,10 +235,10 @@ def feldera_commands_router(
     carry_out = Carrier(answers, repeats).carry_out
 
     def begun(
-        request: Request, pipeline: str, action: Action
+        request: Request, pipeline: str, body: Start | Stop | Delete
     ) -> Callable[[Log | None], Awaitable[OperationId]]:
         async def begin(log: Log | None) -> OperationId:
-            return await commands.act(caller(request), pipeline, action, request_id(request), log)
+            return await commands.act(caller(request), pipeline, body, request_id(request), log)
 
         return begin
 
@@ -255,25 +255,25 @@ def feldera_commands_router(
             raise invalid(
                 "initial", f"initial={initial:.80} is not taken", "a pipeline starts running"
             )
-        return await carry_out(request, begun(request, pipeline, Action.START), WAIT_S)
+        return await carry_out(request, begun(request, pipeline, Start()), WAIT_S)
 
-    def add(action: Action, method: str, path: str, description: str) -> None:
+    def add(body: Stop | Delete, method: str, path: str, description: str) -> None:
         @router.api_route(
             path,
             methods=[method],
-            summary=f"{action.capitalize()} a pipeline",
+            summary=f"{body.action.capitalize()} a pipeline",
             description=description,
             status_code=202,
             responses=COMMAND_ANSWERS,
             openapi_extra=OF_WRITES,
-            name=f"feldera_{action}",
+            name=f"feldera_{body.action}",
         )
         async def act(request: Request, pipeline: str) -> Response:
-            return await carry_out(request, begun(request, pipeline, action), WAIT_S)
+            return await carry_out(request, begun(request, pipeline, body), WAIT_S)
 
     stopping = "What it has not processed waits; so it makes no difference whether it is forced."
-    add(Action.STOP, "POST", "/stop", stopping)
-    add(Action.DELETE, "DELETE", "", "Topics and tables stay as they are.")
+    add(Stop(), "POST", "/stop", stopping)
+    add(Delete(), "DELETE", "", "Topics and tables stay as they are.")
 
     @router.post(
         "/clear",

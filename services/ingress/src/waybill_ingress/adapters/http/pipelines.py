@@ -10,14 +10,15 @@ from waybill_ingress.adapters.http.examples import FAILED
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
 from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
-from waybill_ingress.app.commands import Beginning, Commands, reason_of
+from waybill_ingress.app.commands import Commands, reason_of
 from waybill_ingress.app.ports import Answers, Log
+from waybill_shared.contract.commands import Beginning, Delete, Restart, Start, Stop
 from waybill_shared.contract.errors import Problem, Refusal, UserError
 from waybill_shared.contract.events import Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.contract.words import OperationState
 from waybill_shared.http.app import caller, hold, read_body, refused
 from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
@@ -142,7 +143,9 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
 
         return await carry_out(request, begin, wait, raw)
 
-    def add(action: Action, method: str, path: str, summary: str, description: str) -> None:
+    def add(
+        body: Start | Stop | Delete, method: str, path: str, summary: str, description: str
+    ) -> None:
         @router.api_route(
             path,
             methods=[method],
@@ -151,25 +154,25 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
             description=description,
             responses=ACT_REFUSALS,
             openapi_extra=OF_WRITES,
-            name=f"{action}_pipeline",
+            name=f"{body.action}_pipeline",
         )
         async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
             asking, own = caller(request), request_id(request)
 
             async def begin(log: Log | None) -> OperationId:
-                return await commands.act(asking, pipeline, action, own, log)
+                return await commands.act(asking, pipeline, body, own, log)
 
             return await carry_out(request, begin, wait)
 
     add(
-        Action.START,
+        Start(),
         "POST",
         "/start",
         "Start a stopped pipeline from its checkpoint",
         "It continues behind what its sinks have committed. One that runs stays as it is.",
     )
     add(
-        Action.STOP,
+        Stop(),
         "POST",
         "/stop",
         "Stop a pipeline; what it has not processed waits",
@@ -192,12 +195,13 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
         asking, own = caller(request), request_id(request)
 
         async def begin(log: Log | None) -> OperationId:
-            return await commands.restart(asking, pipeline, start_from, own, log)
+            body = Restart(start_from=start_from)
+            return await commands.act(asking, pipeline, body, own, log)
 
         return await carry_out(request, begin, wait)
 
     add(
-        Action.DELETE,
+        Delete(),
         "DELETE",
         "",
         "Delete a pipeline; what it has not processed ends lost",

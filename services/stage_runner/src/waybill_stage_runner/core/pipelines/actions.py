@@ -14,13 +14,13 @@ from waybill_shared.contract.words import Obstacle, OperationState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRequested:
-    """A record that is asked for. `said`: it is in Kafka already, as found when the runner
-    started.
+    """A record that is asked for. `written`: it is in Kafka already, as found when the
+    runner started.
     """
 
     record: PipelineRecord
     command: Command | None
-    said: bool = False
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

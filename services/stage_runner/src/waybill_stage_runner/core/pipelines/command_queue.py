@@ -17,12 +17,12 @@ class CommandQueues:
     """One queue for each pipeline. Its head is being checked, or has passed, or needs no check."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[QueuedCommand]] = {}
+        self._queues: dict[str, deque[QueuedCommand]] = {}
         self._checking: set[str] = set()
-        self._passed: set[str] = set()
+        self._checked: set[str] = set()
 
     def __iter__(self) -> Iterator[Command]:
-        return (each.command for line in self._lines.values() for each in line)
+        return (each.command for queue in self._queues.values() for each in queue)
 
     @property
     def checking(self) -> frozenset[str]:
@@ -30,49 +30,49 @@ class CommandQueues:
 
     def must_wait(self, command: Command) -> bool:
         """Return True if another command of its pipeline comes first."""
-        line = self._lines.get(command.pipeline_uid)
-        return line is not None and line[0].command.id != command.id
+        queue = self._queues.get(command.pipeline_uid)
+        return queue is not None and queue[0].command.id != command.id
 
-    def wait(self, command: Command, offset: int) -> None:
+    def add(self, command: Command, offset: int) -> None:
         """Add the command at the end of its queue, unless it is there already."""
-        line = self._lines.setdefault(command.pipeline_uid, deque())
-        if all(each.command.id != command.id for each in line):
-            line.append(QueuedCommand(command=command, offset=offset))
+        queue = self._queues.setdefault(command.pipeline_uid, deque())
+        if all(each.command.id != command.id for each in queue):
+            queue.append(QueuedCommand(command=command, offset=offset))
 
-    def check(self, command: Command, offset: int) -> None:
+    def start_check(self, command: Command, offset: int) -> None:
         """Note that the check of the command starts."""
-        self.wait(command, offset)
+        self.add(command, offset)
         self._checking.add(command.id)
 
-    def passed(self, command: Command) -> bool:
-        return command.id in self._passed
+    def is_checked(self, command: Command) -> bool:
+        return command.id in self._checked
 
-    def checked(self, check_id: str) -> Command | None:
+    def finish_check(self, check_id: str) -> Command | None:
         """Note that the check is done. Return its command; None if nobody waits for it."""
         if check_id not in self._checking:
             return None
         self._checking.discard(check_id)
-        self._passed.add(check_id)
+        self._checked.add(check_id)
         return next(each for each in self if each.id == check_id)
 
-    def free(self) -> QueuedCommand | None:
+    def next_ready(self) -> QueuedCommand | None:
         """Return a command that may be carried out now: the head of a queue that is not being
         checked.
         """
-        heads = (line[0] for line in self._lines.values())
+        heads = (queue[0] for queue in self._queues.values())
         return next((head for head in heads if head.command.id not in self._checking), None)
 
-    def leave(self, command: Command) -> None:
+    def remove(self, command: Command) -> None:
         """Remove the command from its queue: it was carried out, or refused."""
-        line = self._lines.get(command.pipeline_uid)
-        if line is None or line[0].command.id != command.id:
+        queue = self._queues.get(command.pipeline_uid)
+        if queue is None or queue[0].command.id != command.id:
             return
-        line.popleft()
-        self._passed.discard(command.id)
-        if not line:
-            del self._lines[command.pipeline_uid]
+        queue.popleft()
+        self._checked.discard(command.id)
+        if not queue:
+            del self._queues[command.pipeline_uid]
 
     def clear(self) -> None:
-        self._lines.clear()
+        self._queues.clear()
         self._checking.clear()
-        self._passed.clear()
+        self._checked.clear()

@@ -16,23 +16,22 @@ from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatibl
 
 EARLIER_MAX: Final = 10  # earlier manifests that are kept
 EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
-BEGINNINGS: Final = ("earliest", "latest")
 
 
 def created(
     command: Command,
+    manifest: str,
     desired: Literal["running", "stopped"],
     stages: tuple[StageDefinition, ...],
     now: int,
 ) -> PipelineRecord:
-    assert command.manifest is not None
     return PipelineRecord(
         tenant=command.tenant,
         pipeline_uid=command.pipeline_uid,
         name=command.pipeline,
         generation=1,
         desired=desired,
-        manifest=command.manifest,
+        manifest=manifest,
         stages=stages,
         created_at=now,
         updated_at=now,
@@ -43,7 +42,7 @@ def created(
 
 def changed(
     before: PipelineRecord,
-    command: Command,
+    manifest: str,
     desired: Literal["running", "stopped"],
     stages: tuple[StageDefinition, ...],
     now: int,
@@ -52,18 +51,17 @@ def changed(
 
     Raises UserError if the stages cannot continue with the change.
     """
-    assert command.manifest is not None
-    if command.manifest == before.manifest and stages == before.stages:
+    if manifest == before.manifest and stages == before.stages:
         return before if desired == before.desired else replace(before, desired=desired)
     refuse_incompatible(before, stages)
     return replace(
         before,
         generation=before.generation + 1,
         desired=desired,
-        manifest=command.manifest,
+        manifest=manifest,
         stages=stages,
         updated_at=now,
-        earlier=_earlier(before, command.manifest, now),
+        earlier=_earlier(before, manifest, now),
     )
 
 
@@ -88,18 +86,6 @@ def restarted(
         stages=stages,
         updated_at=now,
     )
-
-
-def beginning(command: Command) -> str | None:
-    """Return where a restart starts in topics that were created again, if the command says so.
-
-    Raises UserError for an unknown word.
-    """
-    start_from = command.options.get("from")
-    if start_from is not None and start_from not in BEGINNINGS:
-        message = f"a pipeline cannot be restarted from {start_from!r}"
-        raise UserError([Problem(message=message, hint=f"say {' or '.join(BEGINNINGS)}")])
-    return start_from
 
 
 def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:

@@ -126,7 +126,7 @@ def _wanted(state: PipelineState, event: RecordRequested, now: int) -> Decision:
         state = replace(state, next=record, pending=pending)
     else:
         state = replace(state, record=record, next=None, pending=pending)
-        said = () if event.said else (WriteRecord(),)
+        said = () if event.written else (WriteRecord(),)
     after, actions = _toward(state, changed, now)
     return after, (*superseded, *said, *actions)
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
+from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import Command
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_shared.contract.operations import WITHOUT_PLACES, notes_in
 from waybill_stage_runner.core.pipelines.changes import Change, Columns
 from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
@@ -18,7 +17,7 @@ RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as 
 
 
 def validation_result(
-    command: Command,
+    body: Validate,
     problems: Sequence[Problem],
     columns: Columns,
     changes: Sequence[Change] | None = None,
@@ -32,15 +31,14 @@ def validation_result(
 
     `changes` is None if there is nothing to compare with. `notes` are reported as warnings.
     """
-    assert command.manifest is not None
     try:
-        manifest: Manifest | None = parse_manifest(command.manifest)
+        manifest: Manifest | None = parse_manifest(body.manifest)
     except UserError as error:
         manifest, problems = None, problems or error.problems
-    if WITHOUT_PLACES in command.options:
+    if body.without_places:
         problems = [replace(each, line=None, column=None) for each in problems]
     own = () if manifest is None else (*manifest.warnings(), *notes)
-    warnings = [*own, *notes_in(command.options)]
+    warnings = [*own, *body.notes]
     told = _told(manifest, problems, columns, changes, warnings)
     if len(told) > RESULT_BYTES_MAX:
         told = _told(manifest, problems, {}, changes, warnings)

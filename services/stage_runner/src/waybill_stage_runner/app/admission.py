@@ -1,0 +1,83 @@
+"""Limits on checks of all partitions of a process, and the refusals that follow from checks."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import OperationState
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pool.model import CheckFailure
+
+SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
+TOO_SLOW: Final = (
+    "split its queries into smaller steps or pipelines; if the machine is only busy, send it again "
+    "in a minute, or set WAYBILL_STAGE_RUNNER_CHECK_TIMEOUT_S"
+)
+NOT_CHECKED: Final[Mapping[CheckFailure, str]] = {
+    "driver_exited": "the driver in which it was checked ended, and the next one too",
+    "not_started": "the driver that was to check it did not begin, and was ended",
+}
+VALIDATIONS_MAX: Final = 32  # waiting at the same time; each needs some 0.3 s
+
+
+class Admission:
+    """Limits on checks, shared by all partitions of a process, because they share its drivers.
+
+    So many validations may wait, and a check that was too slow is not tried again for a while.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: set[str] = set()
+        self._slow: dict[str, int] = {}
+        """Until when a manifest is refused, by its text."""
+
+    def enter(self, command_id: str) -> bool:
+        """Return True if there is room for the validation. One that has entered stays in."""
+        if command_id not in self._waiting and len(self._waiting) >= VALIDATIONS_MAX:
+            return False
+        self._waiting.add(command_id)
+        return True
+
+    def leave(self, command_id: str) -> None:
+        self._waiting.discard(command_id)
+
+    def slow(self, manifest: str, now: int) -> bool:
+        self._slow = {text: until for text, until in self._slow.items() if now < until}
+        return manifest in self._slow
+
+    def refuse_unchecked(
+        self, command: Command, manifest: str, why: CheckFailure, now: int
+    ) -> Answer:
+        """Return the refusal of a command whose check did not end. Remember one that was slow."""
+        if why != "deadline":
+            return not_checked(command, NOT_CHECKED[why])
+        self._slow[manifest] = now + SLOW_MS
+        return too_slow(command)
+
+
+def not_checked(command: Command, message: str) -> Answer:
+    problem = Problem(message=message, hint="the log of the stage_runner says why")
+    return failed(command, (problem,), Slug.INTERNAL)
+
+
+def no_room(command: Command) -> Answer:
+    message = f"{VALIDATIONS_MAX} manifests are waiting for their check"
+    problem = Problem(message=message, hint="send it again in a moment")
+    return failed(command, (problem,), Slug.TOO_MANY_CHECKS)
+
+
+def too_slow(command: Command) -> Answer:
+    message = "it was not compiled in the time that a check has"
+    problem = Problem(message=message, hint=TOO_SLOW)
+    return failed(command, (problem,), Slug.INVALID)
+
+
+def gone(command: Command) -> Answer:
+    problem = Problem(message=f"there is no pipeline {command.pipeline} any more")
+    return failed(command, (problem,), Slug.PIPELINE_GONE)
+
+
+def failed(command: Command, problems: tuple[Problem, ...], slug: Slug) -> Answer:
+    return Answer(command=command, state=OperationState.FAILED, errors=problems, problem=slug)

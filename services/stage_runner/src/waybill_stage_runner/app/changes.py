@@ -1,0 +1,184 @@
+"""Carries out the commands that change records of pipelines: one at a time per pipeline, in order.
+
+A new manifest is checked in a driver first. Meanwhile later commands of its pipeline wait. When the
+check is done, the command is refused, or becomes ready: the loop handles it again. Then it becomes
+a record, and `PipelineSupervisor` brings about what the record wants.
+
+Promise: each command is answered once it is true or known to be impossible. A refused command
+leaves nothing written.
+"""
+
+from dataclasses import replace
+from typing import assert_never
+
+from waybill_shared.contract.commands import (
+    Apply,
+    Beginning,
+    Delete,
+    QuestionBody,
+    Restart,
+    Start,
+    Stop,
+)
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import OperationState
+from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.app.admission import Admission, failed, too_slow
+from waybill_stage_runner.app.ports import Checked, Drivers, Topics
+from waybill_stage_runner.app.supervisor import PipelineSupervisor
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
+from waybill_stage_runner.core.pipelines.compatibility import refuse_recreated
+from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.records import changed, created, refuse_gone, restarted
+
+
+class Changes:
+    def __init__(
+        self,
+        supervisor: PipelineSupervisor,
+        topics: Topics,
+        drivers: Drivers,
+        clock: Clocks,
+        admission: Admission,
+    ) -> None:
+        self._supervisor = supervisor
+        self._topics = topics
+        self._drivers = drivers
+        self._clock = clock
+        self._admission = admission
+        self.queues = CommandQueues()
+
+    def handle(self, command: Command, offset: int) -> None:
+        """Carry out a command, or queue it, or have it checked first.
+
+        A command that is read again after a restart changes nothing. Raises Retryable while nothing
+        of the command is decided. From then on the supervisor carries it out, however long that
+        needs.
+        """
+        if self.queues.must_wait(command):
+            self.queues.add(command, offset)
+        elif (manifest := self._to_check(command, offset)) is not None:
+            self._check(command, manifest, offset)
+        else:
+            self._carry_out(command, offset)
+            self.queues.remove(command)
+
+    def finish_check(self, found: Checked) -> None:
+        """Accept the result of a command's check. Results for other runners are ignored."""
+        command = self.queues.finish_check(found.check_id)
+        if command is None:
+            return
+        assert isinstance(command.body, Apply)
+        if found.failed is not None:
+            now, manifest = self._clock.monotonic_ms(), command.body.manifest
+            self.answer(self._admission.refuse_unchecked(command, manifest, found.failed, now))
+        elif found.problems:
+            self.answer(failed(command, found.problems, Slug.INVALID))
+
+    def answer(self, answer: Answer) -> None:
+        self.queues.remove(answer.command)
+        self._supervisor.answer(answer)
+
+    def clear(self) -> None:
+        for check_id in self.queues.checking:
+            self._drivers.forget_check(check_id)
+        self.queues.clear()
+
+    def _to_check(self, command: Command, offset: int) -> str | None:
+        """Return the manifest that must be checked first; None if there is none."""
+        if not isinstance(command.body, Apply) or self.queues.is_checked(command):
+            return None
+        if self._is_over(command, offset):
+            return None
+        record, manifest = self._supervisor.record(command.pipeline_uid), command.body.manifest
+        return manifest if record is None or manifest != record.manifest else None
+
+    def _is_over(self, command: Command, offset: int) -> bool:
+        """Return True if the command was carried out before or is too late: it starts nothing."""
+        record = self._supervisor.record(command.pipeline_uid)
+        if command.pipeline_uid in self._supervisor.deleted:
+            return True
+        return record is not None and (offset <= record.commanded_at or record.desired == "deleted")
+
+    def _check(self, command: Command, manifest: str, offset: int) -> None:
+        if self._admission.slow(manifest, self._clock.monotonic_ms()):
+            self.answer(too_slow(command))
+            return
+        self.queues.start_check(command, offset)
+        self._drivers.check(command.id, command.pipeline_uid, manifest)
+
+    def _carry_out(self, command: Command, offset: int) -> None:
+        uid, deleted_at = command.pipeline_uid, self._supervisor.deleted.get(command.pipeline_uid)
+        if deleted_at == offset:
+            self._supervisor.answer(Answer(command=command, state=OperationState.DONE))
+            return
+        before = self._supervisor.record(uid)
+        done_to = before.commanded_at if before is not None else deleted_at
+        if done_to is not None and offset < done_to:
+            return  # a later command has overtaken it: it was answered then, or nobody waits
+        if before is not None and offset == done_to:
+            self._supervisor.request(before, command, written=True)
+            return
+        try:
+            record = self._next_record(command, before)
+        except UserError as error:
+            self._supervisor.answer(failed(command, error.problems, error.slug))
+            return
+        self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
+
+    def _next_record(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
+        now, body = self._clock.now_ms(), command.body
+        assert not isinstance(body, QuestionBody)
+        refuse_gone(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
+        if isinstance(body, Apply):
+            return self._apply(command, body.manifest, before, now)
+        assert before is not None
+        match body:
+            case Restart(start_from=start_from):
+                return self._restart(start_from, before, now)
+            case Start():
+                return replace(before, desired="running", updated_at=now)
+            case Stop():
+                return replace(before, desired="stopped", updated_at=now)
+            case Delete():
+                return replace(before, desired="deleted", updated_at=now)
+            case _:
+                assert_never(body)
+
+    def _apply(
+        self, command: Command, text: str, before: PipelineRecord | None, now: int
+    ) -> PipelineRecord:
+        """Return the record after `apply`, checked before topics are created: a refusal makes none.
+
+        It is checked again afterwards, because a topic may be created again at any moment.
+        """
+        manifest = parse_manifest(text)
+        plans = topics_of(manifest)
+        if before is None:
+            stages = define(manifest, self._topics.prepare(plans), before)
+            return created(command, text, manifest.state, stages, now)
+        present = self._topics.ids(plans)
+        try:
+            planned = define(manifest, as_planned(plans, present), before)
+            changed(before, text, manifest.state, planned, now)
+            stages = define(manifest, self._topics.prepare(plans), before)
+            return changed(before, text, manifest.state, stages, now)
+        except UserError as error:
+            raise UserError(place(error.problems, text), error.slug) from error
+
+    def _restart(
+        self, start_from: Beginning | None, before: PipelineRecord, now: int
+    ) -> PipelineRecord:
+        """Return the record after a restart, checked before and after topics are created."""
+        manifest = parse_manifest(before.manifest)
+        plans = topics_of(manifest, start_from)
+        if start_from is None:
+            refuse_recreated(before, self._topics.ids(plans))
+        topics = self._topics.prepare(plans)
+        if start_from is None:
+            refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
+        return restarted(before, define(manifest, topics, before), now)

@@ -1,0 +1,200 @@
+"""Supervises the pipelines of one commands partition: events come in, actions are carried out.
+
+`supervision` decides what follows from each event. `act` carries it out, in order, and what raises
+Retryable stays first.
+
+Promise: what is recorded as wanted is brought about, through any number of restarts.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from waybill_shared.contract.commands import Apply, Validate
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.events import Command, Definition, LifecycleError, PipelineRecord
+from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.process.clock import Clocks
+from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
+from waybill_stage_runner.app.ports import Drivers, Publisher
+from waybill_stage_runner.core.pipelines.actions import (
+    Answer,
+    Event,
+    PipelineAction,
+    RecordRequested,
+    ReportMaintenance,
+    ReportPhase,
+    RunEvent,
+    SendHeartbeat,
+    StartDriver,
+    StopDriver,
+    Tick,
+    WriteLastDefinition,
+    WriteRecord,
+)
+from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.supervision import decide
+
+logger = logging.getLogger(__name__)
+
+
+class PipelineSupervisor:
+    def __init__(self, publisher: Publisher, drivers: Drivers, clock: Clocks) -> None:
+        self._publisher = publisher
+        self._drivers = drivers
+        self._clock = clock
+        self._states: dict[str, PipelineState] = {}
+        self.deleted: dict[str, int] = {}
+        """The offset of the command that deleted a pipeline, by the uid of the pipeline."""
+        self._epochs: dict[str, int] = {}
+        self._todo: deque[tuple[PipelineState | None, PipelineAction]] = deque()
+
+    @property
+    def states(self) -> Iterable[PipelineState]:
+        return self._states.values()
+
+    @property
+    def busy(self) -> bool:
+        """True if something is decided and not yet carried out."""
+        return bool(self._todo)
+
+    def record(self, pipeline_uid: str) -> PipelineRecord | None:
+        state = self._states.get(pipeline_uid)
+        return None if state is None else state.record
+
+    def adopt(self, record: PipelineRecord) -> None:
+        """Accept a pipeline as it was recorded before this runner owned its partition."""
+        if record.closed:
+            self.deleted[record.pipeline_uid] = record.commanded_at
+        else:
+            self.request(record, None, written=True)
+
+    def request(self, record: PipelineRecord, command: Command | None, *, written: bool) -> None:
+        """Bring about what the record wants. `written`: the record is in Kafka already."""
+        self._states.setdefault(record.pipeline_uid, PipelineState(record=record))
+        event = RecordRequested(record=record, command=command, written=written)
+        self._apply(record.pipeline_uid, event)
+
+    def receive(self, pipeline_uid: str, epoch: int, event: RunEvent) -> None:
+        """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
+        if self._epochs.get(pipeline_uid) == epoch:
+            self._apply(pipeline_uid, event)
+
+    def tick(self) -> None:
+        for uid in list(self._states):
+            self._apply(uid, Tick())
+
+    def answer(self, answer: Answer) -> None:
+        self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
+
+    def report_maintenance(
+        self, record: PipelineRecord, sink: str, tasks: Mapping[str, Mapping[str, int]]
+    ) -> None:
+        state = self._states[record.pipeline_uid]
+        for done in maintenance_reports(record, sink, tasks):
+            self._todo.append((state, ReportMaintenance(maintenance=done)))
+
+    def act(self) -> None:
+        """Carry out what was decided, in order; what raises Retryable stays first in the queue."""
+        while self._todo:
+            self._act(*self._todo[0])
+            self._todo.popleft()
+
+    def beat(self) -> None:
+        if self._states:
+            self._publisher.beat(tuple(self._states.values()))
+
+    def unanswered(self) -> set[str]:
+        pending = {command.id for state in self._states.values() for command in state.pending}
+        decided = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
+        return pending | decided
+
+    def release(self) -> None:
+        """Stop all work, because another runner owns these pipelines from now on."""
+        for pipeline_uid in self._states:
+            self._drivers.stop(pipeline_uid, force=True)
+        self._states.clear()
+        self._epochs.clear()
+        self._todo.clear()
+
+    def _apply(self, pipeline_uid: str, event: Event) -> None:
+        state = self._states.get(pipeline_uid)
+        if state is None:
+            return
+        after, actions = decide(state, event, self._clock.monotonic_ms())
+        measure(state, after)
+        self._states[pipeline_uid] = after
+        self._todo.extend((after, action) for action in actions)
+
+    def _act(self, state: PipelineState | None, action: PipelineAction) -> None:
+        if isinstance(action, Answer):
+            self._publish_answer(state, action)
+            return
+        assert state is not None
+        record = state.record
+        match action:
+            case WriteRecord():
+                # The last definition is written after its sinks were closed.
+                definition = None if record.desired == "deleted" else _definition(record)
+                self._publisher.change(record, definition)
+            case StartDriver(closing=closing):
+                self._start_driver(state, closing)
+            case StopDriver(force=force):
+                self._drivers.stop(record.pipeline_uid, force=force)
+            case ReportPhase(phase_from=phase_from):
+                logger.info(
+                    "phase changed",
+                    extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
+                )
+                self._publisher.phase(state, phase_from)
+            case SendHeartbeat():
+                self._publisher.blocked(state)
+            case ReportMaintenance(maintenance=maintenance):
+                self._publisher.maintenance(state, maintenance)
+            case WriteLastDefinition(error=error):
+                self._write_last_definition(record, error)
+            case _:
+                assert_never(action)
+
+    def _start_driver(self, state: PipelineState, closing: PipelineRecord | None) -> None:
+        record = state.record
+        lease = self._publisher.claim(record)
+        self._epochs[record.pipeline_uid] = lease.epoch
+        stages = closing.stages if closing is not None else ()
+        self._drivers.start(record, lease, urgent=bool(state.pending), closing=stages)
+        reason = "closing" if closing is not None else state.reason.split(" ")[0]
+        count_start(record.name, reason)
+
+    def _write_last_definition(self, record: PipelineRecord, error: LifecycleError | None) -> None:
+        """Write the last definition of a deleted pipeline. Nothing of it is written after that."""
+        self._publisher.change(record, _definition(record))
+        if error is not None:
+            logger.error(
+                "deleted, but what its sinks contain may not have been reported",
+                extra={"pipeline": record.name, "reason": error.message},
+            )
+        self.deleted[record.pipeline_uid] = record.commanded_at
+        forget(record.name)
+        self._epochs.pop(record.pipeline_uid, None)
+        del self._states[record.pipeline_uid]
+
+    def _publish_answer(self, state: PipelineState | None, answer: Answer) -> None:
+        generation = state.record.generation if state is not None else None
+        self._publisher.answer(answer, generation, _warnings(answer.command))
+        count_answer(answer)
+
+
+def _definition(record: PipelineRecord) -> Definition:
+    return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
+
+
+def _warnings(command: Command) -> tuple[str, ...]:
+    body = command.body
+    if not isinstance(body, Apply | Validate):
+        return ()
+    try:
+        return (*parse_manifest(body.manifest).warnings(), *body.notes)
+    except UserError:
+        return ()

@@ -1,0 +1,126 @@
+"""The commands that ingress writes and the stage runner carries out, as a closed union.
+
+A command either changes the record of a pipeline, or is a question that changes none. Changes of
+one pipeline are carried out one after the other. No other command waits for a question. `COMMANDS`
+says the rest of each kind: whoever handles commands reads it, and knows no list of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import Discriminator
+
+from waybill_shared.contract.routes import Scope
+from waybill_shared.contract.words import Action
+
+Beginning = Literal["earliest", "latest"]
+"""Where a restart begins in a topic that was created again."""
+
+
+class StopMode(StrEnum):
+    AFTER_BATCH = "after_batch"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRow:
+    """How a run stops. `asks_driver`: the driver ends by an order; else its process is killed."""
+
+    asks_driver: bool
+    limit_ms: int  # then it is killed
+
+
+STOP_MODES: Final[Mapping[StopMode, StopRow]] = {
+    StopMode.AFTER_BATCH: StopRow(asks_driver=True, limit_ms=60_000),
+    StopMode.KILL: StopRow(asks_driver=False, limit_ms=60_000),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    manifest: str
+    notes: tuple[str, ...] = ()
+    """Warnings for the answer that only ingress can give, because it alone knows all pipelines."""
+    action: Literal[Action.APPLY] = Action.APPLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    action: Literal[Action.START] = Action.START
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    mode: StopMode = StopMode.AFTER_BATCH
+    action: Literal[Action.STOP] = Action.STOP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    start_from: Beginning | None = None
+    action: Literal[Action.RESTART] = Action.RESTART
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    action: Literal[Action.DELETE] = Action.DELETE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validate:
+    manifest: str
+    about: str | None = None
+    """The uid of the pipeline that the manifest would change, if there is one."""
+    notes: tuple[str, ...] = ()
+    without_places: bool = False
+    """True if whoever sent the manifest does not know lines and columns of it."""
+    action: Literal[Action.VALIDATE] = Action.VALIDATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintain:
+    about: str
+    """The uid of the pipeline whose sink owns the table."""
+    sink: str
+    dry_run: bool = False
+    """True if the answer only says what would be done."""
+    action: Literal[Action.MAINTAIN] = Action.MAINTAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    about: str
+    """The uid of the pipeline."""
+    lines: int
+    action: Literal[Action.LOGS] = Action.LOGS
+
+
+ChangeBody = Apply | Start | Stop | Restart | Delete
+QuestionBody = Validate | Maintain | Logs
+CommandBody = Annotated[ChangeBody | QuestionBody, Discriminator("action")]
+
+
+class CommandRow(NamedTuple):
+    body: type[ChangeBody | QuestionBody]
+    changes_record: bool  # of its pipeline; else it is a question
+    needs_driver: bool  # before it is answered, or before it may change the record
+    scope: Scope  # that a key needs to send it
+
+
+COMMANDS: Final[Mapping[Action, CommandRow]] = {
+    Action.APPLY: CommandRow(Apply, changes_record=True, needs_driver=True, scope=Scope.ADMIN),
+    Action.START: CommandRow(Start, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.STOP: CommandRow(Stop, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.RESTART: CommandRow(Restart, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.DELETE: CommandRow(Delete, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.VALIDATE: CommandRow(
+        Validate, changes_record=False, needs_driver=True, scope=Scope.WRITE
+    ),
+    Action.MAINTAIN: CommandRow(
+        Maintain, changes_record=False, needs_driver=True, scope=Scope.ADMIN
+    ),
+    Action.LOGS: CommandRow(Logs, changes_record=False, needs_driver=False, scope=Scope.READ),
+}
+"""A question that needs no driver is answered at once, by the runner of its pipeline."""
