@@ -24,11 +24,11 @@ from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import PREFIX, Part, Token, open_token, seal
 from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.core.outcomes.outcome import Outcome

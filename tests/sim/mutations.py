@@ -113,7 +113,7 @@ MUTATIONS: Final = (
         found_by=28,
         instead={
             f"{WATCHED}._find_out": stand_ins.not_found_out,
-            "waybill_shared.contract.watches.WatchBook.is_open": stand_ins.true,
+            "waybill_shared.topic_views.watches.WatchBook.is_open": stand_ins.true,
         },
     ),
     Mutation(

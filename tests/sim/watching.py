@@ -15,16 +15,17 @@ from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.asked_views import settled
-from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import LIFE_MS, Token
 from waybill_shared.contract.topology import Topology
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import UnknownReason, WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.ports import DeliveryNote, WatchReport
@@ -34,6 +35,7 @@ from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.watches.deliveries import Answered
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 WHOLE_WAYS: Final = 0.4  # of those that are watched
 NEVER_KNOWN: Final = frozenset(

@@ -18,12 +18,12 @@ from waybill_ingress.core.rows import Record
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer, produce_and_wait
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import News
 from waybill_shared.kafka.topics import create_missing
+from waybill_shared.topic_views.pipelines import PipelineDirectory
 
 T = TypeVar("T")
 WAIT_S = 120.0

@@ -40,9 +40,9 @@ from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
+from waybill_shared.topic_views.connectors import KnownConnectors
 
 BODY_BYTES_MAX = 1_000
 BODY_LIMITS = BodyLimits(

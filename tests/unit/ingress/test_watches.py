@@ -30,10 +30,9 @@ from waybill_ingress.app.watches import Watches
 from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.vectors import Span
-from waybill_shared.contract.watches import TokenWatch, WatchBook, told
+from waybill_shared.contract.watches import TokenWatch, told
 from waybill_shared.contract.webhooks import (
     WebhookRules,
     open_secret,
@@ -43,6 +42,8 @@ from waybill_shared.contract.webhooks import (
 from waybill_shared.contract.words import WatchEnd, WatchState
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 
 TOKEN = sealed_token(span(0, 0, 5))
 

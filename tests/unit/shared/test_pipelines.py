@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from builders import NOW, make_input, make_record, make_stage
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.tokens import pipeline_id
+from waybill_shared.topic_views.pipelines import PipelineDirectory
 
 
 def make_directory(*records: PipelineRecord) -> PipelineDirectory:

@@ -6,8 +6,9 @@ import pytest
 
 from builders import TENANT
 from watch_builders import make_watch
-from waybill_shared.contract.watches import LIFE_MS, WatchBook, closed, told
+from waybill_shared.contract.watches import LIFE_MS, closed, told
 from waybill_shared.contract.words import WatchEnd, WatchState
+from waybill_shared.topic_views.watches import WatchBook
 
 OPEN = make_watch()
 TOLD = told(OPEN, WatchEnd.COMPLETE, "e", OPEN.at + 5)
@@ -71,7 +72,7 @@ def test_one_that_is_open_is_never_forgotten_whatever_the_clocks_of_others_say()
 
 
 def test_of_those_that_are_open_no_more_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waybill_shared.contract.watches.ENDED_MAX", 3)
+    monkeypatch.setattr("waybill_shared.topic_views.watches.ENDED_MAX", 3)
     book = book_of(*(replace(TOLD, id=f"w{number}") for number in range(9)))
     assert {each.id for each in book.of(TENANT)} == {"w6", "w7", "w8"}
 

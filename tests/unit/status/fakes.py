@@ -18,11 +18,11 @@ from waybill_shared.contract.events import (
     StageDefinition,
     to_vector,
 )
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span, TopicPartition
+from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.ports import DeadReading
 from waybill_status.core.outcomes.dead_letters import DeadRun
 from waybill_status.core.outcomes.judge import Claim

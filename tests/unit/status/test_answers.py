@@ -23,12 +23,12 @@ from unit.status.fakes import (
     token,
     view,
 )
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.http.operations import OPERATION, OperationAnswer
+from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.adapters.http import examples
 from waybill_status.adapters.http.models import PipelinesAnswer
 from waybill_status.core.outcomes.judge import judge

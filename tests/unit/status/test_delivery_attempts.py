@@ -8,7 +8,7 @@ import pytest
 from builders import NOW as MADE
 from unit.status.fakes import NOW
 from watch_builders import make_delivery
-from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.words import DeliveryState
 from waybill_status.core.watches.deliveries import (
     FIRST_PAUSE_MS,
@@ -19,6 +19,7 @@ from waybill_status.core.watches.deliveries import (
     after_attempt,
     wait_ms,
 )
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 HOUR_MS = 3_600_000
 BUSY = Answered(status=503, error="it answered 503")
@@ -99,7 +100,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer() -> None:
 def test_a_book_knows_the_newest_and_forgets_the_oldest_that_are_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("waybill_shared.contract.deliveries.ENDED_MAX", 2)
+    monkeypatch.setattr("waybill_status.core.watches.delivery_book.ENDED_MAX", 2)
     book, due = DeliveryBook(), make_delivery()
     over = [replace(due.ended(DeliveryState.DELIVERED, NOW + n), watch=f"w{n}") for n in range(4)]
     for each in (due, *over, replace(due, watch="w3")):

@@ -17,12 +17,12 @@ from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import ConnectorState
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.admin import TopicIdentity
 from waybill_shared.process.health import Health
+from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.adapters.http.flow import flow_router
 from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
 from waybill_status.app.pipelines.lookup import Pipelines

@@ -18,15 +18,16 @@ from unit.status.fakes import (
 )
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import to_json
-from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.tokens import LIFE_MS
 from waybill_shared.contract.watch_details import WatchDetail, watch_detail
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.adapters.http.tokens import shown_outcome
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
@@ -36,6 +37,7 @@ from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
 from waybill_status.core.watches.deliveries import Answered
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 WAIT_S = 120.0
 TEXT = sealed(token(span(0, 5)))

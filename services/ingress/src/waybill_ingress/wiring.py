@@ -54,9 +54,7 @@ from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.connections import places_in
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.fetched import KnownConnectors
-from waybill_shared.contract.pipelines import PipelineDirectory
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.http.app import create_app
 from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
@@ -66,6 +64,9 @@ from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+from waybill_shared.topic_views.connectors import KnownConnectors
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 
 HOUR_MS: Final = 3_600_000
 

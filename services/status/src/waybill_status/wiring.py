@@ -9,12 +9,8 @@ from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.access.redis import require_redis
-from waybill_shared.contract.deliveries import DeliveryBook
-from waybill_shared.contract.fetched import KnownConnectors
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.status_events import source_of
-from waybill_shared.contract.watches import WatchBook
 from waybill_shared.http.app import create_app
 from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import make_admin
@@ -23,6 +19,9 @@ from waybill_shared.kafka.replies import Replies
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
+from waybill_shared.topic_views.connectors import KnownConnectors
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.adapters.http.console import console_router
 from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.feldera import feldera_router, feldera_tokens_router
@@ -51,6 +50,7 @@ from waybill_status.app.watches.deliveries import DeliveryMeans
 from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
 from waybill_status.app.watches.watchers import Watchers
+from waybill_status.core.watches.delivery_book import DeliveryBook
 from waybill_status.loop import Loop
 from waybill_status.settings import Settings
 

@@ -1,19 +1,10 @@
-"""What this process knows of all pipelines: the newest record of each, by name and by short id.
+"""Lives of a pipeline's name, and the refusal of a name that no pipeline has."""
 
-Fed from `waybill.pipelines`; never writes. Deleted pipelines stay, so their tokens still resolve.
-"""
-
-import threading
 from dataclasses import dataclass
-from uuid import NAMESPACE_URL, UUID, uuid5
 
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.contract.tokens import pipeline_id
-
-UID_NAMESPACE: UUID = uuid5(NAMESPACE_URL, "urn:waybill:pipeline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,69 +13,6 @@ class Life:
 
     uid: str
     number: int
-
-
-class PipelineDirectory:
-    """Thread-safe: one follower writes, requests read."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_uid: dict[str, PipelineRecord] = {}
-        self._by_name: dict[tuple[str, str], PipelineRecord] = {}
-        self._by_id: dict[str, PipelineRecord] = {}
-
-    def accept(self, record: PipelineRecord) -> None:
-        """Accept a record. The newest life of a name is the one with the highest number, whatever
-        clocks say.
-        """
-        with self._lock:
-            self._by_uid[record.pipeline_uid] = record
-            self._by_id[pipeline_id(record.tenant, record.pipeline_uid)] = record
-            name = (record.tenant, record.name)
-            known = self._by_name.get(name)
-            if known is None or known.life <= record.life:
-                self._by_name[name] = record
-
-    def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
-        """Return the pipeline of that name that is not deleted."""
-        with self._lock:
-            record = self._by_name.get((tenant, name))
-        return None if record is None or record.desired == "deleted" else record
-
-    def by_uid(self, uid: str) -> PipelineRecord | None:
-        """Return that life of a pipeline, also after its end."""
-        with self._lock:
-            return self._by_uid.get(uid)
-
-    def owner_of(self, short_id: str) -> PipelineRecord | None:
-        """Return the pipeline to which a part of a token belongs."""
-        with self._lock:
-            return self._by_id.get(short_id)
-
-    def living(self, tenant: str) -> list[PipelineRecord]:
-        alive = [record for record in self.everywhere() if record.tenant == tenant]
-        return sorted(alive, key=lambda record: record.name)
-
-    def lives(self) -> list[PipelineRecord]:
-        """Return all pipelines of all tenants, deleted ones too."""
-        with self._lock:
-            return list(self._by_uid.values())
-
-    def everywhere(self) -> list[PipelineRecord]:
-        """Return the pipelines of all tenants that are not deleted."""
-        return [record for record in self.lives() if record.desired != "deleted"]
-
-    def life_for(self, tenant: str, name: str) -> Life:
-        """Return the life of the pipeline of that name, or the next one if it is deleted or never
-        existed. The uid is derived from the number, so that two creations at once mean one
-        pipeline.
-        """
-        with self._lock:
-            newest = self._by_name.get((tenant, name))
-        if newest is not None and newest.desired != "deleted":
-            return Life(uid=newest.pipeline_uid, number=newest.life)
-        number = 0 if newest is None else newest.life + 1
-        return Life(uid=str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{number}")), number=number)
 
 
 def no_pipeline(name: str, known: list[str]) -> Refusal:

@@ -17,7 +17,7 @@ class FetchFailed(ContractError):
     """The reason why a file could not be read."""
 
 
-class Fenced(Retryable):
+class OwnedByAnother(Retryable):
     """Another process may write for this connector now: nothing more can be written here."""
 
 

@@ -10,8 +10,9 @@ from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.inputs import find_connector
 from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.connector_view import ConnectorDetail, connector_detail
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
+from waybill_shared.topic_views.connectors import KnownConnectors
 
 
 class ConnectorTokens:

@@ -21,10 +21,10 @@ from typing import Final, NamedTuple, Protocol
 from waybill_ingress.app.connector_ports import (
     ConnectorLog,
     ConnectorTransaction,
-    Fenced,
     Fetcher,
     FetchFailed,
     FileDownload,
+    OwnedByAnother,
     Shares,
 )
 from waybill_ingress.app.ports import SealingClock
@@ -34,13 +34,14 @@ from waybill_ingress.core.connectors.limits import FileLimits
 from waybill_ingress.core.connectors.progress import advanced, failed, form_of, pause_s
 from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows
 from waybill_ingress.core.inputs import find_input, row_rules
+from waybill_shared.contract.connector_view import beginning
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, UserError
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, pipeline_key
-from waybill_shared.contract.fetched import KnownConnectors, beginning
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import ConnectorState
+from waybill_shared.topic_views.connectors import KnownConnectors
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +196,7 @@ class Connectors:
                 await writing.tell(failed(progress, before))
             try:
                 await self._read(job, writing)
-            except Fenced:
+            except OwnedByAnother:
                 raise
             except ContractError as error:
                 if writing.sure:

@@ -14,13 +14,14 @@ from waybill_shared.contract.asked_views import settled
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.token_views import ALL, TokenView, WantedView
 from waybill_shared.contract.tokens import LIFE_MS, Token
-from waybill_shared.contract.watches import TokenWatch, WatchBook, closed
+from waybill_shared.contract.watches import TokenWatch, closed
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 
 WATCHES_MAX: Final = 100_000  # open ones of one API key
 EVENTS_KEPT_MS: Final = 7 * 24 * 3_600_000 - 600_000  # in `waybill.status`

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from waybill_ingress.core.encoders.form import form_of
 from waybill_ingress.core.rows import RowRule
+from waybill_shared.contract.connector_view import no_connector
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
-from waybill_shared.contract.fetched import no_connector
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug

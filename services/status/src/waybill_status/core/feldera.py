@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from waybill_shared.contract.connector_view import ConnectorDetail, no_connector
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.fetched import ConnectorDetail, no_connector
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.names import name_meant

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.dead_letters import LETTERS_MAX
 from waybill_ingress.core.token_coverage import NamedSpan
-from waybill_shared.contract.fetched import ConnectorDetail
+from waybill_shared.contract.connector_view import ConnectorDetail
 from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.words import Action
 from waybill_shared.http.operations import PlacedError

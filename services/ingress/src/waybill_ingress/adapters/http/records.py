@@ -25,8 +25,8 @@ from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.if_match import Demand, read_demand
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.connector_view import ConnectorDetail
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.fetched import ConnectorDetail
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller, read_body

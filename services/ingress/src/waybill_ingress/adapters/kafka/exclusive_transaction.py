@@ -31,7 +31,7 @@ from typing import Final, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from waybill_ingress.app.connector_ports import Fenced
+from waybill_ingress.app.connector_ports import OwnedByAnother
 from waybill_shared.contract import codec
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letters import Headers
@@ -226,7 +226,7 @@ class ExclusiveTransaction(Generic[M]):
     def _fault(self, cause: KafkaError) -> Retryable:
         if cause.code() in FENCED or cause.fatal():
             self._open = False
-            return Fenced(f"{self._what.fenced}, or did so: try again")
+            return OwnedByAnother(f"{self._what.fenced}, or did so: try again")
         return Retryable(f"kafka: {explain(cause)}")
 
 

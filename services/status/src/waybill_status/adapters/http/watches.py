@@ -12,20 +12,21 @@ from fastapi.sse import format_sse_event
 from pydantic import TypeAdapter
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.deliveries import DeliveryBook
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watch_details import WatchDetail, watch_detail
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.http.app import caller
 from waybill_shared.http.asyncapi import PATH, document
 from waybill_shared.http.openapi import refusals
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.adapters.http.examples import STATUS_EVENTS, shown
 from waybill_status.adapters.http.models import EventQuery, StatusEventsAnswer, WatchesAnswer
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.event_log import EventFilter, EventLog, SentEvent
 from waybill_status.app.ports import News
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 CUT: Final = "waybill.cut"
 """The last event of a stream that was too slow for its reader: its id says where to continue."""

@@ -6,17 +6,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from waybill_shared.contract.connectors import ConnectorProgress
-from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery
+from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
-from waybill_shared.contract.fetched import KnownConnectors
-from waybill_shared.contract.pipelines import PipelineDirectory
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.replies import follow_replies
+from waybill_shared.topic_views.connectors import KnownConnectors
+from waybill_shared.topic_views.pipelines import PipelineDirectory
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.dead_letters.replays import KnownReplays
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from typing import Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.pipelines import no_pipeline
 from waybill_shared.contract.problems import Slug
+from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.ports import News, SlotStore
 from waybill_status.core.outcomes.views import PipelineKey, SlotReading
 from waybill_status.core.pipelines.details import (

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Refusal
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.fetched import KnownConnectors
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.clock import Clock
+from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.outcomes.views import view_of

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from waybill_shared.contract.deliveries import DeliveryBook, WebhookDelivery, new_delivery
+from waybill_shared.contract.deliveries import WebhookDelivery, new_delivery
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import webhook_failed_event
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import read_target
 from waybill_shared.contract.words import DeliveryState, WatchState
 from waybill_shared.process.clock import Clock
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.measuring import count_attempt
 from waybill_status.app.ports import DeliveryNote, EventLookup, Receivers, WatchWriter
 from waybill_status.app.watches.host_permits import HostPermits
@@ -27,6 +28,7 @@ from waybill_status.core.watches.deliveries import (
     given_up,
     wait_ms,
 )
+from waybill_status.core.watches.delivery_book import DeliveryBook
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Final
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import WatchEnd
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.measuring import count_ended
 from waybill_status.app.outcomes.question import SharedQuestion
 from waybill_status.app.ports import News, WatchReport, WatchWriter

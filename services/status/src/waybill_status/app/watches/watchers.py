@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.watches import TokenWatch, WatchBook
+from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.partition_producer import PartitionLost
+from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.measuring import show_deliveries, show_watches
 from waybill_status.app.ports import News, WatchShares, WatchWriter, WatchWriters
 from waybill_status.app.watches.deliveries import DeliveryMeans, PartitionDeliveries

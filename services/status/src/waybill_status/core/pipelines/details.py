@@ -4,6 +4,7 @@ values as they are."""
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+from waybill_shared.contract.connector_view import ConnectorDetail, connector_detail
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
@@ -12,13 +13,13 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
-from waybill_shared.contract.fetched import ConnectorDetail, KnownConnectors, connector_detail
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
 from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
 

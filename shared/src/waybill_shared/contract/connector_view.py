@@ -1,9 +1,7 @@
-"""How far the connectors of pipelines are, as a process knows it and as it is reported to
-people.
-"""
+"""Progress of a connector as people see it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import Refusal
@@ -13,26 +11,6 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import ConnectorState, meanings
-
-
-class KnownConnectors:
-    """The newest progress of each connector. A thread feeds it from `waybill.connectors`."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, ConnectorProgress] = {}
-
-    def accept(self, progress: ConnectorProgress) -> None:
-        self._known[progress.key] = progress
-
-    def dead_of(self, pipeline_uid: str) -> int:
-        """Return how many rows of its files went to dead-letter topics, those of connectors of
-        earlier manifests too."""
-        known = list(self._known.values())
-        return sum(each.dead for each in known if each.pipeline_uid == pipeline_uid)
-
-    def of(self, record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
-        begun = beginning(record, topic, connector)
-        return replace(self._known.get(begun.key, begun), connector=connector.name)
 
 
 def beginning(record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
