@@ -84,8 +84,6 @@ class RunnerProcess:
         self._runner = self._new()
         self._heard: list[tuple[Driver, DriverEvent]] = []
         self._held: tuple[int, Command] | None = None
-        self._since: dict[str, int] = {}
-        """When each command was first tried that is not decided yet."""
         self._checks: list[str] = []
         self._at = 0
         self._open: dict[int, str] = {}
@@ -123,7 +121,6 @@ class RunnerProcess:
         self._runner = self._new()
         self._open.clear()
         self._refusing.clear()
-        self._since.clear()
         self._checks.clear()
         self._held, self._unsettled, self._adopted = None, None, False
 
@@ -165,22 +162,20 @@ class RunnerProcess:
             return
         if self._held is None and self.reachable:
             self._poll()
-        if self._held is not None and self._handle(*self._held):
+        if self._held is not None:
+            self._handle(*self._held)
             self._held = None
 
-    def _handle(self, offset: int, command: Command) -> bool:
-        """Whether it is decided, one way or the other."""
-        since = self._since.setdefault(command.id, self._world.clock.now)
+    def _handle(self, offset: int, command: Command) -> None:
+        """Decide it, one way or the other, or let it wait."""
         try:
             self._runner.handle(command, offset)
         except Retryable as error:
-            waited = self._world.clock.now - since
-            if self._world.patient or waited < PATIENCE_MS:
-                return False
+            waited_ms = self._runner.postpone(command, offset)
+            if self._world.patient or waited_ms < PATIENCE_MS:
+                return
             self._refusing[command.id] = offset
             self._runner.refuse(command, str(error))
-        self._since.pop(command.id, None)
-        return True
 
     def _refuse(self, command_id: str) -> None:
         offset = next(at for at, name in self._open.items() if name == command_id)

@@ -127,13 +127,14 @@ class Checking(RuleBasedStateMachine):
     @precondition(lambda self: self.has_work())
     @rule()
     def turns(self) -> None:
-        """As the loop does it: what has waited goes first, and one that waits holds up the rest."""
+        """As the loop does it: what has waited goes first."""
         freed = None if self.runner.busy else self.runner.next_ready()
         if freed is not None:
             self.handles(freed[1])
         elif not self.runner.busy:
             self.polls()
-            if self.held is not None and self.handles(self.held):
+            if self.held is not None:
+                self.handles(self.held)
                 self.held = None
         self.acts()
 
@@ -142,19 +143,18 @@ class Checking(RuleBasedStateMachine):
             self.held = self.world.log[self.at]
             self.at += 1
 
-    def handles(self, command: Command) -> bool:
-        """Whether it is decided, one way or the other."""
+    def handles(self, command: Command) -> None:
         before = self.world.effects()
         try:
             self.runner.handle(command, offset_of(command))
         except Retryable:
+            self.runner.postpone(command, offset_of(command))
             if self.patient:
-                return False
+                return
             self.runner.refuse(command, "kafka is away")
         if command.id in self.world.checking:
             self.acts()
             assert self.world.effects() == before
-        return True
 
     def acts(self) -> None:
         with suppress(Retryable):

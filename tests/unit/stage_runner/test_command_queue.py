@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_command
 from waybill_shared.contract.events import Command
-from waybill_stage_runner.core.pipelines.command_queue import CommandQueues, QueuedCommand
+from waybill_stage_runner.core.pipelines.command_queue import RETRY_MS, CommandQueues, QueuedCommand
 
 A1, A2, A3 = (make_command("apply", id=f"a{number}") for number in (1, 2, 3))
 B1 = replace(make_command("apply", id="b1"), pipeline_uid="b")
@@ -23,14 +23,14 @@ def queues() -> CommandQueues:
 
 
 def freed(queues: CommandQueues) -> Command | None:
-    waiting = queues.next_ready()
+    waiting = queues.next_ready(0)
     return None if waiting is None else waiting.command
 
 
 def test_nobody_waits_in_a_line_that_is_empty() -> None:
     queues = CommandQueues()
     assert not queues.must_wait(A1)
-    assert queues.next_ready() is None
+    assert queues.next_ready(0) is None
     assert list(queues) == []
 
 
@@ -41,7 +41,7 @@ def test_only_commands_of_the_same_pipeline_wait_behind_a_check(queues: CommandQ
 
 
 def test_nothing_is_free_while_the_first_is_being_checked(queues: CommandQueues) -> None:
-    assert queues.next_ready() is None
+    assert queues.next_ready(0) is None
     assert queues.checking == {"a1"}
 
 
@@ -52,7 +52,7 @@ def test_what_has_passed_is_free_with_its_offset_until_it_is_carried_out(
     assert queues.is_checked(A1)
     assert queues.checking == set()
     for _ in range(2):
-        assert queues.next_ready() == QueuedCommand(command=A1, offset=1)
+        assert queues.next_ready(0) == QueuedCommand(command=A1, offset=1)
 
 
 def test_commands_come_out_in_the_order_in_which_they_came(queues: CommandQueues) -> None:
@@ -69,10 +69,10 @@ def test_one_that_waited_may_be_checked_itself_when_it_is_the_first(queues: Comm
     queues.finish_check("a1")
     queues.remove(A1)
     queues.start_check(A2, 2)
-    assert queues.next_ready() is None
+    assert queues.next_ready(0) is None
     assert [command.id for command in queues] == ["a2", "a3"], "it stands there once"
     queues.finish_check("a2")
-    assert queues.next_ready() == QueuedCommand(command=A2, offset=2)
+    assert queues.next_ready(0) == QueuedCommand(command=A2, offset=2)
 
 
 def test_what_has_passed_is_forgotten_when_it_leaves(queues: CommandQueues) -> None:
@@ -113,6 +113,18 @@ def test_nothing_is_left_of_lines_that_are_cleared(queues: CommandQueues) -> Non
     queues.clear()
     assert list(queues) == []
     assert queues.checking == set()
-    assert queues.next_ready() is None
+    assert queues.next_ready(0) is None
     assert not queues.is_checked(A1)
     assert queues.finish_check("b1") is None
+
+
+def test_only_the_queue_of_a_command_that_is_tried_again_waits(queues: CommandQueues) -> None:
+    queues.finish_check("a1")
+    assert queues.postpone(A1, 1, 100) == 0
+    queues.add(B1, 3)
+    assert queues.next_ready(101) == QueuedCommand(command=B1, offset=3)
+    queues.remove(B1)
+
+    assert queues.next_ready(99 + RETRY_MS) is None
+    assert queues.next_ready(100 + RETRY_MS) == QueuedCommand(command=A1, offset=1)
+    assert queues.postpone(A1, 1, 100 + RETRY_MS) == RETRY_MS, "it is tried for so long"

@@ -80,6 +80,8 @@ def away(plans: object) -> None:
 
 def turn(turned: Loop, around: Around, seconds: float = RETRY_S) -> None:
     around.now += seconds
+    for world in around.worlds:
+        world.waited += round(seconds * 1000)
     turned.turn()
 
 
@@ -148,6 +150,24 @@ def test_what_cannot_be_planned_is_refused_in_the_end(
         turn(turned, around)
     assert around.worlds[0].answers == [("c1", "failed")]
     assert around.worlds[0].records == []
+
+
+def test_a_command_that_waits_for_its_topics_holds_up_only_its_pipeline(
+    around: Around, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
+    monkeypatch.setattr(around.worlds[0], "prepare", away)
+    other = replace(command(2, "start"), pipeline_uid="other")
+    around.waiting = [(0, 1, command(1)), (0, 2, other), (1, 1, command(3))]
+    for _ in range(4):
+        turn(turned, around, 0.0)
+    turn(turned, around)
+    turn(turned, around, 0.0)
+    assert around.worlds[0].answers == [("c2", "failed")], (
+        "it does not exist, and is told so at once"
+    )
+    assert around.worlds[1].started == [1]
+    assert around.uncommitted == {"c1", "c3"}
 
 
 def test_command_whose_partition_went_takes_no_time_from_the_next(

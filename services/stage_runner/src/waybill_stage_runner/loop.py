@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
-from weakref import WeakKeyDictionary
 
 from waybill_shared.contract.driver import DriverEvent
 from waybill_shared.contract.errors import Retryable
@@ -58,11 +57,8 @@ class Loop:
         self._drivers = drivers
         self._health = health
         self._beat_at = 0.0
-        self._retry_at = 0.0
         self._act_at: dict[Runner, float] = {}
         """When a runner tries again, by runner, after Kafka did not accept its messages."""
-        self._waits: WeakKeyDictionary[Runner, tuple[str, float]] = WeakKeyDictionary()
-        """The id of the command that waits there, and when it is refused."""
 
     def run(self, stop: threading.Event) -> bool:
         """Run rounds until `stop` is set. Return False if another runner has taken over before."""
@@ -114,17 +110,11 @@ class Loop:
             self._act_at[runner] = now + RETRY_S
 
     def _next_command(self, runners: Mapping[int, Runner], now: float) -> None:
-        """Handle one command.
-
-        A command that was checked comes before new ones. While a command waits for a retry, the
-        loop handles no other.
-        """
-        if now < self._retry_at:
-            return
+        """Handle one command: one that has waited comes before new ones."""
         for runner in runners.values():
             ready = runner.next_ready()
             if ready is not None and not runner.busy:
-                self._carry_out(runner, *ready, now)
+                self._handle(runner, *ready, now)
                 return
         found = self._commands.next(0)
         if found is None:
@@ -133,25 +123,21 @@ class Loop:
         runner_of = self._ownership.runners().get(partition)
         if runner_of is None or runner_of.busy:
             self._commands.later()
-        elif self._carry_out(runner_of, offset, command, now):
+        else:
+            self._handle(runner_of, offset, command, now)
             self._commands.done()
 
-    def _carry_out(self, runner: Runner, offset: int, command: Command, now: float) -> bool:
-        """Return True if the command is decided, in one way or the other."""
+    def _handle(self, runner: Runner, offset: int, command: Command, now: float) -> None:
+        """Let the runner decide the command, or try it again later. Refuse it in the end."""
         try:
             runner.handle(command, offset)
         except Retryable as error:
-            waits, give_up_at = self._waits.get(runner, ("", 0.0))
-            if waits != command.id:
-                give_up_at = now + COMMAND_TIMEOUT_S
-                self._waits[runner] = (command.id, give_up_at)
-            self._retry_at = now + RETRY_S
-            if now < give_up_at:
+            waited_ms = runner.postpone(command, offset)
+            if waited_ms < COMMAND_TIMEOUT_S * 1000:
                 logger.warning("command waits", extra={"id": command.id, "reason": str(error)})
-                return False
+                return
             runner.refuse(command, str(error))
         self._act(runner, now, beats=False)
-        return True
 
     def _hear(self, runners: Iterable[Runner]) -> None:
         """Pass on reports of drivers. Wait a little for the first, so that the loop does

@@ -33,6 +33,7 @@ class Runner:
     ) -> None:
         """Keep the ports. `admission` limits checks; runners that share drivers share it."""
         admission = admission or Admission()
+        self._clock = clock
         self._supervisor = PipelineSupervisor(publisher, drivers, clock)
         self._changes = Changes(self._supervisor, topics, drivers, clock, admission)
         self._questions = Questions(self._supervisor, topics, drivers, clock, admission)
@@ -71,7 +72,8 @@ class Runner:
 
     def next_ready(self) -> tuple[int, Command] | None:
         """Return a command that has waited and is to be handled now."""
-        ready = self._changes.queues.next_ready() or self._questions.queues.next_ready()
+        now = self._clock.monotonic_ms()
+        ready = self._changes.queues.next_ready(now) or self._questions.queues.next_ready(now)
         return None if ready is None else (ready.offset, ready.command)
 
     def finish_check(self, found: Checked) -> None:
@@ -82,6 +84,13 @@ class Runner:
     def receive(self, pipeline_uid: str, epoch: int, event: RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
         self._supervisor.receive(pipeline_uid, epoch, event)
+
+    def postpone(self, command: Command, offset: int) -> int:
+        """Let a command wait that `handle` could not decide; `next_ready` returns it again.
+
+        Return for how long it has been tried, in milliseconds.
+        """
+        return self._part(command).queues.postpone(command, offset, self._clock.monotonic_ms())
 
     def refuse(self, command: Command, reason: str) -> None:
         """Refuse a command that `handle` could not decide in time. Nothing of it is written."""

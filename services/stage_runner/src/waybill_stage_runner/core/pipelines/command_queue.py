@@ -1,10 +1,17 @@
-"""Keeps the order of commands that wait for a check, and of later commands of the same pipeline."""
+"""Keeps the order of commands that wait, and of later commands of the same pipeline.
+
+A command waits for its check, or for the next attempt after something outside has failed. Commands
+of other pipelines do not wait for it.
+"""
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from waybill_shared.contract.events import Command
+
+RETRY_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +27,8 @@ class CommandQueues:
         self._queues: dict[str, deque[QueuedCommand]] = {}
         self._checking: set[str] = set()
         self._checked: set[str] = set()
+        self._first_tried: dict[str, int] = {}
+        self._retry_at: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Command]:
         return (each.command for queue in self._queues.values() for each in queue)
@@ -55,12 +64,18 @@ class CommandQueues:
         self._checked.add(check_id)
         return next(each for each in self if each.id == check_id)
 
-    def next_ready(self) -> QueuedCommand | None:
-        """Return a command that may be carried out now: the head of a queue that is not being
-        checked.
+    def postpone(self, command: Command, offset: int, now: int) -> int:
+        """Let the command and its queue wait for another attempt. Return for how long the command
+        has been tried, in milliseconds.
         """
+        self.add(command, offset)
+        self._retry_at[command.id] = now + RETRY_MS
+        return now - self._first_tried.setdefault(command.id, now)
+
+    def next_ready(self, now: int) -> QueuedCommand | None:
+        """Return the head of a queue that waits neither for its check nor for an attempt."""
         heads = (queue[0] for queue in self._queues.values())
-        return next((head for head in heads if head.command.id not in self._checking), None)
+        return next((head for head in heads if self._is_ready(head.command.id, now)), None)
 
     def remove(self, command: Command) -> None:
         """Remove the command from its queue: it was carried out, or refused."""
@@ -69,6 +84,8 @@ class CommandQueues:
             return
         queue.popleft()
         self._checked.discard(command.id)
+        self._first_tried.pop(command.id, None)
+        self._retry_at.pop(command.id, None)
         if not queue:
             del self._queues[command.pipeline_uid]
 
@@ -76,3 +93,8 @@ class CommandQueues:
         self._queues.clear()
         self._checking.clear()
         self._checked.clear()
+        self._first_tried.clear()
+        self._retry_at.clear()
+
+    def _is_ready(self, command_id: str, now: int) -> bool:
+        return command_id not in self._checking and now >= self._retry_at.get(command_id, now)
