@@ -16,7 +16,7 @@ from waybill_local.jars import KAFKA, jar_set
 from waybill_local.java import Java
 from waybill_local.services import SERVICES as LOCAL
 from waybill_shared.contract.routes import OPERATIONS, SERVICES
-from waybill_shared.settings.clusters import RedisSettings
+from waybill_shared.settings.redis import RedisSettings
 from waybill_shared.settings.service import ServiceSettings
 from waybill_shared.setup import SetupSettings
 from waybill_stage_runner.settings import Settings as StageRunnerSettings

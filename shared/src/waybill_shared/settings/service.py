@@ -9,8 +9,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.settings.clusters import KafkaSettings
 from waybill_shared.settings.hosts import HostSettings, Listed
+from waybill_shared.settings.kafka import KafkaSettings
 
 ORIGIN: Final = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 

@@ -5,7 +5,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.webhooks import WebhookRules
-from waybill_shared.settings.clusters import PREFIX
+from waybill_shared.settings.kafka import PREFIX
 
 PORT_MAX = 65_535
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from waybill_shared.contract.driver import DriverEvent, DriverHome, SparkPlace
 from waybill_shared.process import logs
 from waybill_shared.process.lifetime import shutdown_on_signals
-from waybill_shared.settings.clusters import KafkaSettings
+from waybill_shared.settings.kafka import KafkaSettings
 from waybill_shared.settings.service import read_settings
 from waybill_spark.driver.failures import describe
 from waybill_spark.driver.jvm.cluster import (

@@ -1,4 +1,4 @@
-"""Settings of existing clusters: how Kafka and Redis are reached, and as whom.
+"""Settings of an existing Kafka cluster: how it is reached, and as whom.
 
 What contradicts or is missing is one error that names the variable and the fix, never a value.
 """
@@ -17,8 +17,7 @@ from waybill_shared.kafka.cluster import (
     Mechanism,
     Protocol,
 )
-from waybill_shared.redis.server import RedisServer
-from waybill_shared.settings.pem import read_certificates, read_key, read_text
+from waybill_shared.settings.pem import read_authorities, read_certificates, read_key, read_text
 
 PREFIX: Final = "WAYBILL_"
 SASL_ONLY: Final = (
@@ -32,10 +31,6 @@ SSL_ONLY: Final = (
     "kafka_ssl_certificate_file",
     "kafka_ssl_key_file",
     "kafka_ssl_key_password",
-)
-REDIS_URL: Final = (
-    "WAYBILL_REDIS is no URL of Redis: it takes rediss://USER:PASSWORD@HOST:PORT/DB, redis://"
-    " without TLS; signs in the password other than letters and digits are percent-encoded"
 )
 
 
@@ -82,7 +77,7 @@ class KafkaSettings(BaseSettings):
             bootstrap=self.kafka,
             protocol=self.kafka_security_protocol,
             login=self._login(),
-            authorities=_authorities("kafka_ssl_ca_file", self.kafka_ssl_ca_file),
+            authorities=read_authorities(variable("kafka_ssl_ca_file"), self.kafka_ssl_ca_file),
             certificate=self._certificate(),
         )
 
@@ -100,10 +95,10 @@ class KafkaSettings(BaseSettings):
         if self.kafka_sasl_password is not None:
             return self.kafka_sasl_password.get_secret_value()
         assert self.kafka_sasl_password_file is not None
-        variable = _variable("kafka_sasl_password_file")
-        password = read_text(variable, self.kafka_sasl_password_file).removesuffix("\n")
+        name = variable("kafka_sasl_password_file")
+        password = read_text(name, self.kafka_sasl_password_file).removesuffix("\n")
         if not password:
-            raise ValueError(f"{variable}={self.kafka_sasl_password_file} is empty")
+            raise ValueError(f"{name}={self.kafka_sasl_password_file} is empty")
         return password
 
     def _certificate(self) -> ClientCertificate | None:
@@ -112,44 +107,13 @@ class KafkaSettings(BaseSettings):
             return None
         password = self.kafka_ssl_key_password
         return ClientCertificate(
-            chain=read_certificates(_variable("kafka_ssl_certificate_file"), chain),
+            chain=read_certificates(variable("kafka_ssl_certificate_file"), chain),
             key=read_key(
-                _variable("kafka_ssl_key_file"),
+                variable("kafka_ssl_key_file"),
                 key,
                 password.get_secret_value() if password else None,
             ),
         )
-
-
-class RedisSettings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
-
-    redis: str = Field(
-        default="redis://127.0.0.1:6379/0",
-        description="Redis or Valkey, by URL: rediss://USER:PASSWORD@HOST:PORT/DB",
-        repr=False,
-    )
-    redis_ssl_ca_file: Path | None = Field(
-        default=None, description="PEM: whom to trust; the machine's own authorities unless set"
-    )
-
-    @model_validator(mode="after")
-    def _redis_settings_fit(self) -> Self:
-        try:
-            encrypted = RedisServer(url=self.redis).encrypted
-        except ValueError:
-            raise ValueError(REDIS_URL) from None  # the error's own text may hold the password
-        if self.redis_ssl_ca_file is not None and not encrypted:
-            raise ValueError(
-                "WAYBILL_REDIS_SSL_CA_FILE is set, but WAYBILL_REDIS is a URL without TLS: make it"
-                " rediss://… or unset the variable"
-            )
-        self.redis_server()
-        return self
-
-    def redis_server(self) -> RedisServer:
-        authorities = _authorities("redis_ssl_ca_file", self.redis_ssl_ca_file)
-        return RedisServer(url=self.redis, authorities=authorities)
 
 
 def _without_effect(settings: KafkaSettings) -> Iterator[str]:
@@ -163,8 +127,8 @@ def _without_effect(settings: KafkaSettings) -> Iterator[str]:
         if found and part not in protocol:
             wanted = "SASL_SSL" if part == "SASL" or protocol.startswith("SASL") else "SSL"
             yield (
-                f"{_variable(found[0])} is set, but WAYBILL_KAFKA_SECURITY_PROTOCOL={protocol} does"
-                f" not use it: set that to {wanted}, or unset {_variable(found[0])}"
+                f"{variable(found[0])} is set, but WAYBILL_KAFKA_SECURITY_PROTOCOL={protocol} does"
+                f" not use it: set that to {wanted}, or unset {variable(found[0])}"
             )
 
 
@@ -189,9 +153,6 @@ def _missing(settings: KafkaSettings) -> Iterator[str]:
         yield "WAYBILL_KAFKA_SSL_KEY_PASSWORD needs WAYBILL_KAFKA_SSL_KEY_FILE"
 
 
-def _authorities(name: str, file: Path | None) -> str | None:
-    return None if file is None else read_certificates(_variable(name), file)
-
-
-def _variable(name: str) -> str:
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
     return f"{PREFIX}{name.upper()}"
