@@ -9,14 +9,15 @@ after a fault. By then the partition may belong to another process, which it wou
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeVar
 
-from waybill_shared.contract.errors import ContractError, UserError
+from waybill_shared.contract.errors import ContractError, Retryable, UserError
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.transactions import (
     Fenced,
     IdRefused,
     NothingCounts,
     Outgoing,
-    TransactionalProducer,
+    TransactionFailed,
+    make_transactional,
 )
 from waybill_shared.process.failpoints import reach
 
@@ -37,7 +38,7 @@ class PartitionProducer:
     def __init__(self, kafka: Kafka, transactional_id: str) -> None:
         self._id = transactional_id
         self._open: Literal["commit", "abort"] | None = None
-        self._transactions = TransactionalProducer(
+        self._transactions = make_transactional(
             kafka,
             transactional_id,
             timeout_s=TRANSACTION_TIMEOUT_S,
@@ -77,10 +78,10 @@ class PartitionProducer:
         try:
             return action()
         except Fenced as error:
-            raise PartitionLost(str(error)) from error
+            raise PartitionLost(f"{self._id}: {error}") from error
         except IdRefused as error:
             raise UserError([error.problem]) from error
-        except NothingCounts as error:
-            if error.must_abort:
+        except TransactionFailed as error:
+            if isinstance(error, NothingCounts) and error.must_abort:
                 self._open = "abort"
-            raise
+            raise Retryable(f"{self._id}: {error}") from error

@@ -5,8 +5,9 @@ one of four ways:
 
 1. It is committed: no error is raised, and all that was written in it counts.
 2. `NothingCounts`: it is not committed, and never will be. Abort it, and try again.
-3. `Fenced`: another producer has started with the same id. This one writes nothing any more.
-4. `EndUnknown`: the commit was sent and not answered. To commit again tells; so does reading.
+3. `Fenced`: another producer has started with the same id. This one writes nothing any more. If
+   it was committing, only reading shows whether that counts.
+4. `EndUnknown`: the commit was sent and not answered. Commit again, or read, to know it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -75,20 +76,13 @@ class Outgoing:
     partition: int = BY_KEY
 
 
+@dataclass(frozen=True, slots=True)
 class TransactionalProducer:
-    """A producer with a transactional id. `timeout_s`: for how long Kafka keeps a transaction open
-    that nobody ends; readers wait for so long."""
+    """A client with a transactional id, and its transactions one after the other."""
 
-    def __init__(
-        self, kafka: Kafka, transactional_id: str, *, timeout_s: float, **options: object
-    ) -> None:
-        self.id = transactional_id
-        self._user = cluster_of(kafka).user
-        fixed = {
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": int(timeout_s * 1000),
-        }
-        self.client: Producer = make_producer(kafka, **{**options, **fixed})
+    client: Producer
+    id: str
+    user: str
 
     def claim(self, timeout_s: float) -> None:
         """Fence the producer that had this id, and end what it left open."""
@@ -166,7 +160,7 @@ class TransactionalProducer:
         try:
             yield
         except BufferError as error:
-            raise NothingCounts(f"{self.id}: {error}") from error
+            raise NothingCounts(f"the queue of the producer is full: {error}") from error
         except SystemError as error:
             # The client raises this where it reports a failed delivery, and hides the reason.
             if not isinstance(error.__cause__, KafkaException):
@@ -178,12 +172,29 @@ class TransactionalProducer:
     def _end(
         self, cause: KafkaError, *, committing: bool = False, topic: str | None = None
     ) -> TransactionFailed:
-        text = f"{self.id}: {explain(cause)}"
+        text = explain(cause)
         if cause.code() in FENCED or cause.fatal():
             return Fenced(text, cause, topic)
         if cause.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            message = f"{self._user} lacks Write on transactional-id {self.id} in Kafka"
+            message = f"{self.user} lacks Write on transactional-id {self.id} in Kafka"
             return IdRefused(text, cause, Problem(message=message, hint=GRANT_HINT))
         if committing and not cause.txn_requires_abort():
             return EndUnknown(text, cause, topic)
         return NothingCounts(text, cause, topic)
+
+
+def make_transactional(
+    kafka: Kafka, transactional_id: str, *, timeout_s: float, **options: object
+) -> TransactionalProducer:
+    """Return a producer. `timeout_s`: for how long Kafka keeps a transaction open that nobody ends;
+    readers wait for so long."""
+    fixed = transactional_options(transactional_id, timeout_s)
+    client = make_producer(kafka, **{**options, **fixed})
+    return TransactionalProducer(client, transactional_id, cluster_of(kafka).user)
+
+
+def transactional_options(transactional_id: str, timeout_s: float) -> dict[str, object]:
+    return {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": int(timeout_s * 1000),
+    }

@@ -9,20 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
 from waybill_shared.contract.events import Fact, LifecycleEvent
 from waybill_shared.contract.status_events import HEADERS
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import (
-    claim_transactions,
-    make_consumer,
-    make_producer,
-    position_of,
-)
+from waybill_shared.kafka.clients import make_consumer, position_of
 from waybill_shared.kafka.errors import explain
+from waybill_shared.kafka.transactions import Outgoing, make_transactional
 from waybill_token_tracker.app.announcing import Announced, ReceivedMessage
 from waybill_token_tracker.app.measuring import count_skipped
 
@@ -43,7 +39,7 @@ class KafkaEventSessions:
     def begin(self) -> Iterator["KafkaEventSession"]:
         session = KafkaEventSession(self._admin, self._prefix)
         try:
-            with told_as_retryable():
+            with errors_as_retryable():
                 session.open()
             yield session
         finally:
@@ -55,19 +51,17 @@ class KafkaEventSession:
         self._prefix = prefix
         self._commits, self._lifecycle = f"{prefix}.commits", f"{prefix}.lifecycle"
         self._consumer = make_consumer(admin.cluster, f"{prefix}.announcements")
-        self._producer = make_producer(
+        self._producer = make_transactional(
             admin.cluster,
-            **{
-                "transactional.id": f"{prefix}/token_tracker/events/{secrets.token_hex(8)}",
-                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-                "message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-            },
+            f"{prefix}/token_tracker/events/{secrets.token_hex(8)}",
+            timeout_s=TRANSACTION_TIMEOUT_S,
+            **{"message.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000)},
         )
         self._read: dict[tuple[str, int], int] = {}
         self._shares = 0
 
     def open(self) -> None:
-        claim_transactions(self._producer, TIMEOUT_S)
+        self._producer.claim(TIMEOUT_S)
         self._consumer.subscribe(
             [self._commits, self._lifecycle], on_assign=self._assigned, on_revoke=self._revoked
         )
@@ -82,41 +76,35 @@ class KafkaEventSession:
         received: list[ReceivedMessage] = []
         while len(received) < BATCH_MAX:
             shares = self._shares
-            with told_as_retryable():
+            with errors_as_retryable():
                 message = self._consumer.poll(0 if received else POLL_S)
             if shares != self._shares:
                 received.clear()
             if message is None:
                 break
-            if (found := self._heard(message)) is not None:
+            if (found := self._received(message)) is not None:
                 received.append(found)
         return received
 
     def send(self, announced: Sequence[Announced]) -> None:
-        failures: list[KafkaError] = []
-
-        def report(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        with told_as_retryable():
-            self._producer.begin_transaction()
-            for key, event in announced:
-                self._producer.produce(
-                    f"{self._prefix}.status",
-                    key=key,
-                    value=codec.encode(event),
-                    headers=list(HEADERS),
-                    on_delivery=report,
-                )
-            offsets = [TopicPartition(topic, p, at) for (topic, p), at in self._read.items()]
+        messages = [
+            Outgoing(
+                topic=f"{self._prefix}.status",
+                key=key,
+                value=codec.encode(event),
+                headers=HEADERS,
+            )
+            for key, event in announced
+        ]
+        offsets = [TopicPartition(topic, p, at) for (topic, p), at in self._read.items()]
+        with errors_as_retryable():
             member = self._consumer.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(offsets, member, TIMEOUT_S)
-            self._producer.commit_transaction(TIMEOUT_S)
-        if failures:
-            raise Retryable(f"topic {self._prefix}.status: {explain(failures[0])}")
+        self._producer.begin()
+        self._producer.enqueue(messages)
+        self._producer.add_offsets(offsets, member, TIMEOUT_S)
+        self._producer.commit(TIMEOUT_S)
 
-    def _heard(self, message: Message) -> ReceivedMessage | None:
+    def _received(self, message: Message) -> ReceivedMessage | None:
         error, topic = message.error(), message.topic() or ""
         if error is not None:
             raise Retryable(f"topic {topic}: {explain(error)}")
@@ -159,13 +147,9 @@ class KafkaEventSession:
 
 
 @contextmanager
-def told_as_retryable() -> Iterator[None]:
-    """Raise errors of the client as Retryable."""
+def errors_as_retryable() -> Iterator[None]:
+    """Raise errors of the consumer as Retryable."""
     try:
         yield
-    except SystemError as error:  # in which the client hides some faults
-        if not isinstance(error.__cause__, KafkaException):
-            raise
-        raise Retryable(explain(error.__cause__.args[0])) from error
     except KafkaException as error:
         raise Retryable(explain(error.args[0])) from error

@@ -23,6 +23,7 @@ from waybill_shared.kafka.transactions import (
     Outgoing,
     TransactionalProducer,
     TransactionFailed,
+    make_transactional,
 )
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class KafkaJournal:
         """Return the producer. After a fault that it does not survive a new one is made with the
         same id, which aborts the transaction that the old one left open."""
         if self._producer is None:
-            producer = TransactionalProducer(
+            producer = make_transactional(
                 self._admin.cluster,
                 self._id,
                 timeout_s=TRANSACTION_TIMEOUT_S,

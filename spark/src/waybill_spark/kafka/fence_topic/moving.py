@@ -11,7 +11,12 @@ from confluent_kafka import Producer
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Fence
-from waybill_shared.kafka.transactions import Fenced, TransactionalProducer, TransactionFailed
+from waybill_shared.kafka.transactions import (
+    Fenced,
+    TransactionalProducer,
+    TransactionFailed,
+    make_transactional,
+)
 from waybill_shared.process.failpoints import reach
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.sink import RowsRefused, SinkSuperseded
@@ -49,7 +54,7 @@ class FenceTransactions:
         self._behind_refusal = False
 
     def claim(self) -> None:
-        self._producer = TransactionalProducer(
+        self._producer = make_transactional(
             self._fences.admin.cluster,
             self._id,
             timeout_s=self._timeout_s,

@@ -6,7 +6,6 @@ from typing import Final
 
 from waybill_ingress.adapters.kafka.exclusive_transaction import (
     ExclusiveTransaction,
-    TransactionMessage,
     TransactionPurpose,
     exclusive_transaction,
 )
@@ -18,6 +17,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.transactions import Outgoing
 from waybill_shared.process.clock import Clock
 
 FENCED_BY_ANOTHER: Final = "another ingress fetches this file at this moment"
@@ -72,11 +72,10 @@ class KafkaConnectorTransaction:
         self, topic: str, records: Sequence[Record], dead_topic: str, dead: Sequence[DeadRow]
     ) -> Sequence[tuple[int, int]]:
         rows = [
-            TransactionMessage(topic=topic, partition=ANY, key=each.key, value=each.value)
-            for each in records
+            Outgoing(topic=topic, partition=ANY, key=each.key, value=each.value) for each in records
         ]
         letters = [
-            TransactionMessage(
+            Outgoing(
                 topic=dead_topic,
                 partition=ANY,
                 key=None,

@@ -29,24 +29,26 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError
 
 from waybill_ingress.app.connector_ports import OwnedByAnother
 from waybill_shared.contract import codec
 from waybill_shared.contract.connectors import ConnectorProgress
-from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.errors import InvalidMessage, Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import (
-    claim_transactions,
-    make_producer,
-    position_of,
-    read_to_end,
-)
-from waybill_shared.kafka.errors import FENCED, explain
+from waybill_shared.kafka.clients import read_to_end
+from waybill_shared.kafka.errors import explain
 from waybill_shared.kafka.partitioner import partition_of
+from waybill_shared.kafka.transactions import (
+    EndUnknown,
+    Fenced,
+    Outgoing,
+    Position,
+    TransactionFailed,
+    make_transactional,
+)
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
@@ -60,15 +62,6 @@ RECORD_BYTES_MAX: Final = 100_000_000  # here; the broker decides what a topic a
 NEVER_ACCEPTED: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
 T = TypeVar("T")
 M = TypeVar("M", Replay, ConnectorProgress)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionMessage:
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +102,15 @@ class ExclusiveTransaction(Generic[M]):
         self._partition = 0
         self._open = False
         self._one_at_a_time = threading.Lock()
-        options = {
-            "transactional.id": what.id,
-            "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-            "message.max.bytes": RECORD_BYTES_MAX,
-        }
-        self._producer = make_producer(admin.cluster, **options)
+        self._producer = make_transactional(
+            admin.cluster,
+            what.id,
+            timeout_s=TRANSACTION_TIMEOUT_S,
+            **{"message.max.bytes": RECORD_BYTES_MAX},
+        )
 
     def claim(self) -> None:
-        self._guard(lambda: claim_transactions(self._producer, CLAIM_TIMEOUT_S))
+        self._guard(lambda: self._producer.claim(CLAIM_TIMEOUT_S))
         topic = self._what.topic
         identity = self._admin.identify([topic]).get(topic)
         if identity is None:
@@ -127,7 +120,7 @@ class ExclusiveTransaction(Generic[M]):
     async def read(self) -> Sequence[M]:
         return await asyncio.to_thread(self._read)
 
-    async def send(self, records: Sequence[TransactionMessage]) -> Sequence[tuple[int, int]]:
+    async def send(self, records: Sequence[Outgoing]) -> Sequence[Position]:
         """Start a transaction and write these. Return partition and offset of each."""
         return await asyncio.to_thread(self._guard, lambda: self._send(records))
 
@@ -138,7 +131,7 @@ class ExclusiveTransaction(Generic[M]):
         """Abort what is open; Kafka does it if it is not possible here."""
         if self._open:
             with suppress(Retryable):
-                self._guard(lambda: self._producer.abort_transaction(COMMIT_TIMEOUT_S))
+                self._guard(lambda: self._producer.abort(COMMIT_TIMEOUT_S))
         del self._producer  # which ends in this thread
 
     def _read(self) -> list[M]:
@@ -155,15 +148,15 @@ class ExclusiveTransaction(Generic[M]):
                     logger.error("message skipped", extra={"reason": str(error)})
         return found
 
-    def _send(self, records: Sequence[TransactionMessage]) -> list[tuple[int, int]]:
+    def _send(self, records: Sequence[Outgoing]) -> list[Position]:
         if self._open:  # what was sent before was not concluded
-            self._producer.abort_transaction(COMMIT_TIMEOUT_S)
-        self._producer.begin_transaction()
+            self._producer.abort(COMMIT_TIMEOUT_S)
+        self._producer.begin()
         self._open = True
         return self._write(records)
 
     def _conclude(self, report: M) -> None:
-        message = TransactionMessage(
+        message = Outgoing(
             topic=self._what.topic,
             partition=self._partition,
             key=self._what.key.encode(),
@@ -172,67 +165,29 @@ class ExclusiveTransaction(Generic[M]):
         self._write([message])
         reach(f"{self._what.place}.before_commit")
         try:
-            self._producer.commit_transaction(COMMIT_TIMEOUT_S)
-        except KafkaException as error:
-            cause = error.args[0]
-            if cause.txn_requires_abort():
-                raise
+            self._producer.commit(COMMIT_TIMEOUT_S)
+        except (EndUnknown, Fenced) as error:
             self._open = False
-            raise Retryable(f"{self._what.unsure} ({explain(cause)})") from error
+            raise Retryable(f"{self._what.unsure} ({error})") from error
         self._open = False
         reach(f"{self._what.place}.after_commit")
 
-    def _write(self, messages: Sequence[TransactionMessage]) -> list[tuple[int, int]]:
-        places: dict[int, tuple[int, int]] = {}
-        failed: list[tuple[str, KafkaError]] = []
-
-        def note(index: int) -> Callable[[KafkaError | None, Message], None]:
-            def on_delivery(error: KafkaError | None, message: Message) -> None:
-                if error is not None:
-                    failed.append((messages[index].topic, error))
-                elif position_of(message)[1] >= 0:
-                    places[index] = position_of(message)
-
-            return on_delivery
-
-        for index, each in enumerate(messages):
-            self._producer.produce(
-                each.topic,
-                partition=each.partition,
-                key=each.key,
-                value=each.value,
-                headers=list(each.headers),
-                on_delivery=note(index),
-            )
-        self._producer.flush(WRITE_TIMEOUT_S)
-        if failed:
-            raise _meaning(*failed[0])
-        if len(places) < len(messages):
-            raise Retryable(f"kafka acknowledged {len(places)} of {len(messages)} in time")
-        return [places[index] for index in range(len(messages))]
+    def _write(self, messages: Sequence[Outgoing]) -> list[Position]:
+        try:
+            return self._producer.write(messages, WRITE_TIMEOUT_S)
+        except TransactionFailed as error:
+            if error.cause is None or error.cause.code() not in NEVER_ACCEPTED:
+                raise
+            hint = f"see max.message.bytes and cleanup.policy of {error.topic}; nothing was sent"
+            detail = f"kafka does not take a record for {error.topic}: {explain(error.cause)}"
+            raise Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=hint) from error
 
     def _guard(self, action: Callable[[], T]) -> T:
         with self._one_at_a_time:
             try:
                 return action()
-            except SystemError as error:
-                # While it handles delivery reports, the client raises SystemError if it was fenced.
-                if not isinstance(error.__cause__, KafkaException):
-                    raise
-                raise self._fault(error.__cause__.args[0]) from error
-            except KafkaException as error:
-                raise self._fault(error.args[0]) from error
-
-    def _fault(self, cause: KafkaError) -> Retryable:
-        if cause.code() in FENCED or cause.fatal():
-            self._open = False
-            return OwnedByAnother(f"{self._what.fenced}, or did so: try again")
-        return Retryable(f"kafka: {explain(cause)}")
-
-
-def _meaning(topic: str, error: KafkaError) -> Exception:
-    if error.code() in NEVER_ACCEPTED:
-        hint = f"see max.message.bytes and cleanup.policy of {topic}; nothing was sent"
-        detail = f"kafka does not take a record for {topic}: {explain(error)}"
-        return Refusal(Slug.RECORDS_REFUSED_BY_KAFKA, detail, hint=hint)
-    return KafkaException(error)
+            except Fenced as error:
+                self._open = False
+                raise OwnedByAnother(f"{self._what.fenced}, or did so: try again") from error
+            except TransactionFailed as error:
+                raise Retryable(f"kafka: {error}") from error

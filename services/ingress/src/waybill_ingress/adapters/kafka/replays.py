@@ -8,7 +8,6 @@ from weakref import WeakValueDictionary
 
 from waybill_ingress.adapters.kafka.exclusive_transaction import (
     ExclusiveTransaction,
-    TransactionMessage,
     TransactionPurpose,
     exclusive_transaction,
 )
@@ -16,6 +15,7 @@ from waybill_ingress.core.dead_letters import Resent
 from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.replays import Replay
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.transactions import Outgoing
 
 AT_ONCE: Final = 2  # in this process: each has threads that wait for Kafka
 FENCED_BY_ANOTHER: Final = "another request replays dead letters of this pipeline at this moment"
@@ -64,7 +64,7 @@ class KafkaReplayTransaction:
     async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
         return await self._transaction.send(
             [
-                TransactionMessage(
+                Outgoing(
                     topic=each.topic,
                     partition=each.partition,
                     key=each.key,

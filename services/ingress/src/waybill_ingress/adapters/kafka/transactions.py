@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaException
-
 from waybill_ingress.adapters.kafka.producer import FAILED, ProducerLog
 from waybill_ingress.app.idempotency_ports import Aborted, NotDone
 from waybill_ingress.app.ports import Appended, Log
@@ -26,8 +24,12 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.requests import RequestAnswer
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import claim_transactions
-from waybill_shared.kafka.errors import explain
+from waybill_shared.kafka.transactions import (
+    NothingCounts,
+    TransactionalProducer,
+    TransactionFailed,
+    transactional_options,
+)
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
@@ -54,7 +56,6 @@ class KafkaTransactions:
         self._options = {
             **options,
             "message.max.bytes": MESSAGE_BYTES_MAX,
-            "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
             "delivery.timeout.ms": int(DELIVERY_TIMEOUT_S * 1000),
         }
         self._process = secrets.token_hex(8)
@@ -149,9 +150,10 @@ class KafkaTransaction:
         self._over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._topic = topic
-        options = {**options, "transactional.id": id}
+        options = {**options, **transactional_options(id, TRANSACTION_TIMEOUT_S)}
         self._log = ProducerLog(admin.cluster, options, on_fatal=self._shut_out)
         self._log.__enter__()
+        self._producer = TransactionalProducer(self._log.producer, id, admin.cluster.user)
         self._begun = False
         self._waiting: list[_Member] = []
         self._working: asyncio.Task[None] | None = None
@@ -166,9 +168,9 @@ class KafkaTransaction:
 
     def claim(self) -> None:
         try:
-            claim_transactions(self._log.producer, CLAIM_TIMEOUT_S)
-        except KafkaException as error:
-            raise Retryable(f"no transaction can begin: {explain(error.args[0])}") from error
+            self._producer.claim(CLAIM_TIMEOUT_S)
+        except TransactionFailed as error:
+            raise Retryable(f"no transaction can begin: {error}") from error
 
     def close(self) -> None:
         self._log.close()
@@ -244,9 +246,9 @@ class KafkaTransaction:
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
         if not self._begun:
             try:
-                self._log.producer.begin_transaction()
-            except KafkaException as error:
-                raise Aborted(explain(error.args[0])) from error
+                self._producer.begin()
+            except TransactionFailed as error:
+                raise Aborted(str(error)) from error
             self._begun = True
         over = asyncio.create_task(self._over.wait())
         told = asyncio.create_task(self._log.append(topic, records, whole=True))
@@ -260,13 +262,11 @@ class KafkaTransaction:
     def _commit(self) -> None:
         reach("request.before_commit")
         try:
-            self._log.producer.commit_transaction(COMMIT_TIMEOUT_S)
-        except (KafkaException, SystemError) as error:
-            cause = error if isinstance(error, KafkaException) else error.__cause__
-            if not isinstance(cause, KafkaException):
-                raise
-            said = explain(cause.args[0])
-            raise (Aborted if cause.args[0].txn_requires_abort() else NotDone)(said) from error
+            self._producer.commit(COMMIT_TIMEOUT_S)
+        except NothingCounts as error:
+            raise Aborted(str(error)) from error
+        except TransactionFailed as error:
+            raise NotDone(str(error)) from error
         self._begun = False
         reach("request.after_commit")
 
@@ -275,8 +275,8 @@ class KafkaTransaction:
         if not self._begun:
             return True
         try:
-            self._log.producer.abort_transaction(COMMIT_TIMEOUT_S)
-        except (KafkaException, SystemError) as error:
+            self._producer.abort(COMMIT_TIMEOUT_S)
+        except TransactionFailed as error:
             logger.warning("a transaction is left to Kafka", extra={"reason": str(error)})
             return False
         return True
