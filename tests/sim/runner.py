@@ -11,6 +11,7 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.sinks import Edge
 from sim.tracker import Topics
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -288,11 +289,11 @@ class RunnerProcess:
     ) -> None:
         self._world.launch(record, lease.epoch, self, closing=closing)
 
-    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+    def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         for driver in self._world.drivers:
             if driver.host is self and driver.record.pipeline_uid == pipeline_uid:
                 driver.stopping = True
-                if force:
+                if not STOP_MODES[mode].asks_driver:
                     driver.kill()
 
     def check(

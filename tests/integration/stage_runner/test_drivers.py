@@ -13,6 +13,7 @@ import pytest
 
 from builders import UID, make_record
 from integration.waiting import eventually
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.errors import Retryable
 from waybill_stage_runner.adapters import groups
 from waybill_stage_runner.adapters.drivers import (
@@ -98,7 +99,7 @@ def test_a_run_that_is_stopped_ends_and_its_driver_takes_the_next(
     pool.start()
     wait(pool.runs)
     (note,) = tmp_path.glob(f"{DRIVERS}/*/{RUNS}/{UID}")
-    pool.drivers.stop(UID, force=False)
+    pool.drivers.stop(UID, StopMode.AFTER_BATCH)
     wait(pool.ended)
     pool.news.clear()
     pool.start("other")
@@ -168,7 +169,7 @@ def test_killed_driver_leaves_nothing_in_any_folder(pool: Pool) -> None:
     wait(pool.runs)
     (folder,) = pool.living()
     (folder / "tmp" / "blockmgr-1").mkdir()
-    pool.drivers.stop(UID, force=True)
+    pool.drivers.stop(UID, StopMode.KILL)
     wait(pool.ended)
     assert not folder.exists()
 
@@ -219,7 +220,7 @@ def test_a_process_that_does_not_end_is_told_of_and_waited_for(
     held = threading.Event()
     monkeypatch.setattr(groups, "SAY_S", 0.05)
     monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
-    pool.drivers.stop(UID, force=True)
+    pool.drivers.stop(UID, StopMode.KILL)
     eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
     assert not pool.ended()
     held.set()
@@ -241,8 +242,8 @@ def test_a_paused_driver_holds_nobody_up(pool: Pool) -> None:
     (group,) = groups.groups_with(str(folder / HOME).__eq__)
     psutil.Process(group).suspend()
     for _ in range(100):
-        pool.drivers.stop(UID, force=False)
-    pool.drivers.stop(UID, force=True)
+        pool.drivers.stop(UID, StopMode.AFTER_BATCH)
+    pool.drivers.stop(UID, StopMode.KILL)
     wait(pool.ended)
 
 

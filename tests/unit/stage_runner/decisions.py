@@ -2,9 +2,10 @@
 
 from builders import NOW
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.pipelines.actions import Event, PipelineAction, Tick
+from waybill_stage_runner.core.pipelines.actions import Event, PipelineAction
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
+from waybill_stage_runner.core.tick import Tick
 
 
 class Decisions:

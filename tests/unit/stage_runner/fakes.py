@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders import make_body
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import (
@@ -134,9 +135,9 @@ class World:
         self.living[record.pipeline_uid] = lease.epoch
         self.closed = closing
 
-    def stop(self, pipeline_uid: str, *, force: bool) -> None:
+    def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         self.stopped.append(pipeline_uid)
-        if force:
+        if mode is StopMode.KILL:
             self.living.pop(pipeline_uid, None)
 
     def check(

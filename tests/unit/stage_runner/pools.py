@@ -1,12 +1,12 @@
 """Drivers to which one thing happens after another, and short words for what is decided."""
 
 from builders import NOW
-from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
     AssignCheck,
     AssignRun,
     CheckDone,
+    CheckJob,
     CheckRequested,
     CheckStarted,
     DriverExited,
@@ -22,6 +22,7 @@ from waybill_stage_runner.core.pool.model import (
     RunStarted,
     StartProcess,
 )
+from waybill_stage_runner.core.tick import Tick
 
 
 class Drivers:
@@ -54,11 +55,12 @@ def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunRequest
 
 
 def check(check_id: str, uid: str = "c") -> CheckRequested:
-    return CheckRequested(check_id=check_id, pipeline_uid=uid)
+    return CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid))
 
 
 def only_check(check_id: str) -> CheckRequested:
-    return CheckRequested(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
+    job = CheckJob(check_id=check_id, pipeline_uid=f"uid of {check_id}", for_run=False)
+    return CheckRequested(job=job)
 
 
 def begins(driver_id: str, check_id: str) -> CheckStarted:

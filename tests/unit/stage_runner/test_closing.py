@@ -6,6 +6,7 @@ import pytest
 
 from builders import make_command, make_record
 from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.events import Command, LifecycleError
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
@@ -23,7 +24,7 @@ from waybill_stage_runner.core.pipelines.actions import (
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
-from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX, STOPPING_MS_MAX
+from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
 
 RECORD = make_record()
 DELETED = replace(RECORD, desired="deleted")
@@ -127,8 +128,10 @@ def test_error_that_stays_is_not_tried_again(closing: Deletion) -> None:
 
 
 def test_closing_driver_that_hangs_is_killed_and_tried_again(closing: Deletion) -> None:
-    assert closing.after(STOPPING_MS_MAX) == ()
-    assert closing.after(CLOSING_MS_MAX - STOPPING_MS_MAX) == (StopDriver(force=True),)
+    assert closing.after(STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == ()
+    assert closing.after(CLOSING_MS_MAX - STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == (
+        StopDriver(mode=StopMode.KILL),
+    )
     assert closing.after(1) == ()
     closing.on(CRASH)
     assert closing.after(500) == (CLOSE,)

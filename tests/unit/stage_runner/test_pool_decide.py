@@ -20,7 +20,7 @@ from unit.stage_runner.pools import (
     waits,
     want,
 )
-from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_shared.contract.commands import StopMode
 from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, IDLE_MS, SPARE_AFTER_MS
 from waybill_stage_runner.core.pool.decide import KEPT_MS, PATIENCE_MS
 from waybill_stage_runner.core.pool.model import (
@@ -31,11 +31,13 @@ from waybill_stage_runner.core.pool.model import (
     EndProcess,
     KillProcess,
     Limits,
+    MaintenanceJob,
     ReportCheckFailed,
     RunCancelled,
     RunEnded,
     StopRun,
 )
+from waybill_stage_runner.core.tick import Tick
 
 
 @pytest.fixture
@@ -284,7 +286,9 @@ def test_run_that_nobody_wants_leaves_the_line() -> None:
 def test_run_that_nobody_wants_is_stopped_or_killed(running: Drivers) -> None:
     stop = StopRun(driver_id="1", pipeline_uid="a")
     assert running.on(RunCancelled(pipeline_uid="a")) == (stop,)
-    assert running.on(RunCancelled(pipeline_uid="a", force=True)) == (KillProcess(driver_id="1"),)
+    assert running.on(RunCancelled(pipeline_uid="a", mode=StopMode.KILL)) == (
+        KillProcess(driver_id="1"),
+    )
     assert running.on(RunEnded(driver_id="1")) == ()
     assert running.on(gone("1")) == (over("a", 137, "1"),)
 
@@ -340,7 +344,7 @@ def test_who_still_starts_is_not_waited_for_at_the_end() -> None:
 
 
 def test_maintenance_ends_in_good_order(running: Drivers) -> None:
-    maintain = CheckRequested(check_id="m", pipeline_uid="m", for_run=False, long=True)
+    maintain = CheckRequested(job=MaintenanceJob(check_id="m"))
     running.on(maintain, ready("2"), begins("2", "m"))
     assert EndProcess(driver_id="2") in running.on(EndAll())
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from builders import NOW
 from strategies import patiently
-from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_shared.contract.commands import StopMode
 from waybill_stage_runner.core.pool.assign import BEGINS_MS_MAX, SPARE_AFTER_MS
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
@@ -16,6 +16,7 @@ from waybill_stage_runner.core.pool.model import (
     AssignRun,
     CheckCancelled,
     CheckDone,
+    CheckJob,
     CheckRequested,
     CheckStarted,
     DriverExited,
@@ -28,17 +29,18 @@ from waybill_stage_runner.core.pool.model import (
     Pool,
     PoolAction,
     PoolEvent,
-    QueuedRun,
     ReportCheckFailed,
     ReportQueuePosition,
     ReportRunEnded,
     RunCancelled,
     RunEnded,
+    RunJob,
     RunRequested,
     RunStarted,
     StartProcess,
     StopRun,
 )
+from waybill_stage_runner.core.tick import Tick
 
 PIPELINES = ("a", "b", "c")
 
@@ -172,9 +174,9 @@ class Placing(RuleBasedStateMachine):
         self.on(self.wanted[uid])
 
     @precondition(lambda self: self.wanted)
-    @rule(uid=st.sampled_from(PIPELINES), force=st.booleans())
-    def run_unwanted(self, uid: str, force: bool) -> None:
-        self.on(RunCancelled(pipeline_uid=uid, force=force))
+    @rule(uid=st.sampled_from(PIPELINES), mode=st.sampled_from(StopMode))
+    def run_unwanted(self, uid: str, mode: StopMode) -> None:
+        self.on(RunCancelled(pipeline_uid=uid, mode=mode))
 
     @rule(uid=st.sampled_from(PIPELINES))
     def check_wanted(self, uid: str) -> None:
@@ -182,7 +184,7 @@ class Placing(RuleBasedStateMachine):
         check_id = f"check {self.checks_wanted}"
         if not self.ended:
             self.checks[check_id] = uid
-        self.on(CheckRequested(check_id=check_id, pipeline_uid=uid))
+        self.on(CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid)))
 
     @precondition(lambda self: self.checks)
     @rule(data=st.data())
@@ -290,14 +292,13 @@ class Placing(RuleBasedStateMachine):
     @invariant()
     def every_run_that_is_wanted_waits_or_has_a_driver(self) -> None:
         """And none besides."""
-        waits = [ask.pipeline_uid for ask in self.pool.queue if isinstance(ask, QueuedRun)]
-        drivers = self.pool.drivers.values()
-        have = [d.pipeline_uid for d in drivers if d.check_id is None and not d.replaced]
-        assert sorted([*waits, *filter(None, have)]) == sorted(self.wanted)
+        jobs = (driver.job for driver in self.pool.drivers.values())
+        runs = [job for job in (*self.pool.queue, *jobs) if isinstance(job, RunJob)]
+        assert sorted(run.pipeline_uid for run in runs if not run.replaced) == sorted(self.wanted)
 
     @invariant()
     def every_check_that_is_wanted_waits_or_has_a_driver(self) -> None:
-        waits = [ask.check_id for ask in self.pool.queue if not isinstance(ask, QueuedRun)]
+        waits = [ask.check_id for ask in self.pool.queue if not isinstance(ask, RunJob)]
         have = [driver.check_id for driver in self.pool.drivers.values()]
         assert sorted([*waits, *filter(None, have)]) == sorted(self.checks)
 
@@ -305,14 +306,14 @@ class Placing(RuleBasedStateMachine):
     def nobody_waits_where_a_driver_would_serve(self) -> None:
         drivers = [process for process in self.processes.values() if process.spark]
         for ask in self.pool.queue:
-            if not isinstance(ask, QueuedRun) or self.could_run(ask.pipeline_uid):
+            if not isinstance(ask, RunJob) or self.could_run(ask.pipeline_uid):
                 assert not any(d.serves(ask.pipeline_uid, self.now) for d in drivers)
 
     @invariant()
     def everybody_knows_his_place(self) -> None:
         """Behind those for whom a driver starts."""
         line = enumerate(self.pool.queue, start=1 - self.starts_now())
-        waits = {ask.pipeline_uid: at for at, ask in line if isinstance(ask, QueuedRun) and at > 0}
+        waits = {ask.pipeline_uid: at for at, ask in line if isinstance(ask, RunJob) and at > 0}
         assert {uid: place for uid, place in self.places.items() if place} == waits
 
     @invariant()
@@ -329,7 +330,7 @@ class Placing(RuleBasedStateMachine):
             self.ends_all()
         for uid in PIPELINES:
             self.run_wanted(uid, True, 0)
-            self.run_unwanted(uid, True)
+            self.run_unwanted(uid, StopMode.KILL)
         for driver_id in sorted(self.processes):
             self.goes(driver_id, 137)
         self.time_passes(180_000)
@@ -338,7 +339,7 @@ class Placing(RuleBasedStateMachine):
 
     def comes_to_rest(self) -> None:
         for uid in PIPELINES:
-            self.run_unwanted(uid, True)
+            self.run_unwanted(uid, StopMode.KILL)
         for check_id in sorted(self.checks):
             self.checks.pop(check_id)
             self.on(CheckCancelled(check_id=check_id))

@@ -6,6 +6,7 @@ import pytest
 
 from builders import make_command, make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.words import OperationState
@@ -113,7 +114,7 @@ def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline)
 def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
     assert closing.on(CRASH) == ()
     assert closing.after(500) == (CLOSE,)
-    assert closing.after(CLOSING_MS_MAX) == (StopDriver(force=True),)
+    assert closing.after(CLOSING_MS_MAX) == (StopDriver(mode=StopMode.KILL),)
     closing.on(CRASH)
     assert closing.after(1_000) == (CLOSE,)
     assert closing.on(WELL)[0] == WriteRecord()

@@ -15,7 +15,6 @@ from unit.stage_runner.pools import (
     waits,
     want,
 )
-from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.assign import (
     FIRST_SPARE_AFTER_MS,
     IDLE_MS,
@@ -29,6 +28,7 @@ from waybill_stage_runner.core.pool.model import (
     PoolEvent,
     RunEnded,
 )
+from waybill_stage_runner.core.tick import Tick
 
 
 @pytest.fixture

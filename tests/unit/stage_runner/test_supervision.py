@@ -6,6 +6,7 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
@@ -33,7 +34,6 @@ from waybill_stage_runner.core.pipelines.states import ITSELF
 from waybill_stage_runner.core.pipelines.supervision import (
     HEALTHY_MS,
     STARTING_MS_MAX,
-    STOPPING_MS_MAX,
 )
 
 RECORD = make_record()
@@ -303,7 +303,7 @@ def test_recovering_pipeline_can_be_stopped(running: Pipeline) -> None:
 
 def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) -> None:
     assert starting.after(STARTING_MS_MAX - 1) == ()
-    assert starting.after(1) == (StopDriver(force=True),)
+    assert starting.after(1) == (StopDriver(mode=StopMode.KILL),)
     assert starting.after(1) == ()
     starting.on(CRASH)
     assert starting.state.phase is Phase.RECOVERING
@@ -311,7 +311,9 @@ def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) ->
 
 def test_driver_that_does_not_stop_is_killed(running: Pipeline) -> None:
     running.want(STOPPED, "c2")
-    assert running.after(STOPPING_MS_MAX) == (StopDriver(force=True),)
+    assert running.after(STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == (
+        StopDriver(mode=StopMode.KILL),
+    )
 
 
 def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:

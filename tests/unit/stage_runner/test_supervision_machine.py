@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
 from strategies import patiently
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import TRANSITIONS, Phase
 from waybill_shared.contract.words import Obstacle
@@ -24,12 +25,12 @@ from waybill_stage_runner.core.pipelines.actions import (
     SendHeartbeat,
     StartDriver,
     StopDriver,
-    Tick,
     WriteLastDefinition,
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
+from waybill_stage_runner.core.tick import Tick
 
 
 class Supervision(RuleBasedStateMachine):
@@ -54,10 +55,12 @@ class Supervision(RuleBasedStateMachine):
                 case StartDriver(closing=closing):
                     assert not self.alive
                     self.starts(closing)
-                case StopDriver(force=force):
+                case StopDriver(mode=mode):
                     assert self.alive
-                    assert force or not self.told_to_stop, "a second SIGTERM ends it at once"
-                    self.told_to_stop |= not force
+                    assert mode is StopMode.KILL or not self.told_to_stop, (
+                        "a second SIGTERM ends it at once"
+                    )
+                    self.told_to_stop |= mode is not StopMode.KILL
                 case ReportPhase(phase_from=phase_from):
                     assert phase_from is phase
                     assert self.state.phase in TRANSITIONS[phase]

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import LifecycleError, SqlGuard, StageDefinition
@@ -99,10 +100,9 @@ class RunOrder(_Message):
 
 
 class StopOrder(_Message):
-    """After the batch that is running."""
-
     kind: Literal["stop"] = "stop"
     run_id: str
+    mode: StopMode = StopMode.AFTER_BATCH
 
 
 class CheckOrder(_Message):

@@ -6,9 +6,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
+from typing import assert_never
 
 from pydantic import ValidationError
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import (
     ORDERS,
     CheckOrder,
@@ -84,13 +86,20 @@ class Orders:
                 self.fail(OrderUnknown(f"the runner says what nobody knows: {error}"))
                 break
             match order:
-                case StopOrder(run_id=run_id):
-                    self.stop_of(run_id).set()
+                case StopOrder():
+                    self._stop(order)
                 case EndOrder():
                     break
                 case _:
                     self._put(order)
         self.end()
+
+    def _stop(self, order: StopOrder) -> None:
+        match order.mode:
+            case StopMode.AFTER_BATCH | StopMode.KILL:  # the runner kills the process itself
+                self.stop_of(order.run_id).set()
+            case _:
+                assert_never(order.mode)
 
     def _put(self, order: Next | ContractError) -> None:
         with self._comes:

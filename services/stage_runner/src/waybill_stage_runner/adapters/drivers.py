@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import (
     CheckOrder,
     DriverEvent,
@@ -36,13 +37,13 @@ from waybill_stage_runner.adapters.processes import (
     ProcessExited,
 )
 from waybill_stage_runner.app.ports import Checked, Lease
-from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.decide import decide
 from waybill_stage_runner.core.pool.model import (
     AssignCheck,
     AssignRun,
     CheckCancelled,
     CheckDone,
+    CheckJob,
     CheckRequested,
     CheckStarted,
     Driver,
@@ -51,6 +52,7 @@ from waybill_stage_runner.core.pool.model import (
     EndAll,
     EndProcess,
     KillProcess,
+    MaintenanceJob,
     Pool,
     PoolAction,
     PoolEvent,
@@ -64,6 +66,7 @@ from waybill_stage_runner.core.pool.model import (
     StartProcess,
     StopRun,
 )
+from waybill_stage_runner.core.tick import Tick
 from waybill_stage_runner.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -139,8 +142,8 @@ class DriverPool:
         self._specs[uid] = spec
         self._take(RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
 
-    def stop(self, pipeline_uid: str, *, force: bool) -> None:
-        self._take(RunCancelled(pipeline_uid=pipeline_uid, force=force))
+    def stop(self, pipeline_uid: str, mode: StopMode) -> None:
+        self._take(RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
 
     def check(
         self,
@@ -158,14 +161,14 @@ class DriverPool:
             manifest=manifest,
             before=before,
         )
-        self._take(CheckRequested(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run))
+        job = CheckJob(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run)
+        self._take(CheckRequested(job=job))
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
             check_id=check_id, spec=self._spec(record, NO_LEASE), sink=sink, dry_run=dry_run
         )
-        wanted = CheckRequested(check_id=check_id, pipeline_uid=check_id, for_run=False, long=True)
-        self._take(wanted)
+        self._take(CheckRequested(job=MaintenanceJob(check_id=check_id)))
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
         return newest_lines(self._state_folder / pipeline_uid / LOG, lines)
@@ -284,8 +287,9 @@ class DriverPool:
                 self._give(driver_id, self._specs[uid])
             case AssignCheck(driver_id=driver_id, check_id=check_id):
                 self._processes.send(driver_id, self._checks[check_id])
-            case StopRun(driver_id=driver_id, pipeline_uid=uid):
-                self._processes.send(driver_id, StopOrder(run_id=self._specs[uid].run_id))
+            case StopRun(driver_id=driver_id, pipeline_uid=uid, mode=mode):
+                order = StopOrder(run_id=self._specs[uid].run_id, mode=mode)
+                self._processes.send(driver_id, order)
             case EndProcess(driver_id=driver_id):
                 self._processes.send(driver_id, EndOrder())
             case KillProcess(driver_id=driver_id):

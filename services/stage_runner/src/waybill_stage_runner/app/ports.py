@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
@@ -111,7 +112,7 @@ class Drivers(Protocol):
         Raises Retryable.
         """
 
-    def stop(self, pipeline_uid: str, *, force: bool) -> None: ...
+    def stop(self, pipeline_uid: str, mode: StopMode) -> None: ...
 
     def check(
         self,

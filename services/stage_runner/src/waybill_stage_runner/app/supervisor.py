@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from waybill_shared.contract.commands import Apply, Validate
+from waybill_shared.contract.commands import Apply, StopMode, Validate
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, Definition, LifecycleError, PipelineRecord
 from waybill_shared.contract.manifest.reading import parse_manifest
@@ -29,13 +29,13 @@ from waybill_stage_runner.core.pipelines.actions import (
     SendHeartbeat,
     StartDriver,
     StopDriver,
-    Tick,
     WriteLastDefinition,
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
+from waybill_stage_runner.core.tick import Tick
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class PipelineSupervisor:
     def release(self) -> None:
         """Stop all work, because another runner owns these pipelines from now on."""
         for pipeline_uid in self._states:
-            self._drivers.stop(pipeline_uid, force=True)
+            self._drivers.stop(pipeline_uid, StopMode.KILL)
         self._states.clear()
         self._epochs.clear()
         self._todo.clear()
@@ -141,8 +141,8 @@ class PipelineSupervisor:
                 self._publisher.change(record, definition)
             case StartDriver(closing=closing):
                 self._start_driver(state, closing)
-            case StopDriver(force=force):
-                self._drivers.stop(record.pipeline_uid, force=force)
+            case StopDriver(mode=mode):
+                self._drivers.stop(record.pipeline_uid, mode)
             case ReportPhase(phase_from=phase_from):
                 logger.info(
                     "phase changed",

@@ -4,12 +4,14 @@ decides.
 
 from dataclasses import dataclass
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
+from waybill_stage_runner.core.tick import Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +76,6 @@ class DriverEnded:
     exit_code: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    pass
-
-
 RunEvent = (
     RunQueued
     | DriverRuns
@@ -110,7 +107,7 @@ class StartDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopDriver:
-    force: bool = False
+    mode: StopMode = StopMode.AFTER_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ wait. Times for people are computed from them when a message is written.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
@@ -49,6 +50,7 @@ class PipelineState:
     phase: Phase = Phase.CREATED
     since: int = 0
     driver: bool = False
+    stop_mode: StopMode = StopMode.AFTER_BATCH  # of the stop that is going on
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0
     crashes: int = 0  # of these attempts, those that failed for no outside reason

@@ -31,6 +31,7 @@ forgets failures after a long healthy run.
 from dataclasses import replace
 from typing import Final, assert_never
 
+from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
@@ -53,7 +54,6 @@ from waybill_stage_runner.core.pipelines.actions import (
     SendHeartbeat,
     StartDriver,
     StopDriver,
-    Tick,
     WriteLastDefinition,
     WriteRecord,
 )
@@ -72,11 +72,11 @@ from waybill_stage_runner.core.pipelines.states import (
     answer_all,
     enter,
 )
+from waybill_stage_runner.core.tick import Tick
 
 SAID_CHARACTERS: Final = 300  # at most, of a message of a sink
 HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
 STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
-STOPPING_MS_MAX: Final = 60_000  # a running batch may finish
 CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
 
 
@@ -160,11 +160,18 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
     if state.phase is Phase.STOPPING:
         return state, ()  # the next step follows when the driver has ended
     if changed or state.record.desired != "running":
-        stopping, actions = enter(anew(state), Phase.STOPPING, now, _why(state))
-        return stopping, (StopDriver(), *actions)
+        fresh = replace(anew(state), stop_mode=_stop_mode(state))
+        stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
+        return stopping, (StopDriver(mode=stopping.stop_mode), *actions)
     if state.phase is Phase.RUNNING:
         return answer_all(state, OperationState.DONE)
     return state, ()
+
+
+def _stop_mode(state: PipelineState) -> StopMode:
+    """Return how the newest command wants the run to stop."""
+    bodies = (command.body for command in reversed(state.pending))
+    return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.AFTER_BATCH)
 
 
 def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
@@ -309,16 +316,16 @@ def _tick(state: PipelineState, now: int) -> Decision:
         case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
             return anew(state), ()
         case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
-            return replace(state, since=now), (StopDriver(force=True),)
-        case Phase.STOPPING if in_phase_ms >= STOPPING_MS_MAX:
-            return replace(state, since=now), (StopDriver(force=True),)
+            return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
+        case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:
+            return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
         case _:
             return state, ()
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:
     if state.driver and now - state.since >= CLOSING_MS_MAX:
-        return replace(state, since=now), (StopDriver(force=True),)
+        return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
     if state.next_at is not None and now >= state.next_at:
         assert state.closing is not None
         return _close(state, state.closing, now)

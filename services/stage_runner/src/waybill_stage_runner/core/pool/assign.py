@@ -11,16 +11,16 @@ from typing import Final
 from waybill_stage_runner.core.pool.model import (
     AssignCheck,
     AssignRun,
+    CheckJob,
     Driver,
     DriverState,
     EndProcess,
+    Job,
     KillProcess,
     Pool,
     PoolAction,
-    QueuedCheck,
-    QueuedRun,
-    QueueEntry,
     ReportQueuePosition,
+    RunJob,
     StartProcess,
 )
 
@@ -47,7 +47,7 @@ def assign(pool: Pool, now: int) -> Decision:
     return pool, actions
 
 
-def in_order(queue: tuple[QueueEntry, ...]) -> tuple[QueueEntry, ...]:
+def in_order(queue: tuple[Job, ...]) -> tuple[Job, ...]:
     """Sort the queue: urgent runs, checks for runs, other runs, other checks.
 
     Those of one sort keep their order.
@@ -55,10 +55,10 @@ def in_order(queue: tuple[QueueEntry, ...]) -> tuple[QueueEntry, ...]:
     return tuple(sorted(queue, key=_rank))
 
 
-def _rank(entry: QueueEntry) -> int:
-    if isinstance(entry, QueuedCheck):
-        return 1 if entry.for_run else 3
-    return 0 if entry.urgent else 2
+def _rank(job: Job) -> int:
+    if isinstance(job, RunJob):
+        return 0 if job.urgent else 2
+    return 1 if job.for_run else 3
 
 
 def start(pool: Pool, now: int, *, closes: str | None = None) -> Decision:
@@ -71,7 +71,7 @@ def start(pool: Pool, now: int, *, closes: str | None = None) -> Decision:
         state=DriverState.STARTING,
         since=now,
         spark=spark,
-        pipeline_uid=closes,
+        job=None if closes is None else RunJob(pipeline_uid=closes),
     )
     started = replace(pool.having(driver), next_id=pool.next_id + 1)
     return started, (StartProcess(driver_id=driver.id, spark=spark),)
@@ -86,20 +86,8 @@ def kill(pool: Pool, driver: Driver, now: int) -> Decision:
 
 
 def without_job(driver: Driver, state: DriverState, now: int) -> Driver:
-    """Return the driver in another state, without run or check, and kept for no pipeline."""
-    return replace(
-        driver,
-        state=state,
-        since=now,
-        pipeline_uid=None,
-        check_id=None,
-        begun=False,
-        again=False,
-        for_run=True,
-        long=False,
-        kept_for=None,
-        kept_until=0,
-    )
+    """Return the driver in another state, without a job, and kept for no pipeline."""
+    return replace(driver, state=state, since=now, job=None, kept_for=None, kept_until=0)
 
 
 def _ending(driver: Driver, now: int) -> Driver:
@@ -108,19 +96,19 @@ def _ending(driver: Driver, now: int) -> Driver:
     It keeps its run, because a run is over only when its driver has ended. It loses its check:
     nothing is reported of that any more.
     """
-    uid = driver.pipeline_uid if driver.check_id is None else None
-    return replace(without_job(driver, DriverState.ENDING, now), pipeline_uid=uid)
+    run = driver.job if isinstance(driver.job, RunJob) else None
+    return replace(without_job(driver, DriverState.ENDING, now), job=run)
 
 
-def servable(pool: Pool) -> tuple[QueueEntry, ...]:
+def servable(pool: Pool) -> tuple[Job, ...]:
     """Return those in the queue that can use a driver now.
 
     A run cannot if an earlier driver of its pipeline still exists.
     """
     return tuple(
-        entry
-        for entry in pool.queue
-        if isinstance(entry, QueuedCheck) or not _has_run(pool, entry.pipeline_uid)
+        job
+        for job in pool.queue
+        if not (isinstance(job, RunJob) and _has_run(pool, job.pipeline_uid))
     )
 
 
@@ -142,9 +130,7 @@ def _positions(pool: Pool) -> dict[str, int]:
     already.
     """
     queue = enumerate(pool.queue, start=1 - _starting(pool))
-    return {
-        entry.pipeline_uid: at for at, entry in queue if isinstance(entry, QueuedRun) and at > 0
-    }
+    return {job.pipeline_uid: at for at, job in queue if isinstance(job, RunJob) and at > 0}
 
 
 def _is_served(pool: Pool, pipeline_uid: str) -> bool:
@@ -152,9 +138,8 @@ def _is_served(pool: Pool, pipeline_uid: str) -> bool:
 
     A driver that still ends because its run was wanted again does not count.
     """
-    waits = any(isinstance(a, QueuedRun) and a.pipeline_uid == pipeline_uid for a in pool.queue)
-    having = (d for d in pool.drivers.values() if d.has_run(pipeline_uid))
-    return waits or any(not driver.replaced for driver in having)
+    waits = any(isinstance(j, RunJob) and j.pipeline_uid == pipeline_uid for j in pool.queue)
+    return waits or any(driver.holds_run(pipeline_uid) for driver in pool.drivers.values())
 
 
 def _starting(pool: Pool) -> int:
@@ -168,41 +153,37 @@ def _starting(pool: Pool) -> int:
 def _assign_closing(pool: Pool, now: int) -> Decision:
     actions: tuple[PoolAction, ...] = ()
     for driver in pool.drivers.values():
-        uid = driver.pipeline_uid
-        if driver.spark or driver.state is not DriverState.READY or uid is None:
+        job = driver.job
+        if driver.spark or driver.state is not DriverState.READY or job is None:
             continue
-        if not _has_run(pool.without(driver), uid):
-            pool, assigned = _assign_run(pool, driver, uid, now)
+        if not _has_run(pool.without(driver), job.pipeline_uid):
+            pool, assigned = _assign(pool, driver, job, now)
             actions += assigned
     return pool, actions
 
 
 def _serve(pool: Pool, now: int) -> Decision:
     actions: tuple[PoolAction, ...] = ()
-    for entry in servable(pool):
-        driver = _driver_for(pool, entry, now)
-        if driver is None:
-            continue
-        pool = replace(pool, queue=tuple(a for a in pool.queue if a != entry))
-        if isinstance(entry, QueuedRun):
-            pool, assigned = _assign_run(pool, driver, entry.pipeline_uid, now)
-        else:
-            pool, assigned = _assign_check(pool, driver, entry, now)
-        actions += assigned
+    for job in servable(pool):
+        driver = _driver_for(pool, job, now)
+        if driver is not None:
+            pool = replace(pool, queue=tuple(each for each in pool.queue if each != job))
+            pool, assigned = _assign(pool, driver, job, now)
+            actions += assigned
     return pool, actions
 
 
-def _driver_for(pool: Pool, entry: QueueEntry, now: int) -> Driver | None:
-    """Return the free driver for `entry`, or None.
+def _driver_for(pool: Pool, job: Job, now: int) -> Driver | None:
+    """Return the free driver for `job`, or None.
 
     It is the one that was kept for its pipeline last, because it has compiled the manifest; else
     the oldest one that is free for all.
     """
-    kept = [d for d in pool.drivers.values() if d.kept_for == entry.pipeline_uid]
+    kept = [d for d in pool.drivers.values() if d.kept_for == job.pipeline_uid]
     if kept:
         return max(kept, key=lambda driver: driver.kept_until)
     free = pool.free(now)
-    if len(free) == 1 and _is_resumed(entry) and _leaves_one(pool):
+    if len(free) == 1 and _is_resumed(job) and _leaves_one(pool):
         return None
     return next(iter(free), None)
 
@@ -213,31 +194,19 @@ def _leaves_one(pool: Pool) -> bool:
     return wanted and sum(map(_is_resumed, pool.queue)) > MANY
 
 
-def _is_resumed(entry: QueueEntry) -> bool:
-    return isinstance(entry, QueuedRun) and not entry.urgent
+def _is_resumed(job: Job) -> bool:
+    return isinstance(job, RunJob) and not job.urgent
 
 
-def _assign_run(pool: Pool, driver: Driver, pipeline_uid: str, now: int) -> Decision:
-    running = replace(
-        without_job(driver, DriverState.RUNNING, now),
-        pipeline_uid=pipeline_uid,
-        runs=driver.runs + 1,
-    )
-    assigned = _later_spare(pool.having(running), now)
-    return assigned, (AssignRun(driver_id=driver.id, pipeline_uid=pipeline_uid),)
-
-
-def _assign_check(pool: Pool, driver: Driver, entry: QueuedCheck, now: int) -> Decision:
-    checking = replace(
-        without_job(driver, DriverState.CHECKING, now),
-        pipeline_uid=entry.pipeline_uid,
-        check_id=entry.check_id,
-        again=entry.again,
-        for_run=entry.for_run,
-        long=entry.long,
-    )
-    assigned = _later_spare(pool.having(checking), now)
-    return assigned, (AssignCheck(driver_id=driver.id, check_id=entry.check_id),)
+def _assign(pool: Pool, driver: Driver, job: Job, now: int) -> Decision:
+    action: PoolAction
+    if isinstance(job, RunJob):
+        busy = without_job(replace(driver, runs=driver.runs + 1), DriverState.RUNNING, now)
+        action = AssignRun(driver_id=driver.id, pipeline_uid=job.pipeline_uid)
+    else:
+        busy = without_job(driver, DriverState.CHECKING, now)
+        action = AssignCheck(driver_id=driver.id, check_id=job.check_id)
+    return _later_spare(pool.having(replace(busy, job=job)), now), (action,)
 
 
 def _later_spare(pool: Pool, now: int) -> Pool:
@@ -265,11 +234,12 @@ def _begins(driver: Driver, now: int) -> bool:
     """Return True if the driver compiles what is to run, or starts its run: as much work as a
     start.
     """
-    if not driver.spark or now - driver.since >= BEGINS_MS_MAX:
+    job = driver.job
+    if job is None or not driver.spark or now - driver.since >= BEGINS_MS_MAX:
         return False
-    if driver.state is DriverState.CHECKING:
-        return driver.for_run
-    return driver.state is DriverState.RUNNING and not driver.begun
+    if isinstance(job, RunJob):
+        return driver.state is DriverState.RUNNING and not job.started
+    return job.for_run
 
 
 def _needed(pool: Pool) -> int:
@@ -278,9 +248,9 @@ def _needed(pool: Pool) -> int:
     All other checks share one driver, one after the other. It is not counted if a driver is at work
     on such a check already. A maintenance is not such a check, as it may need hours.
     """
-    only_checked = [a for a in pool.queue if isinstance(a, QueuedCheck) and not a.for_run]
-    drivers = pool.drivers.values()
-    at_work = any(not driver.for_run and not driver.long for driver in drivers)
+    only_checked = [j for j in pool.queue if not isinstance(j, RunJob) and not j.for_run]
+    jobs = (driver.job for driver in pool.drivers.values())
+    at_work = any(isinstance(job, CheckJob) and not job.for_run for job in jobs)
     return len(pool.queue) - len(only_checked) + int(bool(only_checked) and not at_work)
 
 

@@ -15,7 +15,8 @@ The new run waits until that driver has ended.
 Failures: a driver that is late is killed at the next tick, and its check fails. If a driver dies,
 its run is over, and `supervision` decides whether to start it again. Its check is repeated once at
 the head of the checks, because the check itself may be what kills drivers. If a driver dies before
-it was ready, the head of the queue is charged with it: a run is over, a check is repeated once.
+it was ready, the first in the queue is charged with it: a run is over, a
+check is repeated once.
 
 At the end of the runner all runs are stopped in order, and other drivers are killed. Nothing is
 started from then on.
@@ -24,7 +25,6 @@ started from then on.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from waybill_stage_runner.core.pipelines.actions import Tick
 from waybill_stage_runner.core.pool.assign import (
     FIRST_SPARE_AFTER_MS,
     SPARE_AFTER_MS,
@@ -41,26 +41,31 @@ from waybill_stage_runner.core.pool.model import (
     CheckCancelled,
     CheckDone,
     CheckFailure,
+    CheckJob,
+    CheckOrMaintenance,
     CheckRequested,
     CheckStarted,
+    Driver,
     DriverExited,
     DriverReady,
     DriverState,
     EndAll,
+    Limits,
+    MaintenanceJob,
     Pool,
     PoolAction,
     PoolEvent,
-    QueuedCheck,
-    QueuedRun,
     ReportCheckFailed,
     ReportRunEnded,
     RunCancelled,
     RunEnded,
+    RunJob,
     RunRequested,
     RunStarted,
     StopRun,
 )
 from waybill_stage_runner.core.pool.requests import NOT_CLOSED, accept
+from waybill_stage_runner.core.tick import Tick
 
 KEPT_MS: Final = 90_000  # who has checked a manifest applies it soon, or not at all
 PATIENCE_MS: Final = {
@@ -120,7 +125,8 @@ def _check_started(pool: Pool, event: CheckStarted, now: int) -> Pool:
     driver = pool.in_state(event.driver_id, DriverState.CHECKING)
     if driver is None or driver.check_id != event.check_id:
         return pool
-    return pool.having(replace(driver, begun=True, since=now))
+    assert driver.job is not None
+    return pool.having(replace(driver, job=replace(driver.job, started=True), since=now))
 
 
 def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
@@ -128,8 +134,9 @@ def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
     if driver is None or driver.check_id != event.check_id:
         return pool, ()
     ready = replace(without_job(driver, DriverState.READY, now), checks=driver.checks + 1)
-    if event.keep and driver.for_run:
-        ready = replace(ready, kept_for=driver.pipeline_uid, kept_until=now + KEPT_MS)
+    job = driver.job
+    if event.keep and isinstance(job, CheckJob) and job.for_run:
+        ready = replace(ready, kept_for=job.pipeline_uid, kept_until=now + KEPT_MS)
     elif ready.checks >= pool.limits.checks:
         return end(pool, ready, now)
     return pool.having(ready), ()
@@ -137,18 +144,19 @@ def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
 
 def _run_started(pool: Pool, event: RunStarted, now: int) -> Pool:
     driver = pool.in_state(event.driver_id, DriverState.RUNNING)
-    if driver is None:
+    if driver is None or driver.job is None:
         return pool
     if pool.spares_from is None:
         pool = replace(pool, spares_from=now + FIRST_SPARE_AFTER_MS)
-    return pool.having(replace(driver, begun=True))
+    return pool.having(replace(driver, job=replace(driver.job, started=True)))
 
 
 def _run_done(pool: Pool, event: RunEnded, now: int) -> Decision:
     driver = pool.in_state(event.driver_id, DriverState.RUNNING)
-    if driver is None or driver.pipeline_uid is None:
+    if driver is None or driver.job is None:
         return pool, ()  # it was killed; its run is over when the process has ended
-    over = ReportRunEnded(pipeline_uid=driver.pipeline_uid, exit_code=0, driver_id=driver.id)
+    uid = driver.job.pipeline_uid
+    over = ReportRunEnded(pipeline_uid=uid, exit_code=0, driver_id=driver.id)
     wanted = bool(servable(pool)) or pool.limits.spares > 0
     driver = without_job(driver, DriverState.READY, now)
     if driver.spark and driver.runs < pool.limits.runs and wanted and not pool.ended:
@@ -162,69 +170,74 @@ def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
     if driver is None:
         return pool, ()
     left = pool.without(driver)
-    uid, check_id = driver.pipeline_uid, driver.check_id
-    if uid is None:
-        return (left, ()) if driver.was_ready else _failed_start(left, event, now)
-    if check_id is not None:
-        entry = QueuedCheck(
-            check_id=check_id,
-            pipeline_uid=uid,
-            again=driver.again,
-            for_run=driver.for_run,
-            long=driver.long,
-        )
-        return _once_more(left, entry)
-    if driver.replaced:
-        return left, ()
-    code = event.exit_code or NOT_CLOSED  # a run that ended well has reported it before
-    return left, (ReportRunEnded(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
+    match driver.job:
+        case None:
+            return (left, ()) if driver.was_ready else _failed_start(left, event, now)
+        case RunJob(replaced=True):
+            return left, ()
+        case RunJob(pipeline_uid=uid):
+            code = event.exit_code or NOT_CLOSED  # a run that ended well has reported it before
+            return left, (ReportRunEnded(pipeline_uid=uid, exit_code=code, driver_id=driver.id),)
+        case CheckJob() | MaintenanceJob() as job:
+            return _once_more(left, job)
+        case _:
+            assert_never(driver.job)
 
 
 def _failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
-    """Count the failed start against the head of the queue, so that nothing starts in vain without
-    end.
+    """Charge the failed start to the first in the queue that can use a driver, so that nothing
+    starts in vain without end.
 
-    If the queue is empty or a free driver exists, nobody is charged, and the next spare starts
-    later.
+    If there is none, or a free driver exists, nobody is charged, and the next spare starts later.
     """
-    if not pool.queue or pool.free(now):
+    charged = None if pool.free(now) else next(iter(pool.queue), None)
+    if charged is None:
         wait = min(BACKOFF_MS_FIRST * 2 ** min(pool.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
         spare_at = max(pool.spare_at, now + wait)
         return replace(pool, failures=pool.failures + 1, spare_at=spare_at), ()
-    first, *others = pool.queue
-    pool = replace(pool, queue=tuple(others))
-    if isinstance(first, QueuedCheck):
-        return _once_more(pool, first)
+    pool = replace(pool, queue=tuple(job for job in pool.queue if job != charged))
+    if not isinstance(charged, RunJob):
+        return _once_more(pool, charged)
     over = ReportRunEnded(
-        pipeline_uid=first.pipeline_uid, exit_code=event.exit_code, driver_id=event.driver_id
+        pipeline_uid=charged.pipeline_uid, exit_code=event.exit_code, driver_id=event.driver_id
     )
     return pool, (over,)
 
 
-def _once_more(pool: Pool, entry: QueuedCheck) -> Decision:
+def _once_more(pool: Pool, job: CheckOrMaintenance) -> Decision:
     """Queue the check again at the head of the checks, but only once: it may be what ends the
     drivers.
     """
-    if entry.again:
-        return pool, (ReportCheckFailed(check_id=entry.check_id, why="driver_exited"),)
-    return replace(pool, queue=in_order((replace(entry, again=True), *pool.queue))), ()
+    if job.repeated:
+        return pool, (ReportCheckFailed(check_id=job.check_id, why="driver_exited"),)
+    again = replace(job, repeated=True, started=False)
+    return replace(pool, queue=in_order((again, *pool.queue))), ()
 
 
 def _kill_overdue(pool: Pool, now: int) -> Decision:
     actions: tuple[PoolAction, ...] = ()
     for driver in pool.drivers.values():
-        checking = driver.state is DriverState.CHECKING and driver.begun
-        limits = pool.limits
-        of_check = limits.long_ms if driver.long else limits.check_ms
-        patience = of_check if checking else PATIENCE_MS.get(driver.state)
-        if patience is None or now - driver.since < patience:
+        limit = _limit_of(driver, pool.limits)
+        if limit is None or now - driver.since < limit:
             continue
         pool, killed = kill(pool, driver, now)
         actions += killed
-        if driver.check_id is not None:
-            why: CheckFailure = "deadline" if driver.begun else "not_started"
-            actions += (ReportCheckFailed(check_id=driver.check_id, why=why),)
+        job = driver.job
+        if isinstance(job, CheckJob | MaintenanceJob):
+            why: CheckFailure = "deadline" if job.started else "not_started"
+            actions += (ReportCheckFailed(check_id=job.check_id, why=why),)
     return pool, actions
+
+
+def _limit_of(driver: Driver, limits: Limits) -> int | None:
+    """Return for how long the driver may be in its state, in milliseconds."""
+    match driver.job:
+        case CheckJob(started=True):
+            return limits.check_ms
+        case MaintenanceJob(started=True):
+            return limits.maintenance_ms
+        case _:
+            return PATIENCE_MS.get(driver.state)
 
 
 def _end_all(pool: Pool, now: int) -> Decision:
@@ -233,15 +246,15 @@ def _end_all(pool: Pool, now: int) -> Decision:
     The others have nothing to save, and each would need a second or more to end by itself.
     """
     actions: tuple[PoolAction, ...] = tuple(
-        ReportRunEnded(pipeline_uid=entry.pipeline_uid, exit_code=0, driver_id=None)
-        for entry in pool.queue
-        if isinstance(entry, QueuedRun)
+        ReportRunEnded(pipeline_uid=job.pipeline_uid, exit_code=0, driver_id=None)
+        for job in pool.queue
+        if isinstance(job, RunJob)
     )
     for driver in pool.drivers.values():
-        if driver.state is DriverState.RUNNING and driver.pipeline_uid is not None:
-            actions += (StopRun(driver_id=driver.id, pipeline_uid=driver.pipeline_uid),)
+        if driver.state is DriverState.RUNNING and driver.job is not None:
+            actions += (StopRun(driver_id=driver.id, pipeline_uid=driver.job.pipeline_uid),)
         elif driver.state is not DriverState.ENDING:
-            stop = end if driver.long or not driver.spark else kill
+            stop = end if isinstance(driver.job, MaintenanceJob) or not driver.spark else kill
             pool, ended = stop(pool, driver, now)
             actions += ended
     return replace(pool, queue=(), ended=True), actions

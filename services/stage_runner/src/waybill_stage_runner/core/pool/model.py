@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from waybill_stage_runner.core.pipelines.actions import Tick
+from waybill_shared.contract.commands import StopMode
+from waybill_stage_runner.core.tick import Tick
 
 CheckFailure = Literal["deadline", "driver_exited", "not_started"]
 
@@ -21,7 +22,7 @@ class Limits:
     runs: int = 20  # of one driver: what grows in its memory ends with it
     checks: int = 500  # the same
     check_ms: int = 30_000  # limit of a check from its start on: somebody waits for it
-    long_ms: int = 6 * 3_600_000  # limit of a maintenance: a table may be large
+    maintenance_ms: int = 6 * 3_600_000  # limit of a maintenance: a table may be large
 
 
 class DriverState(StrEnum):
@@ -30,6 +31,50 @@ class DriverState(StrEnum):
     CHECKING = "checking"
     RUNNING = "running"
     ENDING = "ending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """A run of a pipeline. `urgent`: a person waits for it."""
+
+    pipeline_uid: str
+    urgent: bool = False
+    started: bool = False
+    replaced: bool = False  # it was asked for again: its end is not reported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckJob:
+    """A check of a manifest. `for_run`: a run of the manifest is likely to follow."""
+
+    check_id: str
+    pipeline_uid: str
+    for_run: bool = True
+    started: bool = False
+    repeated: bool = False  # once, and it is not repeated again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceJob:
+    """A maintenance of a table, which may take hours. Its result is reported like a check."""
+
+    check_id: str
+    started: bool = False
+    repeated: bool = False
+
+    @property
+    def pipeline_uid(self) -> str:
+        """A uid of its own, because no run of a pipeline needs its driver."""
+        return self.check_id
+
+    @property
+    def for_run(self) -> bool:
+        return False
+
+
+CheckOrMaintenance = CheckJob | MaintenanceJob
+Job = RunJob | CheckOrMaintenance
+"""What a driver does, or what waits in the queue for a driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +88,25 @@ class Driver:
     since: int  # in this state
     spark: bool = True
     was_ready: bool = False
-    pipeline_uid: str | None = None  # owner of its run or check
-    check_id: str | None = None
-    begun: bool = False  # its check, or its run, has started
-    again: bool = False  # its check was repeated
-    for_run: bool = True  # a run of what it checks is likely to follow
-    long: bool = False  # its check is a maintenance
-    replaced: bool = False  # its run was wanted again: its end is not reported
+    job: Job | None = None
     kept_for: str | None = None  # the pipeline that it has compiled the manifest of
     kept_until: int = 0
     runs: int = 0  # that it was assigned, in all
     checks: int = 0  # that it has made
 
+    @property
+    def check_id(self) -> str | None:
+        """The id of its check or maintenance."""
+        return None if self.job is None or isinstance(self.job, RunJob) else self.job.check_id
+
     def has_run(self, pipeline_uid: str) -> bool:
-        return self.check_id is None and self.pipeline_uid == pipeline_uid
+        return isinstance(self.job, RunJob) and self.job.pipeline_uid == pipeline_uid
+
+    def holds_run(self, pipeline_uid: str) -> bool:
+        """Return True if the end of this driver ends the pipeline's run."""
+        return self.has_run(pipeline_uid) and not (
+            isinstance(self.job, RunJob) and self.job.replaced
+        )
 
     def free(self, now: int) -> bool:
         """Return True if the driver is free for every pipeline."""
@@ -65,28 +115,10 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedRun:
-    pipeline_uid: str
-    urgent: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedCheck:
-    check_id: str
-    pipeline_uid: str
-    again: bool = False  # it was repeated once, and is not repeated again
-    for_run: bool = True  # a run is likely to follow; else nothing does
-    long: bool = False  # a maintenance, which may take hours
-
-
-QueueEntry = QueuedRun | QueuedCheck
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     limits: Limits
     drivers: Mapping[str, Driver] = field(default_factory=dict)  # the oldest first
-    queue: tuple[QueueEntry, ...] = ()
+    queue: tuple[Job, ...] = ()
     failures: int = 0  # failed starts in a row that were charged to nobody
     spare_at: int = 0  # no spare is started before this time
     spares_from: int | None = None  # the same, for all spares; None: no run has started yet
@@ -121,19 +153,14 @@ class RunRequested:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCancelled:
     pipeline_uid: str
-    force: bool = False
+    mode: StopMode = StopMode.AFTER_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequested:
-    """A check that is asked for, with an id of its own. `for_run`: a run of what is checked is
-    likely to follow. `long`: it is a maintenance.
-    """
+    """A check or a maintenance that is asked for, with an id of its own."""
 
-    check_id: str
-    pipeline_uid: str
-    for_run: bool = True
-    long: bool = False
+    job: CheckOrMaintenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,10 +251,11 @@ class AssignCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRun:
-    """Stop a run in good order. It may be sent more than once."""
+    """Order a driver to stop its run. It may be sent more than once."""
 
     driver_id: str
     pipeline_uid: str
+    mode: StopMode = StopMode.AFTER_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

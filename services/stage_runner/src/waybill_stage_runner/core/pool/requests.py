@@ -6,6 +6,7 @@ Never does I/O, never reads the clock.
 from dataclasses import replace
 from typing import Final, assert_never
 
+from waybill_shared.contract.commands import STOP_MODES
 from waybill_stage_runner.core.pool.assign import Decision, in_order, kill, start
 from waybill_stage_runner.core.pool.model import (
     CheckCancelled,
@@ -14,11 +15,10 @@ from waybill_stage_runner.core.pool.model import (
     DriverState,
     Pool,
     PoolAction,
-    QueuedCheck,
-    QueuedRun,
     ReportRunEnded,
     Request,
     RunCancelled,
+    RunJob,
     RunRequested,
     StopRun,
 )
@@ -44,28 +44,32 @@ def _request_run(pool: Pool, request: RunRequested, now: int) -> Decision:
     uid = request.pipeline_uid
     actions: tuple[PoolAction, ...] = ()
     if (holder := _holder(pool, uid)) is not None:
-        pool, actions = kill(pool, replace(holder, replaced=True), now)
+        job = RunJob(pipeline_uid=uid, replaced=True)
+        pool, actions = kill(pool, replace(holder, job=job), now)
     if pool.ended:
         code = NOT_CLOSED if request.closing else 0
         return pool, (*actions, ReportRunEnded(pipeline_uid=uid, exit_code=code, driver_id=None))
     if request.closing:
         pool, started = start(_without_run(pool, uid), now, closes=uid)
         return pool, actions + started
-    entry = QueuedRun(pipeline_uid=uid, urgent=request.urgent)
-    if entry in pool.queue:
+    job = RunJob(pipeline_uid=uid, urgent=request.urgent)
+    if job in pool.queue:
         return pool, actions  # it keeps its queue position
     pool = _without_run(pool, uid)
-    return replace(pool, queue=in_order((*pool.queue, entry))), actions
+    return replace(pool, queue=in_order((*pool.queue, job))), actions
 
 
 def _holder(pool: Pool, pipeline_uid: str) -> Driver | None:
     """Return the driver that ends the pipeline's run when it ends."""
-    having = (d for d in pool.drivers.values() if d.has_run(pipeline_uid))
-    return next((d for d in having if not d.replaced), None)
+    return next((d for d in pool.drivers.values() if d.holds_run(pipeline_uid)), None)
 
 
 def _without_run(pool: Pool, pipeline_uid: str) -> Pool:
-    queue = (a for a in pool.queue if isinstance(a, QueuedCheck) or a.pipeline_uid != pipeline_uid)
+    queue = (
+        job
+        for job in pool.queue
+        if not (isinstance(job, RunJob) and job.pipeline_uid == pipeline_uid)
+    )
     return replace(pool, queue=tuple(queue))
 
 
@@ -77,26 +81,20 @@ def _cancel_run(pool: Pool, request: RunCancelled, now: int) -> Decision:
     holder = _holder(pool, uid)
     if holder is None:
         return pool, ()
-    if request.force or holder.state is not DriverState.RUNNING:
+    if holder.state is not DriverState.RUNNING or not STOP_MODES[request.mode].asks_driver:
         return kill(pool, holder, now)
-    return pool, (StopRun(driver_id=holder.id, pipeline_uid=uid),)
+    return pool, (StopRun(driver_id=holder.id, pipeline_uid=uid, mode=request.mode),)
 
 
 def _request_check(pool: Pool, request: CheckRequested) -> Pool:
-    if pool.ended:
-        return pool
-    entry = QueuedCheck(
-        check_id=request.check_id,
-        pipeline_uid=request.pipeline_uid,
-        for_run=request.for_run,
-        long=request.long,
-    )
-    return replace(pool, queue=in_order((*pool.queue, entry)))
+    return pool if pool.ended else replace(pool, queue=in_order((*pool.queue, request.job)))
 
 
 def _cancel_check(pool: Pool, request: CheckCancelled, now: int) -> Decision:
     for driver in pool.drivers.values():
         if driver.check_id == request.check_id:
             return kill(pool, driver, now)
-    queue = (a for a in pool.queue if isinstance(a, QueuedRun) or a.check_id != request.check_id)
+    queue = (
+        job for job in pool.queue if isinstance(job, RunJob) or job.check_id != request.check_id
+    )
     return replace(pool, queue=tuple(queue)), ()
