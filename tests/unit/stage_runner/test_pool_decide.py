@@ -178,6 +178,15 @@ def test_failed_start_ends_the_first_run_in_line() -> None:
     assert drivers.on(gone("1", 3)) == (over("a", 3, "1"), starts("2"), waits("b", 0))
 
 
+def test_failed_start_is_charged_to_whom_it_would_have_served() -> None:
+    """Not to a run that must wait until its earlier driver has ended."""
+    drivers = Drivers(starts=1)
+    drivers.on(want("a"), ready("1"), begun("1"), want("a", urgent=True), want("b"))
+    assert drivers.states() == {"1": DriverState.ENDING, "2": DriverState.STARTING}
+    assert over("b", 137, "2") in drivers.on(gone("2"))
+    assert [job.pipeline_uid for job in drivers.pool.queue] == ["a"]
+
+
 def test_failed_start_costs_a_check_its_second_time() -> None:
     drivers = Drivers()
     drivers.on(check("x"))

@@ -15,7 +15,7 @@ The new run waits until that driver has ended.
 Failures: a driver that is late is killed at the next tick, and its check fails. If a driver dies,
 its run is over, and `supervision` decides whether to start it again. Its check is repeated once at
 the head of the checks, because the check itself may be what kills drivers. If a driver dies before
-it was ready, the first in the queue is charged with it: a run is over, a
+it was ready, the first in the queue that can use a driver is charged with it: a run is over, a
 check is repeated once.
 
 At the end of the runner all runs are stopped in order, and other drivers are killed. Nothing is
@@ -190,7 +190,7 @@ def _failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
 
     If there is none, or a free driver exists, nobody is charged, and the next spare starts later.
     """
-    charged = None if pool.free(now) else next(iter(pool.queue), None)
+    charged = None if pool.free(now) else next(iter(servable(pool)), None)
     if charged is None:
         wait = min(BACKOFF_MS_FIRST * 2 ** min(pool.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
         spare_at = max(pool.spare_at, now + wait)
