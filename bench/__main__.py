@@ -12,22 +12,19 @@ from pathlib import Path
 from bench.big import R31, R32, R33
 from bench.contest import Contest, Result, measure
 from bench.feldera import R21
-from bench.guard import G1
-from bench.ingress import R4, R5, R19, R19O, R27, R28
+from bench.ingress import R4, R5, R19
 from bench.latency import R1, R2
 from bench.rebuild import R15
 from bench.report import machine, save, table
-from bench.rules import R25, R26
 from bench.sending import R14
-from bench.sinks import R22, R22U, R23, R23F
+from bench.sinks import R22, R22U, R23F
 from bench.starts import R17, R18
 from bench.surroundings import surroundings
 from bench.tables import R29, R29H, R29K, R30
 from bench.throughput import R3, R16, R24
-from bench.tokens import R11
 from bench.tracker import R10
 from bench.waking import R7, R9
-from bench.watching import R9W, R20, R20M
+from bench.watching import R20, R20M
 
 OF_A_STAGE = (
     R1,
@@ -37,11 +34,8 @@ OF_A_STAGE = (
     R21,
     R22,
     R22U,
-    R23,
     R23F,
     R24,
-    R25,
-    R26,
     R29,
     R29K,
     R29H,
@@ -55,20 +49,14 @@ OF_SERVICES = (
     R5,
     R7,
     R9,
-    R9W,
     R10,
-    R11,
     R14,
     R15,
     R17,
     R18,
     R19,
-    R19O,
     R20,
     R20M,
-    R27,
-    R28,
-    G1,
 )
 CONTESTS = {contest.key: contest for contest in (*OF_A_STAGE, *OF_SERVICES)}
 ROUNDS = 5

@@ -1,6 +1,5 @@
 """What HTTP, the schema, the token, a key and the form of a body cost where records come in."""
 
-import gzip
 import json
 import time
 import uuid
@@ -116,33 +115,6 @@ def with_key(around: Surroundings, *, records: int, requests: int) -> Iterator[T
         yield Turns(ours=lambda: rate(keyed), theirs=lambda: rate(lambda: plain))
 
 
-@contextmanager
-def in_form(around: Surroundings, *, form: Form) -> Iterator[Turns]:
-    """Records per second."""
-    rows = range(A_THOUSAND)
-    plain = load.request("POST", PATH, b"\n".join(map(order, rows)), NDJSON)
-    own = form(rows)
-    with ready_ingress(around) as url:
-
-        def rate(sent: load.Sent) -> float:
-            sent_each = load.rate(url, sent, connections=FEW, requests=A_THOUSAND_REQUESTS)
-            return A_THOUSAND * sent_each
-
-        yield Turns(ours=lambda: rate(lambda: own), theirs=lambda: rate(lambda: plain))
-
-
-def as_csv(rows: range) -> bytes:
-    body = b"order_id,customer,amount,note\n" + b"".join(
-        b"%d,ada lovelace,12.5,%s\n" % (number, b"x" * 120) for number in rows
-    )
-    return load.request("POST", PATH, body, "text/csv")
-
-
-def gzipped(rows: range) -> bytes:
-    body = gzip.compress(b"\n".join(map(order, rows)))
-    return load.request("POST", PATH, body, NDJSON, "Content-Encoding: gzip")
-
-
 def produced(kafka: str, records: int) -> float:
     """Records per second of a plain producer that asks for each record's delivery report."""
     options = {"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True}
@@ -191,31 +163,4 @@ R19 = Contest(
     unit="/s",
     target=0.5,
     begin=partial(with_key, records=MANY, requests=MANY_REQUESTS),
-)
-R19O = Contest(
-    key="R19o",
-    what="the same, of one record",
-    ours="ingress, each once",
-    theirs="ingress, without a key",
-    unit="/s",
-    target=0.2,
-    begin=partial(with_key, records=1, requests=ONE_REQUESTS),
-)
-R27 = Contest(
-    key="R27",
-    what=f"records of 200 bytes, {A_THOUSAND} in a request, as CSV",
-    ours="ingress, CSV",
-    theirs="ingress, NDJSON",
-    unit="/s",
-    target=0.7,
-    begin=partial(in_form, form=as_csv),
-)
-R28 = Contest(
-    key="R28",
-    what="the same, with `Content-Encoding: gzip`",
-    ours="ingress, NDJSON with gzip",
-    theirs="ingress, NDJSON",
-    unit="/s",
-    target=0.8,
-    begin=partial(in_form, form=gzipped),
 )

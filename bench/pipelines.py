@@ -30,7 +30,6 @@ inputs:
     kafka: {{topic: {name}.in, partitions: {partitions}}}
     format: json
     schema: "{columns}"
-    expectations: [{rules}]
 stages:
   - name: enrich
     inputs: [orders]
@@ -81,18 +80,16 @@ def waybill(around: Surroundings, more: str = "") -> Iterator[Waybill]:
         yield running(urls, more=more)
 
 
-def running(urls: dict[str, str], *, rules: str = "", more: str = "") -> Waybill:
+def running(urls: dict[str, str], *, more: str = "") -> Waybill:
     name = f"orders-{uuid.uuid4().hex[:8]}"
     with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
-        apply(ingress, status, name, rules=rules, more=more)
+        apply(ingress, status, name, more=more)
     way = TopicPair(source=f"{name}.in", target=f"{name}.out")
     return Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 
 
-def manifest(name: str, query: str = QUERY, rules: str = "") -> str:
-    return MANIFEST.format(
-        name=name, partitions=PARTITIONS, columns=COLUMNS, query=query, rules=rules
-    )
+def manifest(name: str, query: str = QUERY) -> str:
+    return MANIFEST.format(name=name, partitions=PARTITIONS, columns=COLUMNS, query=query)
 
 
 def apply(
@@ -101,10 +98,9 @@ def apply(
     name: str,
     *,
     query: str = QUERY,
-    rules: str = "",
     more: str = "",
 ) -> None:
-    text = (manifest(name, query, rules) + more).encode()
+    text = (manifest(name, query) + more).encode()
     told = ingress.ask("PUT", f"/v1/pipelines/{name}?wait=0", text, "application/yaml")
     assert isinstance(told, dict)
     await_done(status, told["operation"])

@@ -260,15 +260,6 @@ R22U = Contest(
     target=0.8,
     begin=lambda around: beside_bare(around, "upsert"),
 )
-R23 = Contest(
-    key="R23",
-    what=f"a batch of {FEW:,} records, until their token is complete",
-    ours="into Kafka, Iceberg and Postgres",
-    theirs="into Iceberg alone, the slowest of them",
-    unit="s",
-    target=1.2,
-    begin=lambda around: together(around, FEW, "iceberg"),
-)
 R23F = Contest(
     key="R23f",
     what=f"a batch of {ROWS:,} records, until their token is complete",

@@ -12,12 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.contest import Contest, Turns
 from bench.facts import Facts
-from bench.surroundings import PREFIX, Surroundings, surroundings
+from bench.surroundings import PREFIX, Surroundings
 from bench.waking import (
-    WAITERS,
     RoundTrip,
-    all_woken,
-    allow_files,
     running,
 )
 from waybill_shared.access.authentication import DEFAULT_TENANT
@@ -175,32 +172,6 @@ class Plain:
         return {key.encode() for key in keys}
 
 
-@contextmanager
-def waiters_beside_watches(around: Surroundings) -> Iterator[Turns]:
-    allow_files(WAITERS + SPARE_FILES)
-    with ExitStack() as stack:
-        other = stack.enter_context(surroundings(around.folder / "without"))
-        turns = []
-        for each, count in ((around, OPEN), (other, 0)):
-            status = running(each, stack)
-            facts, watches = Facts(each), Watches(each, status)
-            facts.begin()
-            watches.begin([facts.token(FAR + number) for number in range(count)])
-            watches.await_open(count)
-            turns.append(Woken(status, facts))
-        yield Turns(ours=turns[0], theirs=turns[1])
-
-
-class Woken:
-    def __init__(self, status: str, facts: Facts) -> None:
-        self._status = status
-        self._facts = facts
-
-    def __call__(self) -> float:
-        token = self._facts.token(self._facts.commits + 1)
-        return WAITERS / all_woken(self._status, f"/v1/tokens/{token}", self._facts.commit)
-
-
 R20 = Contest(
     key="R20",
     what="from a sink's commit until the event of a watch can be read, p50",
@@ -218,13 +189,4 @@ R20M = Contest(
     unit="/s",
     target=0.3,
     begin=many_watches,
-)
-R9W = Contest(
-    key="R9w",
-    what=f"{WAITERS:,} event streams woken by a commit",
-    ours=f"{OPEN:,} watches of as many tokens are open",
-    theirs="no watches",
-    unit="/s",
-    target=0.9,
-    begin=waiters_beside_watches,
 )
