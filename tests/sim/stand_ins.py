@@ -41,7 +41,7 @@ from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 from waybill_status.core.outcomes import judge as judging
-from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop

@@ -24,8 +24,8 @@ from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.ports import DeadReading
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.dead_letters import DeadRun
-from waybill_status.core.outcomes.judge import Claim
 from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,

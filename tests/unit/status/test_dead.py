@@ -24,6 +24,7 @@ from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind, StateInStage
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.dead_letters import (
     READ_MAX,
     RUNS_MAX,
@@ -32,7 +33,7 @@ from waybill_status.core.outcomes.dead_letters import (
     deaths_of,
     runs_of,
 )
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, dead_lettered
 from waybill_status.core.outcomes.outcome import describe, with_less_dead
 

@@ -25,7 +25,8 @@ from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.outcome import Outcome, describe
 

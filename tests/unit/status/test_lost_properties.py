@@ -30,7 +30,8 @@ from waybill_shared.contract.slots import (
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement
 from waybill_status.core.outcomes.views import (
     SlotStamp,

@@ -31,7 +31,8 @@ from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span, merge_spans
 from waybill_shared.contract.words import OutcomeKind
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, kind_of
 from waybill_status.core.outcomes.outcome import count_accepted
 

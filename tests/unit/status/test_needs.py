@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from unit.status.fakes import COPY, ENRICH, LOAD, claim, life, losing, slot, span, view
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import ENDLESS, Span
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.needs import Index, alike, needs_of
 
 OFFSETS = st.integers(min_value=0, max_value=12)

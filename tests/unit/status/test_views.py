@@ -32,7 +32,8 @@ from waybill_shared.contract.slots import Removal, Slot
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement
 from waybill_status.core.outcomes.outcome import Outcome
 

@@ -10,8 +10,9 @@ from waybill_status.app.outcomes.dead_letters import NotKnown, with_dead_letters
 from waybill_status.app.outcomes.history import last_of, slot_was_lost
 from waybill_status.app.outcomes.through import OnJudged, ignore_claim, judge_legs
 from waybill_status.app.ports import Sight
-from waybill_status.core.outcomes.judge import Claim, judge
-from waybill_status.core.outcomes.judge import unknown as unknown_of
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.claims import unknown as unknown_of
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.outcome import Outcome, describe, unknown
 from waybill_status.core.outcomes.views import PipelineKey

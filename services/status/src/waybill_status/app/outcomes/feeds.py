@@ -14,7 +14,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import Progress
 from waybill_status.app.outcomes.answering import NEWEST
 from waybill_status.app.ports import SlotStore
-from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.needs import Index, alike, needs_of
 from waybill_status.core.outcomes.views import (
     PipelineKey,

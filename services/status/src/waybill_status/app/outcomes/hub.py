@@ -17,7 +17,7 @@ from waybill_status.app.measuring import show_waiters
 from waybill_status.app.outcomes.feeds import Feeds
 from waybill_status.app.outcomes.question import Asked, SharedQuestion
 from waybill_status.app.ports import Replays, SlotStore
-from waybill_status.core.outcomes.judge import Claim, pipelines_of
+from waybill_status.core.outcomes.claims import Claim, pipelines_of
 
 TICK_S = 1.0  # between two comparisons of stamps, and before another try to subscribe
 

@@ -13,7 +13,7 @@ from waybill_shared.process.signal import Signal
 from waybill_status.app.outcomes.answering import answer, judge_all
 from waybill_status.app.outcomes.feeds import Feed
 from waybill_status.app.ports import Replays, SlotStore
-from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import FINAL, kind_of
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.outcomes.through import SinkPath

@@ -11,7 +11,7 @@ from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.app.outcomes.dead_letters import NotKnown
 from waybill_status.app.outcomes.history import first_step, is_behind, slot_was_lost
 from waybill_status.app.ports import Sight
-from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.through import (
     SinkPath,

@@ -26,7 +26,7 @@ from waybill_status.app.outcomes.answering import NEWEST, answer, judge_all
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.question import Change
 from waybill_status.app.ports import News, Owners, Replays, Sight, SlotStore
-from waybill_status.core.outcomes.judge import Claim, pipelines_of
+from waybill_status.core.outcomes.claims import Claim, pipelines_of
 from waybill_status.core.outcomes.outcome import Outcome, unknown
 from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import PipelineKey, View, view_of

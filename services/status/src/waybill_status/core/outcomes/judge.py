@@ -28,7 +28,6 @@ from waybill_shared.contract.events import (
     to_vector,
 )
 from waybill_shared.contract.slots import stage_key
-from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.topology import (
     StageSink,
@@ -47,6 +46,7 @@ from waybill_shared.contract.vectors import (
     starts,
 )
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
+from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
 from waybill_status.core.outcomes.judgements import Judgement, SinkJudgement, StageJudgement
@@ -59,29 +59,7 @@ from waybill_status.core.outcomes.losses import (
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
 from waybill_status.core.outcomes.removed import judge_removed
-from waybill_status.core.outcomes.views import PipelineKey, View, fault_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The parts of a token that belong to one pipeline; none if nothing of it was written there."""
-
-    pipeline: PipelineKey
-    name: str
-    parts: tuple[Part, ...]
-    asked: TokenView = WHOLE
-    keys: frozenset[str] = frozenset()
-    """Keys of the sinks that are asked for, if these are not all at the end, and not asked for by
-    name."""
-    beyond: bool = False
-    """True if its pipeline follows the token's own in a `through` request."""
-
-
-def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:
-    """Return the pipelines that an answer depends on."""
-    first = claims[0]
-    legs = [(first.pipeline[0], leg.uid) for leg in first.asked.through]
-    return [*(claim.pipeline for claim in claims), *legs]
+from waybill_status.core.outcomes.views import View, fault_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +98,6 @@ def judge(claim: Claim, view: View) -> Judgement:
         )
     judgement = unite([_judge_share(claim, share, view) for share in shares])
     return replace(judgement, beyond=True) if claim.beyond else judgement
-
-
-def unknown(claim: Claim, reason: UnknownReason) -> Judgement:
-    """Return the judgement `unknown` with its reason."""
-    kind = OutcomeKind.UNKNOWN
-    return Judgement(pipeline=claim.pipeline, name=claim.name, kind=kind, reason=reason)
 
 
 def _shares(part: Part) -> Iterator[_Share]:
@@ -167,28 +139,16 @@ def _judge(
     if not required:
         return None
     keys = [sink.key for sink in required]
-    removed = [  # their losses are still reported
-        each.key for each in _removed(share, view).at(share.generation).sinks
-    ]
-    over = [] if ended is None else [(ended, keys)]
-    lost = tuple(losses(_ask(wanted), keys, removed, view, ended=over))
-    kind = OutcomeKind.IN_PROGRESS
-    if lost:
-        kind = OutcomeKind.LOST
-    elif all(sink.covered for sink in required):
-        kind = OutcomeKind.COMPLETE
-    elif not view.fresh:
-        return unknown(claim, UnknownReason.TRACKER_SILENT)
-    if kind != OutcomeKind.LOST and _misses_letters(share, view, kind):
-        return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
-    return Judgement(
-        pipeline=claim.pipeline,
-        name=claim.name,
-        kind=kind,
-        stages=(*stages, *judge_removed(share.generation, share.topic_id, view, topology)),
-        lost=lost,
-        dead_asked=tuple(_ask_for_dead(wanted, keys, view)),
+    removed = _removed(share, view)
+    decisive = _Decisive(
+        keys=keys,
+        reported=[each.key for each in removed.at(share.generation).sinks],
+        over=[] if ended is None else [(ended, keys)],
+        covered=all(sink.covered for sink in required),
+        dead_missing=view.dead_missing,
     )
+    gone = judge_removed(share.generation, share.topic_id, view, topology)
+    return _judge_by(decisive, claim, wanted, view, removed=removed, stages=(*stages, *gone))
 
 
 def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
@@ -205,39 +165,73 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
     if (ended := _ended_by(definition)) is not None:
         over.append((ended, [key for key in keys if key in present]))
-    lost = tuple(losses(_ask(wanted), keys, [], view, ended=over))
     goal = ends(wanted.spans)
-    kind = OutcomeKind.IN_PROGRESS
-    if lost:
-        kind = OutcomeKind.LOST
-    elif all(passes(view.reached.get(key, {}), goal) for key in keys):
-        kind = OutcomeKind.COMPLETE
-    elif not view.fresh:
-        return unknown(claim, UnknownReason.TRACKER_SILENT)
-    missing = view.dead_missing & wanted.stages
-    if kind == OutcomeKind.COMPLETE:
-        missing &= removed.by_stage.keys()
-    if missing and kind != OutcomeKind.LOST:
-        return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
+    decisive = _Decisive(
+        keys=keys,
+        names=frozenset(sink.name for sink in found.values()),
+        over=over,
+        covered=all(passes(view.reached.get(key, {}), goal) for key in keys),
+        dead_missing=view.dead_missing & wanted.stages,
+    )
     gone = judge_removed(share.generation, share.topic_id, view, topology)
+    stages = (*_stages(wanted, topology, view), *gone)
+    return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
+
+
+def _judge_by(
+    decisive: "_Decisive",
+    claim: Claim,
+    wanted: _Wanted,
+    view: View,
+    *,
+    removed: Topology,
+    stages: tuple[StageJudgement, ...],
+) -> Judgement:
+    """Return the judgement by these sinks: lost, complete or in progress, or `unknown` if that
+    cannot be said now."""
+    keys = decisive.keys
+    lost = tuple(losses(_ask(wanted), keys, decisive.reported, view, ended=decisive.over))
+    kind = OutcomeKind.LOST if lost else OutcomeKind.IN_PROGRESS
+    if not lost and decisive.covered:
+        kind = OutcomeKind.COMPLETE
+    if kind == OutcomeKind.IN_PROGRESS and not view.fresh:
+        return unknown(claim, UnknownReason.TRACKER_SILENT)
+    if not lost and decisive.misses_dead_letters(removed):
+        return unknown(claim, UnknownReason.DEAD_LETTERS_MISSING)
     return Judgement(
         pipeline=claim.pipeline,
         name=claim.name,
         kind=kind,
-        stages=(*_stages(wanted, topology, view), *gone),
+        stages=stages,
         lost=lost,
-        dead_asked=tuple(_ask_for_dead(wanted, keys, view, {s.name for s in found.values()})),
-        named=frozenset(sink.name for sink in found.values()),
+        dead_asked=tuple(_ask_for_dead(wanted, keys, view, decisive.names)),
+        named=decisive.names,
     )
 
 
-def _misses_letters(share: _Share, view: View, kind: OutcomeKind) -> bool:
-    """Return True if dead letters are missing that may concern the share. No sink moves while some
-    are missing. So a required sink that has passed the token did so with all its dead letters.
-    Stages that were removed since do not stop sinks from moving."""
-    if kind == OutcomeKind.IN_PROGRESS:
-        return bool(view.dead_missing)
-    return not view.dead_missing.isdisjoint(_removed(share, view).by_stage)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decisive:
+    """The sinks that decide a judgement, by their keys, and what is known of them.
+
+    `reported`: removed sinks with losses that are still reported. `over`: which sinks get nothing
+    more, and why. `covered`: True if all have passed the spans. `dead_missing`: the stages with
+    dead letters that are missing. `names`: of the sinks, if they are asked for by name.
+    """
+
+    keys: list[str]
+    over: list[tuple[LossReason, list[str]]]
+    covered: bool
+    dead_missing: frozenset[str]
+    reported: Sequence[str] = ()
+    names: frozenset[str] = frozenset()
+
+    def misses_dead_letters(self, removed: Topology) -> bool:
+        """Return True if dead letters are missing that may concern the share. No sink moves while
+        some are missing. So sinks that have passed the share did so with all its dead letters.
+        Stages that were `removed` since do not stop sinks from moving."""
+        if self.covered:
+            return not self.dead_missing.isdisjoint(removed.by_stage)
+        return bool(self.dead_missing)
 
 
 def _removed(share: _Share, view: View) -> Topology:

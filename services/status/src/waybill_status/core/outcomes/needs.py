@@ -15,7 +15,7 @@ from waybill_shared.contract.vectors import (
     covers,
     gone_topics,
 )
-from waybill_status.core.outcomes.judge import Claim
+from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.views import View
 
 SinkPartition = tuple[str, TopicPartition]

@@ -30,7 +30,8 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
-from waybill_status.core.outcomes.judge import Claim, judge, unknown
+from waybill_status.core.outcomes.claims import Claim, unknown
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.views import View, fault_of
 

@@ -8,7 +8,8 @@ from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
-from waybill_status.core.outcomes.judge import Claim, judge
+from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import ARRIVED, SinkJudgement
 from waybill_status.core.outcomes.views import View
 
