@@ -24,7 +24,6 @@ from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
 from waybill_shared.contract.events import (
     Fence,
-    PartitionOffset,
     Range,
     Snapshot,
     pipeline_key,
@@ -56,10 +55,7 @@ SETTLED_S = 900.0  # by then an idle driver says its last commit every ten minut
 IDLE_S = 1_200.0
 CLEANER_S = 40.0  # the broker looks every 15 s for what may be compacted
 CLEANED_TIMEOUT_S = 600.0
-ENDS = tuple(
-    PartitionOffset(topic_id=TOPIC_ID, partition=number, offset=10**9 + number * 7919)
-    for number in range(INPUT_PARTITIONS)
-)
+ENDS = {(TOPIC_ID, number): 10**9 + number * 7919 for number in range(INPUT_PARTITIONS)}
 
 
 def fences(around: Surroundings) -> None:
@@ -202,8 +198,8 @@ def key_of(uid: str) -> str:
 
 def a_fence() -> Fence:
     ranges = tuple(
-        Range(topic="orders.in", topic_id=TOPIC_ID, partition=at.partition, start=0, end=at.offset)
-        for at in ENDS
+        Range(topic="orders.in", topic_id=TOPIC_ID, partition=partition, start=0, end=end)
+        for (_, partition), end in ENDS.items()
     )
     return Fence(
         tenant=DEFAULT_TENANT,
@@ -225,7 +221,7 @@ def a_fence() -> Fence:
 
 def a_snapshot(uid: str, topic_id: str) -> Snapshot:
     """Of one stage and sink, with all the history that it may have."""
-    state = SinkState(frontier=(), reached=(), sequence=-1)
+    state = SinkState(frontier={}, reached={}, sequence=-1)
     slot = Slot(
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,

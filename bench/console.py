@@ -38,7 +38,6 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     LifecycleEvent,
-    PartitionOffset,
     PipelineRecord,
     pipeline_key,
 )
@@ -116,9 +115,9 @@ class World:
     def _commit(self, uid: str, number: int) -> None:
         self._producer.produce(TOPIC, value=b'{"id": 1}', partition=0)
         self._written += 1
-        end = PartitionOffset(topic_id=self._topic_id, partition=0, offset=self._written)
+        frontier = {(self._topic_id, 0): self._written}
         made = commit(number)
-        self._fact(uid, replace(made, started_at=made.committed_at - BATCH_MS, frontier=(end,)))
+        self._fact(uid, replace(made, started_at=made.committed_at - BATCH_MS, frontier=frontier))
 
     def _life(self, uid: str, kind: str) -> LifecycleEvent:
         return LifecycleEvent(

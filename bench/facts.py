@@ -13,7 +13,6 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     InputDefinition,
-    PartitionOffset,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
@@ -88,10 +87,7 @@ class Facts:
 
 
 def stage_of(topic: str, topic_id: str) -> StageDefinition:
-    bases = tuple(
-        PartitionOffset(topic_id=topic_id, partition=partition, offset=0)
-        for partition in range(INPUT_PARTITIONS)
-    )
+    bases = {(topic_id, partition): 0 for partition in range(INPUT_PARTITIONS)}
     source = InputDefinition(name="orders", topic=topic, topic_id=topic_id, root=True, bases=bases)
     sink = SinkDefinition(
         name="lake", kind="iceberg", target="raw.orders", topic_id=None, terminal=True, since=1
@@ -142,10 +138,7 @@ def commit(number: int) -> Commit:
         write_started_at=at,
         committed_at=at,
         inputs=(),
-        frontier=tuple(
-            PartitionOffset(topic_id=TOPIC_ID, partition=p, offset=number + 1)
-            for p in range(INPUT_PARTITIONS)
-        ),
+        frontier={(TOPIC_ID, p): number + 1 for p in range(INPUT_PARTITIONS)},
         outputs=(),
         batch_rows=INPUT_PARTITIONS,
         version={"iceberg_snapshot_id": str(number)},

@@ -171,7 +171,7 @@ def fences_of_one() -> Iterator[Fence]:
         batch_id=0,
         epoch=1,
         inputs=(),
-        frontier=(),
+        frontier={},
         outputs=(),
         batch_rows=ROWS,
         at=0,

@@ -26,14 +26,12 @@ from waybill_shared.contract.events import (
     InputDefinition,
     LifecycleEvent,
     Output,
-    PartitionOffset,
     PipelineRecord,
     Range,
     Reply,
     SinkDefinition,
     Snapshot,
     StageDefinition,
-    from_vector,
 )
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -61,10 +59,6 @@ stages:
 """
 
 
-def make_offset(topic_id: str = ORDERS_ID, partition: int = 0, offset: int = 0) -> PartitionOffset:
-    return PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
-
-
 def make_range(
     start: int = 0,
     end: int = 1,
@@ -89,7 +83,7 @@ def make_input(
         topic=f"{name}.in",
         topic_id=topic_id,
         root=root,
-        bases=tuple(make_offset(topic_id, partition, at) for partition, at in enumerate(bases)),
+        bases={(topic_id, partition): at for partition, at in enumerate(bases)},
     )
 
 
@@ -156,7 +150,7 @@ def make_commit(
         write_started_at=NOW,
         committed_at=NOW + sequence,
         inputs=(),
-        frontier=from_vector(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
+        frontier=(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
         outputs=tuple(
             Output(
                 topic="t",
@@ -205,7 +199,7 @@ def make_fence(
         batch_id=batch_id,
         epoch=1,
         inputs=inputs,
-        frontier=from_vector(reached if frontier is None else frontier),
+        frontier=(reached if frontier is None else frontier),
         outputs=outputs,
         batch_rows=1,
         at=NOW,

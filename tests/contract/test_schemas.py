@@ -4,6 +4,7 @@ import dataclasses
 import json
 import types
 import typing
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -140,6 +141,11 @@ def test_messages_are_those_with_a_topic() -> None:
 
 WORDS = {str: "string", int: "number", bool: "boolean", bytes: "bytes", type(None): "null"}
 AVRO_WORDS = {"int": "number", "long": "number"}
+VECTOR_ROW = (
+    "PartitionOffset",
+    {"topic_id": "string", "partition": "number", "offset": "number"},
+)
+"""What a vector has in a message for each partition."""
 
 
 def shape_of_type(kind: object) -> object:
@@ -160,6 +166,8 @@ def shape_of_type(kind: object) -> object:
             return {"items": shape_of_type(arguments[0])}
         case container if container is dict:
             return {"values": shape_of_type(arguments[1])}
+        case container if container is Mapping:
+            return {"items": VECTOR_ROW}
     raise AssertionError(f"not known to this test: {kind}")
 
 

@@ -234,7 +234,7 @@ def ageless(stamp: SlotStamp) -> SlotStamp:
 def batch(number: int) -> Progress:
     return Progress(
         sink=SINK,
-        reached=(),
+        reached={},
         batch_id=number,
         sequence=number,
         committed_at=number,

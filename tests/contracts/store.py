@@ -317,7 +317,7 @@ def _one(bench: Bench, wanted: SlotWrite, rebuilt: bool, batches: int) -> WriteR
         entry_of(
             Progress(
                 sink=SINK,
-                reached=(),
+                reached={},
                 batch_id=number,
                 sequence=wanted.position * 1_000 + number,
                 committed_at=0,

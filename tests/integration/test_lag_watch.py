@@ -9,14 +9,17 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from builders import TENANT, make_definition, make_offset, make_sink, make_stage
+from builders import TENANT, make_definition, make_sink, make_stage
 from containers import Servers
 from integration.waiting import eventually
 from kafka_groups import group_names, group_offsets
 from scraping import read_scrape
-from waybill_shared.contract.events import Definition, InputDefinition, PartitionOffset
+from waybill_shared.contract.events import Definition, InputDefinition
 from waybill_shared.contract.slots import SinkState, Slot
-from waybill_shared.contract.vectors import ENDLESS
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Vector,
+)
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.process import metrics
@@ -50,10 +53,10 @@ class Place:
         self.kafka.client.delete_topics([self.topic])[self.topic].result()
         eventually(lambda: not self.kafka.identify([self.topic]))
 
-    def slot(self, *, deleted: bool = False, **sinks: tuple[PartitionOffset, ...]) -> Slot:
+    def slot(self, *, deleted: bool = False, **sinks: Vector) -> Slot:
         """Frontiers by sink."""
         source = InputDefinition(
-            name="orders", topic=self.topic, topic_id=self.topic_id(), root=True, bases=()
+            name="orders", topic=self.topic, topic_id=self.topic_id(), root=True, bases={}
         )
         stage = make_stage(inputs=(source,), sinks=tuple(make_sink(name) for name in sinks))
         definition: Definition = make_definition(stage, deleted=deleted)
@@ -64,8 +67,9 @@ class Place:
             sinks={f"enrich/{name}@1": SinkState(frontier=at) for name, at in sinks.items()},
         )
 
-    def at(self, offset: int, *, partition: int = 0) -> PartitionOffset:
-        return make_offset(self.topic_id(), partition, offset)
+    def at(self, *offsets: int) -> Vector:
+        """By partition."""
+        return {(self.topic_id(), partition): at for partition, at in enumerate(offsets)}
 
     def offsets(self) -> dict[tuple[str, int], int]:
         return group_offsets(self.kafka, self.group)
@@ -99,14 +103,14 @@ def lag(sink: str) -> float | None:
 
 
 def test_a_group_stands_where_the_slowest_sink_is(place: Place, watch: LagWatch) -> None:
-    looks(watch, place.slot(lake=(place.at(9),), copy=(place.at(4),)))
+    looks(watch, place.slot(lake=place.at(9), copy=place.at(4)))
 
     assert place.offsets() == {(place.topic, 0): 4, (place.topic, 1): 0}
     assert (lag("lake"), lag("copy")) == (1, 6)
 
 
 def test_what_is_behind_every_offset_is_not_told(place: Place, watch: LagWatch) -> None:
-    looks(watch, place.slot(lake=(place.at(ENDLESS), place.at(0, partition=1))))
+    looks(watch, place.slot(lake=place.at(ENDLESS, 0)))
 
     assert place.offsets() == {(place.topic, 1): 0}
 
@@ -114,7 +118,7 @@ def test_what_is_behind_every_offset_is_not_told(place: Place, watch: LagWatch) 
 def test_an_offset_of_a_topic_that_is_gone_is_not_told_of_the_next_one(
     place: Place, watch: LagWatch
 ) -> None:
-    before = place.slot(lake=(place.at(9),))
+    before = place.slot(lake=place.at(9))
     place.delete()
     place.create()
 
@@ -125,7 +129,7 @@ def test_an_offset_of_a_topic_that_is_gone_is_not_told_of_the_next_one(
 
 
 def test_a_group_that_somebody_deletes_is_written_again(place: Place, watch: LagWatch) -> None:
-    slot = place.slot(lake=(place.at(9),))
+    slot = place.slot(lake=place.at(9))
     looks(watch, slot)
     place.kafka.client.delete_consumer_groups([place.group])[place.group].result()
 
@@ -138,8 +142,8 @@ def test_a_group_that_somebody_deletes_is_written_again(place: Place, watch: Lag
 def test_the_group_of_a_deleted_pipeline_goes_unless_its_name_lives_again(
     place: Place, watch: LagWatch
 ) -> None:
-    living = place.slot(lake=(place.at(9),))
-    deleted = place.slot(lake=(place.at(9),), deleted=True)
+    living = place.slot(lake=place.at(9))
+    deleted = place.slot(lake=place.at(9), deleted=True)
     looks(watch, living, deleted)
     assert group_names(place.kafka, place.prefix) == {place.group}
 
@@ -151,7 +155,7 @@ def test_the_group_of_a_deleted_pipeline_goes_unless_its_name_lives_again(
 def test_a_group_that_cannot_be_written_is_counted_and_tried_again(
     servers: Servers, place: Place, watch: LagWatch
 ) -> None:
-    slot = place.slot(lake=(place.at(9),))
+    slot = place.slot(lake=place.at(9))
     with member(servers.kafka, place):
         before = failures()
         looks(watch, slot)

@@ -23,7 +23,6 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.token_views import WHOLE, TokenView
@@ -143,7 +142,7 @@ class Checker:
             if (r.pipeline_uid, r.generation) == (issued.uid, issued.generation)
         )
         for source in (i for stage in record.stages for i in stage.inputs):
-            begins = join(begins, to_vector(source.whole))
+            begins |= join(begins, source.whole)
         return begins
 
     # Answers
@@ -278,7 +277,7 @@ class Checker:
     ) -> None:
         key = fence_key(issued.uid, stage, sink)
         fence = self._contents.fence(key)
-        passed = to_vector(fence.frontier) if fence is not None else {}
+        passed = fence.frontier if fence is not None else {}
         for source in (s for s in stage.inputs if not s.root):
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
                 if row.path and writer_of(row)[1] > issued.generation:

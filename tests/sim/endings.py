@@ -17,11 +17,10 @@ from waybill_shared.contract.events import (
     Commit,
     Definition,
     Fact,
-    PartitionOffset,
     PipelineRecord,
-    to_vector,
 )
 from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact
 
 FIRST_GENERATION = 1
@@ -89,7 +88,7 @@ class End:
         """I4: where nothing was ever removed, every record of the inputs is in every sink."""
         for stage, source in ((s, i) for s in record.stages for i in s.inputs if i.root):
             for place, row in self._world.cluster.incarnations[source.topic_id].rows():
-                base = to_vector(source.bases).get(place[:2], 0)
+                base = source.bases.get(place[:2], 0)
                 if stage.since == FIRST_GENERATION and place.offset >= base:
                     self._check_arrived(record, row, place)
 
@@ -111,7 +110,7 @@ class End:
             self._report("I11", f"another order of the same facts changes {wrong}")
 
 
-def frontiers(facts: Iterable[Fact]) -> dict[str, tuple[PartitionOffset, ...]]:
+def frontiers(facts: Iterable[Fact]) -> dict[str, Vector]:
     """By sink, how far the tracker says it has come after these facts."""
     slot: Slot | None = None
     for fact in facts:

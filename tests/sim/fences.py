@@ -12,7 +12,6 @@ from waybill_shared.contract.events import (
     Fence,
     PipelineRecord,
     Range,
-    to_vector,
 )
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
@@ -101,10 +100,10 @@ class Fences:
     def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
         """I8: every step of the frontier is a range that was taken, or set aside, from its end."""
         uid, stage, sink = key.split("/")
-        held = to_vector(before.frontier) if before is not None else {}
+        held = before.frontier if before is not None else {}
         taken = {(r.topic_id, r.partition): r for r in after.inputs}
         aside = [r for each in after.set_aside for r in each.ranges]
-        for place, end in to_vector(after.frontier).items():
+        for place, end in after.frontier.items():
             at = held.get(place, self._world.base(uid, stage, sink, place))
             run = taken.pop(place, None)
             if run is not None and run.start != at:

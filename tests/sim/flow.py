@@ -21,7 +21,6 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.vectors import Vector, gone_topics
@@ -133,7 +132,7 @@ class Flow:
     def _past(self, key: str, at: Place) -> bool:
         if key not in self._passed:
             fence = self._contents.fence(key)
-            self._passed[key] = to_vector(fence.frontier) if fence is not None else {}
+            self._passed[key] = fence.frontier if fence is not None else {}
         passed = self._passed[key]
         return at.topic_id in gone_topics(passed) or passed.get(at[:2], 0) > at.offset
 

@@ -15,7 +15,7 @@ from sim.contents import Contents, fence_key
 from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
-from waybill_shared.contract.events import Fact, to_vector
+from waybill_shared.contract.events import Fact
 from waybill_shared.contract.words import LossReason
 from waybill_status.core.outcomes.judgements import LostSpan
 from waybill_status.core.outcomes.views import SlotReading
@@ -65,7 +65,7 @@ class Losses:
         """Whether a stage that the token was for began behind the record. It may be gone since."""
         mine = (record for record in self._world.records if record.pipeline_uid == issued.uid)
         return any(
-            to_vector(source.bases).get(place[:2], 0) > place.offset
+            source.bases.get(place[:2], 0) > place.offset
             for record in mine
             if record.generation >= issued.generation
             for stage in record.stages

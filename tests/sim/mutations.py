@@ -316,7 +316,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the last commit wins",
         invariant="I11",
-        instead={"waybill_token_tracker.core.facts.join_offsets": stand_ins.the_later},
+        instead={"waybill_token_tracker.core.facts.join": stand_ins.the_later},
     ),
     Mutation(
         name="a slot of another server counts",

@@ -15,7 +15,6 @@ from waybill_shared.contract.events import (
     Commit,
     Definition,
     Fence,
-    PartitionOffset,
     PipelineRecord,
     Snapshot,
     StageDefinition,
@@ -108,9 +107,7 @@ def from_the_beginning(*args: object) -> int:
     return 0
 
 
-def the_later(
-    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
-) -> tuple[PartitionOffset, ...]:
+def the_later(left: Vector, right: Vector) -> Vector:
     return right
 
 

@@ -32,7 +32,6 @@ from waybill_shared.contract.events import (
     Fence,
     PipelineRecord,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Token
@@ -146,7 +145,7 @@ class World:
                 lives = [f"{each.name}@{each.since}" for each in definition.sinks]
                 for source in (i for i in definition.inputs if sink in lives):
                     if source.topic_id == place[0]:
-                        return to_vector(source.bases).get(place, 0)
+                        return source.bases.get(place, 0)
         return 0
 
     def life_of(self, uid: str, sink: str) -> str | None:

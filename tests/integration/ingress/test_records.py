@@ -15,7 +15,6 @@ from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import (
     InputDefinition,
-    PartitionOffset,
     PipelineRecord,
     StageDefinition,
     pipeline_key,
@@ -89,9 +88,7 @@ def make_pipeline(
     create_missing(admin, [NewTopic(topic, partitions, replication, config=config or {})])
     eventually(lambda: admin.identify([topic]))
     topic_id = admin.identify([topic])[topic].topic_id
-    bases = tuple(
-        PartitionOffset(topic_id=topic_id, partition=p, offset=base) for p in range(partitions)
-    )
+    bases = {(topic_id, p): base for p in range(partitions)}
     source = InputDefinition(name="orders", topic=topic, topic_id=topic_id, root=True, bases=bases)
     record = PipelineRecord(
         commanded_at=0,
@@ -213,7 +210,7 @@ def test_an_input_without_bases_is_not_ready(
     surroundings: Surroundings, ingress: httpx2.Client, known: Known
 ) -> None:
     (stage,) = known.record.stages
-    source = replace(stage.inputs[0], bases=())
+    source = replace(stage.inputs[0], bases={})
     record = replace(known.record, stages=(replace(stage, inputs=(source,)),), generation=4)
     write_record(surroundings, record)
 

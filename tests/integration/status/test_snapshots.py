@@ -7,14 +7,17 @@ from builders import make_snapshot
 from integration.conftest import Surroundings
 from integration.token_tracker.member import Member
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.events import PartitionOffset, Snapshot
+from waybill_shared.contract.events import Snapshot
 from waybill_shared.contract.slots import (
     Hop,
     SinkState,
     Slot,
     slot_to_json,
 )
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+)
 from waybill_shared.kafka.clients import read_to_end
 from waybill_token_tracker.core.snapshots import pack
 
@@ -22,17 +25,14 @@ HOPS = 512
 PARTITIONS = 32
 
 
-def offsets(topic_id: str, at: int) -> tuple[PartitionOffset, ...]:
-    return tuple(
-        PartitionOffset(topic_id=topic_id, partition=partition, offset=at * 7919 + partition * 104)
-        for partition in range(PARTITIONS)
-    )
+def offsets(topic_id: str, at: int) -> Vector:
+    return {(topic_id, partition): at * 7919 + partition * 104 for partition in range(PARTITIONS)}
 
 
 def gaps(topic_id: str, at: int) -> tuple[Span, ...]:
     return tuple(
-        Span(topic_id=topic_id, partition=o.partition, start=o.offset - 9, end=o.offset - 1)
-        for o in offsets(topic_id, at)
+        Span(topic_id=topic_id, partition=partition, start=end - 9, end=end - 1)
+        for (_, partition), end in offsets(topic_id, at).items()
     )
 
 

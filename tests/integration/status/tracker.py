@@ -12,7 +12,6 @@ from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
     LifecycleEvent,
-    PartitionOffset,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
@@ -26,6 +25,7 @@ from waybill_shared.contract.slots import (
     progress_to_json,
     slot_to_json,
 )
+from waybill_shared.contract.vectors import Vector
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock
 
@@ -34,8 +34,8 @@ SINK = "load/lake@1"
 SNAPSHOT = 6150272777574668285
 
 
-def offsets(offset: int) -> tuple[PartitionOffset, ...]:
-    return (PartitionOffset(topic_id=TOPIC_ID, partition=0, offset=offset),)
+def offsets(offset: int) -> Vector:
+    return {(TOPIC_ID, 0): offset}
 
 
 STAGES = (

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from builders import ORDERS_ID
 from integration.conftest import Surroundings
 from unit.token_tracker.fakes import FakeStore
-from waybill_shared.contract.events import to_vector
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.kafka.membership import Membership
@@ -59,4 +58,4 @@ def reached(member: Member, uid: str) -> int:
     stored = member.store.slots.get(uid)
     if stored is None or "enrich/lake@1" not in stored.slot.sinks:
         return -1
-    return to_vector(stored.slot.sinks["enrich/lake@1"].reached).get((ORDERS_ID, 0), -1)
+    return stored.slot.sinks["enrich/lake@1"].reached.get((ORDERS_ID, 0), -1)

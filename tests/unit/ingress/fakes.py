@@ -12,7 +12,6 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import (
     InputDefinition,
-    PartitionOffset,
     PipelineRecord,
     Reply,
     StageDefinition,
@@ -22,7 +21,10 @@ from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.tokens import Part, Token, open_token, pipeline_id, seal
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+)
 from waybill_shared.kafka.admin import TopicIdentity
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
@@ -42,8 +44,9 @@ stages:
 """
 
 
-def offset(partition: int, at: int, topic_id: str = OLD_ID) -> PartitionOffset:
-    return PartitionOffset(topic_id=topic_id, partition=partition, offset=at)
+def offsets(*ends: int, topic_id: str = OLD_ID) -> Vector:
+    """By partition."""
+    return {(topic_id, partition): end for partition, end in enumerate(ends)}
 
 
 def source(name: str = "orders", *, bases: Sequence[int] = (0, 0)) -> InputDefinition:
@@ -52,8 +55,8 @@ def source(name: str = "orders", *, bases: Sequence[int] = (0, 0)) -> InputDefin
         topic="orders.in",
         topic_id=OLD_ID,
         root=True,
-        bases=tuple(offset(partition, at) for partition, at in enumerate(bases)),
-        whole=tuple(offset(partition, at) for partition, at in enumerate(bases)),
+        bases=offsets(*bases),
+        whole=offsets(*bases),
     )
 
 

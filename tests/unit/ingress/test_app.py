@@ -10,7 +10,7 @@ from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
     FakeKafka,
-    offset,
+    offsets,
     pipeline,
     source,
     span,
@@ -67,7 +67,7 @@ def test_where_a_topic_ended_says_nothing_of_the_next_one_of_that_name() -> None
     world = World(pipeline(source()), kafka=kafka)
     world.write()
     world.directory.records["orders"] = pipeline(
-        replace(source(), topic_id=NEW_ID, bases=(offset(0, 0, NEW_ID), offset(1, 0, NEW_ID)))
+        replace(source(), topic_id=NEW_ID, bases=offsets(0, 0, topic_id=NEW_ID))
     )
     kafka.topic_id, kafka.ends_now = NEW_ID, {0: 1, 1: 0}
     world.write()
@@ -263,7 +263,7 @@ def test_what_retention_has_removed_is_not_held_now() -> None:
 
 
 def test_all_that_an_input_holds_begins_where_its_last_sink_has_part() -> None:
-    later = replace(source(), whole=(offset(0, 4), offset(1, 1)))
+    later = replace(source(), whole=offsets(4, 1))
     world = World(pipeline(later), kafka=FakeKafka(ends_now={0: 6, 1: 1}))
     asyncio.run(world.tokens.for_input(ANYONE, "orders", "orders"))
     assert world.mint.parts[0].spans == (span(0, 4, 6), span(1, 1, 1))

@@ -10,7 +10,7 @@ from unit.ingress.fakes import (
     MANIFEST,
     NEW_ID,
     FakeKafka,
-    offset,
+    offsets,
     pipeline,
     source,
 )
@@ -110,7 +110,7 @@ def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
     world.write()
     world.kafka.topic_id = NEW_ID
     assert world.refusal().slug == "topic_recreated"
-    anew = replace(source(), topic_id=NEW_ID, bases=(offset(0, 0, NEW_ID), offset(1, 0, NEW_ID)))
+    anew = replace(source(), topic_id=NEW_ID, bases=offsets(0, 0, topic_id=NEW_ID))
     world.directory.records["orders"] = replace(pipeline(anew), generation=3)
     assert world.write().accepted == 3
     (part,) = world.mint.parts

@@ -9,7 +9,6 @@ from builders import make_record
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
     NEVER,
-    PartitionOffset,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
@@ -80,10 +79,7 @@ def test_stages_know_their_topics_by_id(defined: tuple[StageDefinition, ...]) ->
 
 
 def test_new_stage_begins_where_its_topics_stand(defined: tuple[StageDefinition, ...]) -> None:
-    assert defined[0].inputs[0].bases == (
-        PartitionOffset(topic_id="R", partition=0, offset=0),
-        PartitionOffset(topic_id="R", partition=1, offset=7),
-    )
+    assert defined[0].inputs[0].bases == {("R", 0): 0, ("R", 1): 7}
 
 
 def test_stage_that_exists_keeps_its_bases(
@@ -101,7 +97,7 @@ def test_recreated_topic_gets_new_bases(
 ) -> None:
     later = {**TOPICS, "orders.in": TopicState(topic_id="R2", starts={0: 3}, ends={0: 3})}
     enrich, _ = define(manifest, later, make_record(stages=defined))
-    assert enrich.inputs[0].bases == (PartitionOffset(topic_id="R2", partition=0, offset=3),)
+    assert enrich.inputs[0].bases == {("R2", 0): 3}
 
 
 def test_topic_that_was_recreated_is_remembered_by_its_old_ids(
@@ -126,7 +122,7 @@ def test_recreated_topic_between_stages_is_known_to_both(
     enrich, load = define(manifest, topics, make_record(stages=defined))
     assert (enrich.sinks[0].topic_id, enrich.sinks[0].since) == ("A2", 1)
     assert load.inputs[0].retired == ("A",)
-    assert [base.offset for base in load.inputs[0].bases] == [0, 0]
+    assert [*load.inputs[0].bases.values()] == [0, 0]
 
 
 def test_input_that_is_called_otherwise_keeps_its_bases(
@@ -217,7 +213,7 @@ def test_sink_that_comes_later_begins_where_its_inputs_ended_when_it_came(
     """What is written from then on must be in it; what was taken before, it has no part in."""
     load = replace(defined[1], sinks=(replace(defined[1].sinks[0], name="other"),))
     now = {**TOPICS, "orders.enriched": TopicState(topic_id="A", starts={0: 0}, ends={0: 40})}
-    at_40 = (PartitionOffset(topic_id="A", partition=0, offset=40),)
+    at_40 = {("A", 0): 40}
 
     (sink,) = define(manifest, now, make_record(stages=(defined[0], load)))[1].sinks
 
@@ -231,9 +227,7 @@ def test_sink_that_comes_later_begins_where_its_inputs_ended_when_it_came(
 def test_sink_keeps_where_it_began(
     manifest: Manifest, defined: tuple[StageDefinition, ...]
 ) -> None:
-    later = replace(
-        defined[1].sinks[0], since=2, bases=(PartitionOffset(topic_id="A", partition=0, offset=4),)
-    )
+    later = replace(defined[1].sinks[0], since=2, bases={("A", 0): 4})
     before = make_record(stages=(defined[0], replace(defined[1], sinks=(later,))), generation=5)
     assert define(manifest, TOPICS, before)[1].sinks == (later,)
 
@@ -299,7 +293,7 @@ def test_stage_that_returns_is_another_one(
     without = make_record(stages=defined[:1], generation=2)
     enrich, load = define(manifest, TOPICS, without)
     assert (enrich.since, enrich.sinks[0].since) == (1, 1)
-    assert (load.since, load.sinks[0].since, load.sinks[0].bases) == (3, 3, ())
+    assert (load.since, load.sinks[0].since, load.sinks[0].bases) == (3, 3, {})
 
 
 def test_all_sinks_have_part_from_where_the_last_came(
@@ -308,13 +302,13 @@ def test_all_sinks_have_part_from_where_the_last_came(
     """A stage that reads roots from their beginning has part in all that it finds there."""
     begun = defined[0].inputs[0].bases
     assert defined[0].inputs[0].whole == begun
-    assert defined[1].inputs[0].whole == ()
+    assert defined[1].inputs[0].whole == {}
     later = {**TOPICS, "orders.in": TopicState(topic_id="R", starts={0: 2}, ends={0: 5, 1: 9})}
     same = define(manifest, later, make_record(stages=defined))
     assert same[0].inputs[0].whole == begun
     without_load = make_record(stages=defined[:1])
     grown = define(manifest, later, without_load)
-    assert [base.offset for base in grown[0].inputs[0].whole] == [5, 9]
+    assert [*grown[0].inputs[0].whole.values()] == [5, 9]
 
 
 def test_sink_whose_topic_was_created_anew_says_since_when(

@@ -12,16 +12,18 @@ from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
     LifecycleEvent,
-    PartitionOffset,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
-from waybill_shared.contract.vectors import Span, TopicPartition
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    Vector,
+)
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.ports import DeadReading
 from waybill_status.core.outcomes.claims import Claim
@@ -46,11 +48,8 @@ INNER = "ZW5yaWNoZWQub3JkZXJzLg"
 ENRICH, COPY, LOAD = "enrich/enriched@1", "enrich/copy@1", "load/lake@1"
 
 
-def offsets(*ends: int, topic_id: str = TOPIC) -> tuple[PartitionOffset, ...]:
-    return tuple(
-        PartitionOffset(topic_id=topic_id, partition=partition, offset=end)
-        for partition, end in enumerate(ends)
-    )
+def offsets(*ends: int, topic_id: str = TOPIC) -> Vector:
+    return {(topic_id, partition): end for partition, end in enumerate(ends)}
 
 
 def stages(*bases: int) -> tuple[StageDefinition, ...]:
@@ -59,7 +58,7 @@ def stages(*bases: int) -> tuple[StageDefinition, ...]:
         name="orders", topic="orders.in", topic_id=TOPIC, root=True, bases=offsets(*bases)
     )
     inner = InputDefinition(
-        name="enriched", topic="orders.enriched", topic_id=INNER, root=False, bases=()
+        name="enriched", topic="orders.enriched", topic_id=INNER, root=False, bases={}
     )
     return (
         StageDefinition(
@@ -326,7 +325,7 @@ class FakeStore:
         content = burying(content, *letters)
         self.readings[KEY] = reading(content, version=version, age_ms=age_ms, mark=mark)
         for key, state in content.sinks.items():
-            batch = progress(version, *to_vector(state.reached).values(), sink=key)
+            batch = progress(version, *state.reached.values(), sink=key)
             self.histories[KEY, key] = [batch]
         if wake:
             self.changes.put_nowait(KEY)

@@ -40,7 +40,7 @@ WAIT_S = 120.0
 def keep(
     read: str = COPIES, written: str = "v", *, name: str = "vault", since: int = 1
 ) -> StageDefinition:
-    source = InputDefinition(name="in", topic=read, topic_id=read, root=True, bases=())
+    source = InputDefinition(name="in", topic=read, topic_id=read, root=True, bases={})
     sink = SinkDefinition(
         name=name, kind="kafka", target=written, topic_id=written, terminal=True, since=since
     )

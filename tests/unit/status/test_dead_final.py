@@ -174,7 +174,7 @@ class Line:
                 self._add(event)
 
     def at(self, key: str) -> int:
-        return self.content.sinks[key].reached[0].offset
+        return next(iter(self.content.sinks[key].reached.values()))
 
     def _keys(self) -> list[str]:
         return sorted(_keys_of(self.stages))

@@ -24,7 +24,6 @@ from unit.status.fakes import (
     token,
 )
 from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world, settled
-from waybill_shared.contract.events import to_vector
 from waybill_shared.contract.slots import Progress, Slot
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
@@ -46,8 +45,8 @@ class Growing(FakeStore):
     def commit(self, content: Slot, *, version: int) -> None:
         kept = self.histories
         for key, state in content.sinks.items():
-            batches, ends = kept.setdefault((KEY, key), []), [*to_vector(state.reached).values()]
-            if not batches or ends != [*to_vector(batches[-1].reached).values()]:
+            batches, ends = kept.setdefault((KEY, key), []), [*state.reached.values()]
+            if not batches or ends != [*batches[-1].reached.values()]:
                 batches.append(progress(version, *ends, sink=key))
         self.histories = {}
         self.put(content, version=version)

@@ -20,10 +20,13 @@ from unit.status.fakes import (
     view,
 )
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import PartitionOffset, SinkDefinition, StageDefinition
+from waybill_shared.contract.events import SinkDefinition, StageDefinition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+)
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement
@@ -288,13 +291,13 @@ def test_a_final_outcome_stays_as_the_sinks_go_on(
         assert (after.kind, after.lost) == (before.kind, before.lost)
 
 
-def stages_base(content: Slot) -> tuple[PartitionOffset, ...]:
+def stages_base(content: Slot) -> Vector:
     assert content.definition is not None
     return content.definition.stages[0].inputs[0].bases
 
 
-def _ends_of(offsets: tuple[PartitionOffset, ...]) -> dict[int, int]:
-    return {each.partition: each.offset for each in offsets}
+def _ends_of(offsets: Vector) -> dict[int, int]:
+    return {partition: end for (_, partition), end in offsets.items()}
 
 
 def grown(*, since: int, late_base: int) -> Slot:

@@ -112,7 +112,7 @@ def test_a_stage_that_reads_something_else_now_says_nothing_of_what_it_read() ->
     async def test(w: World) -> None:
         legs = Legs(w)
         legs.audit(100)
-        moved = (*offsets(10), *offsets(4, topic_id="dropped"))
+        moved = {**offsets(10), **offsets(4, topic_id="dropped")}
         legs.batches(FIRST, OF_IT[0], replace(OF_IT[1], reached=moved), AFTER)
         assert await legs.kind() == UnknownReason.BATCH_FORGOTTEN
 

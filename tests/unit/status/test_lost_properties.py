@@ -20,7 +20,7 @@ from unit.token_tracker.flow import (
     Skip,
     Take,
 )
-from waybill_shared.contract.events import Commit, Fact, to_vector
+from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.slots import (
     SinkState,
     Slot,
@@ -104,7 +104,7 @@ def assert_honest(flow: Flow, facts: Iterable[Fact]) -> None:
         state = slot.sinks.get(f"load/{LAKE}@1", SinkState())
         if slot.definition == known.definition and state == known.sinks.get(f"load/{LAKE}@1"):
             continue
-        lake, after = to_vector(state.frontier), told_of_all(slot, flow)
+        lake, after = state.frontier, told_of_all(slot, flow)
         for row, kind in after.items():
             assert kind != OutcomeKind.COMPLETE or flow.arrived(row, lake), row
             assert kind == before[row] or before[row] not in FINAL, row

@@ -172,7 +172,7 @@ def test_with_no_sink_left_the_outcome_is_what_it_was() -> None:
 def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() -> None:
     content = slot(enriched=(9,), copy=(4,), lake=(9,), generation=2)
     definition, enrich, load = parted(content)
-    source = InputDefinition(name="copy", topic="c", topic_id="c", root=False, bases=())
+    source = InputDefinition(name="copy", topic="c", topic_id="c", root=False, bases={})
     new = SinkDefinition(
         name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
     )

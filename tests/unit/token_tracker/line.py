@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from builders import ORDERS_ID, UID, make_commit, make_fact
 from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
-from waybill_shared.contract.events import Fact, to_vector
+from waybill_shared.contract.events import Fact
 from waybill_token_tracker.app.tracker import Tracker
 from waybill_token_tracker.core.snapshots import SnapshotRule
 
@@ -44,7 +44,7 @@ class Bench:
             self.position += 1
 
     def reached(self) -> int:
-        return to_vector(self.store.slots[UID].slot.sinks["enrich/lake@1"].reached)[ORDERS_ID, 0]
+        return self.store.slots[UID].slot.sinks["enrich/lake@1"].reached[ORDERS_ID, 0]
 
 
 def commit(taken: int, *, sequence: int, uid: str = UID) -> Fact:

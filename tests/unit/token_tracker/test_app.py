@@ -18,7 +18,6 @@ from builders import (
 from unit.token_tracker.fakes import FakeJournal
 from unit.token_tracker.line import Bench, commit
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import from_vector
 from waybill_shared.contract.slots import (
     Progress,
     Slot,
@@ -33,7 +32,7 @@ SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
 def make_progress(sequence: int) -> Progress:
     return Progress(
         sink="enrich/lake@1",
-        reached=(),
+        reached={},
         batch_id=sequence,
         sequence=sequence,
         committed_at=NOW,
@@ -238,7 +237,7 @@ def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
 
 
 def test_history_never_makes_a_snapshot_too_large() -> None:
-    wide = from_vector({(ORDERS_ID, partition): 10**12 for partition in range(1_000)})
+    wide = {(ORDERS_ID, partition): 10**12 for partition in range(3_000)}
     history = [entry_of(replace(make_progress(number), reached=wide)) for number in range(9)]
     kept = unpack(make_snapshot(pack(SLOT, history))).history
     assert 0 < len(kept) < 9

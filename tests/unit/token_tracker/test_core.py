@@ -20,9 +20,12 @@ from builders import (
     make_stage,
 )
 from waybill_shared.contract.driver_news import IgnoredFields
-from waybill_shared.contract.events import Commit, Definition, to_vector
+from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
-from waybill_shared.contract.vectors import Span, TopicPartition
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+)
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import (
     Applied,
@@ -72,11 +75,11 @@ def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
 
 def written(slot: Slot) -> list[int]:
     """By hop of stage enrich that is kept, where its rows end."""
-    return [to_vector(hop.outputs)["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
+    return [hop.outputs["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
 
 
-def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
-    return to_vector(slot.sinks.get(sink, SinkState()).reached)
+def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
+    return slot.sinks.get(sink, SinkState()).reached
 
 
 def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
@@ -84,7 +87,7 @@ def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
     commit = replace(commit, started_at=commit.committed_at - 90)
     applied = apply(make_definition(), commit)
     state = applied.slot.sinks["enrich/lake@1"]
-    assert to_vector(state.frontier) == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
+    assert state.frontier == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
     assert state.reached == state.frontier
     assert state.version == {"iceberg_snapshot_id": "77"}
     (progress,) = applied.progress

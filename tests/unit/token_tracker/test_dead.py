@@ -9,7 +9,7 @@ from builders import TENANT, UID, make_definition, make_fact, make_sink
 from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
 from unit.token_tracker.test_losses import inner, loading, root, without, writing, wrote
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
-from waybill_shared.contract.events import Commit, Definition, to_vector
+from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import (
     DeadCount,
     DeadEntry,
@@ -66,7 +66,7 @@ def places(entries: Sequence[DeadEntry]) -> list[tuple[str, int, int, int, bool]
 
 
 def reached(slot: Slot, key: str) -> int:
-    return to_vector(slot.sinks[key].reached).get(("R", 0), 0)
+    return slot.sinks[key].reached.get(("R", 0), 0)
 
 
 def test_a_record_of_a_root_is_known_exactly_and_where_it_lies() -> None:

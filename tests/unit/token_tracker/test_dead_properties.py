@@ -10,7 +10,7 @@ from strategies import patiently
 from unit.token_tracker.dying import Dying, tells
 from unit.token_tracker.flow import BASES, ROOTS, SHAPES, StageShape, Take
 from unit.token_tracker.test_reached_properties import EMPTY, state_of, where
-from waybill_shared.contract.events import Fact, to_vector
+from waybill_shared.contract.events import Fact
 from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import apply_fact
@@ -58,7 +58,7 @@ class Told:
 
     def hear(self, fact: Fact) -> None:
         """What was complete stays so."""
-        complete = to_vector(state_of(self.slot).reached)
+        complete = state_of(self.slot).reached
         applied = apply_fact(self.slot, fact)
         for entry in applied.dead:
             assert entry.start >= complete.get((entry.topic_id, entry.partition), 0)
@@ -66,7 +66,7 @@ class Told:
         self.entries += applied.dead
 
     def assert_nobody_is_called_complete_who_died(self, flow: Dying) -> None:
-        for (topic_id, partition), end in to_vector(state_of(self.slot).reached).items():
+        for (topic_id, partition), end in state_of(self.slot).reached.items():
             for offset in range(BASES[partition], end):
                 root = (topic_id, partition, offset)
                 for stage, row in flow.dead_below(root):

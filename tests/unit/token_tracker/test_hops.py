@@ -17,7 +17,7 @@ from builders import (
     make_stage,
 )
 from unit.token_tracker.line import Bench
-from waybill_shared.contract.events import Commit, SetAside, to_vector
+from waybill_shared.contract.events import Commit, SetAside
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.core import hops, snapshots
 from waybill_token_tracker.core.facts import apply_fact
@@ -67,7 +67,7 @@ def lagging(batches: int = BATCHES) -> Slot:
 
 
 def reached(slot: Slot) -> int:
-    return to_vector(slot.sinks["load/lake@1"].reached)["R", 0]
+    return slot.sinks["load/lake@1"].reached["R", 0]
 
 
 @pytest.mark.parametrize(("gone", "spare"), [(10, 0), (500, 0), (3_001, LONGEST)])

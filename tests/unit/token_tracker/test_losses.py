@@ -21,10 +21,13 @@ from waybill_shared.contract.events import (
     InputDefinition,
     SetAside,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import Slot
-from waybill_shared.contract.vectors import ENDLESS, Span, TopicPartition, Vector
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    Vector,
+)
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
@@ -100,8 +103,8 @@ def lost(slot: Slot, sink: str = "load/lake@1") -> dict[str, Runs]:
     }
 
 
-def reached(slot: Slot, sink: str = "load/lake@1") -> dict[TopicPartition, int]:
-    return to_vector(slot.sinks[sink].reached)
+def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
+    return slot.sinks[sink].reached
 
 
 def test_what_is_set_aside_of_a_root_is_lost_in_every_sink_behind_it() -> None:
@@ -197,7 +200,7 @@ def test_gaps_are_those_of_the_batch_before_which_they_stand(order: tuple[int, .
 def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:
     hops = [enriched(12, 3), *(enriched(13 + n, 6, sequence=1 + n) for n in range(5))]
     slot = apply(CHAIN, *hops)
-    assert [to_vector(hop.inputs)["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [
+    assert [hop.inputs["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [
         12,
         13,
         17,
@@ -280,9 +283,7 @@ def test_where_stages_began_in_retired_topics_is_remembered(*, in_order: bool) -
     slot = EMPTY
     for definition, generation in order:
         slot = apply(definition, slot=slot, generation=generation)
-    assert {stage: to_vector(begun) for stage, begun in slot.former.items()} == {
-        "enrich@1": {("R", 0): 10}
-    }
+    assert slot.former == {"enrich@1": {("R", 0): 10}}
 
 
 def test_definitions_in_any_order_reach_as_far_in_retired_topics() -> None:

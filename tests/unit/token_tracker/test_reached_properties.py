@@ -15,14 +15,16 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import SinkState, Slot
-from waybill_shared.contract.vectors import TopicPartition, covers, join
+from waybill_shared.contract.vectors import (
+    Vector,
+    covers,
+    join,
+)
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import apply_fact
 
-Vector = dict[TopicPartition, int]
 LAKE_KEY = f"load/{LAKE}@1"
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 
@@ -57,13 +59,13 @@ def state_of(slot: Slot) -> SinkState:
 
 
 def where(slot: Slot) -> dict[str, tuple[Vector, Vector]]:
-    return {k: (to_vector(s.frontier), to_vector(s.reached)) for k, s in slot.sinks.items()}
+    return {k: (s.frontier, s.reached) for k, s in slot.sinks.items()}
 
 
 def naive_reached(definition: Definition, commits: list[Commit]) -> Vector:
     """From all commits at once: no order, no pruning, nothing kept."""
     load = next(stage for stage in definition.stages if stage.name == "load")
-    taken = [to_vector(c.frontier) for c in commits if c.sink == LAKE]
+    taken = [c.frontier for c in commits if c.sink == LAKE]
     return naive_roots(definition, commits, load, reduce(join, taken, bases_of(load)))
 
 
@@ -79,7 +81,7 @@ def naive_roots(
         for sink in writer.sinks:
             if sink.topic_id in {source.topic_id for source in stage.inputs}:
                 passed = [
-                    to_vector(c.frontier)
+                    c.frontier
                     for c in commits
                     if (c.stage, c.sink) == (writer.name, sink.name)
                     and all(at.get((o.topic_id, o.partition), 0) >= o.end for o in c.outputs)
@@ -94,12 +96,12 @@ def naive_roots(
 
 
 def bases_of(stage: StageDefinition) -> Vector:
-    return to_vector(base for source in stage.inputs for base in source.bases)
+    return stage.bases
 
 
 def assert_sound(flow: Flow, slot: Slot) -> None:
-    lake = to_vector(state_of(slot).frontier)
-    for (topic, partition), end in to_vector(state_of(slot).reached).items():
+    lake = state_of(slot).frontier
+    for (topic, partition), end in state_of(slot).reached.items():
         assert topic in ROOTS
         for offset in range(BASES[partition], end):
             assert flow.arrived((topic, partition, offset), lake)
@@ -130,7 +132,7 @@ def test_facts_in_any_order_and_repeated_give_one_state(flow: Flow, data: st.Dat
 @given(flows())
 def test_reached_is_what_a_naive_calculation_gives(flow: Flow) -> None:
     slot = apply_all(facts_of(flow))
-    assert to_vector(state_of(slot).reached) == naive_reached(flow.definition(), flow.commits)
+    assert state_of(slot).reached == naive_reached(flow.definition(), flow.commits)
 
 
 @patiently
@@ -140,7 +142,7 @@ def test_lost_facts_only_make_a_token_wait(flow: Flow, data: st.DataObject) -> N
     thinned = [fact for fact in facts if data.draw(st.booleans())]
     slot = apply_all(thinned)
     assert_sound(flow, slot)
-    assert covers(to_vector(state_of(apply_all(facts)).reached), to_vector(state_of(slot).reached))
+    assert covers(state_of(apply_all(facts)).reached, state_of(slot).reached)
 
 
 @patiently
@@ -157,7 +159,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
     whole = apply_all(facts_of(flow))
     assert where(slot)[LAKE_KEY] == where(whole)[LAKE_KEY]
     roots = {topic for stage in flow.stages for topic in stage.inputs if topic in ROOTS}
-    assert to_vector(state_of(slot).reached) == {(t, p): 8 for t in roots for p in (0, 1)}
+    assert state_of(slot).reached == {(t, p): 8 for t in roots for p in (0, 1)}
 
 
 @patiently

@@ -16,7 +16,6 @@ from builders import (
     make_snapshot,
 )
 from unit.token_tracker.line import Bench, commit
-from waybill_shared.contract.events import from_vector
 from waybill_shared.contract.slots import (
     Entry,
     Hop,
@@ -179,7 +178,7 @@ def lagging(dice: Random, *, partitions: int, batches: int) -> tuple[Hop, ...]:
     at, hops = dict.fromkeys((("some-topic-or-other-id", n) for n in range(partitions)), 0), []
     for number in range(batches):
         before, at = at, {place: end + dice.randrange(2, 100_000) for place, end in at.items()}
-        ends = from_vector(at)
+        ends = at
         gaps = between(before, {place: end - 1 for place, end in at.items()})
         hops.append(Hop(sequence=number, inputs=ends, outputs=ends, gaps=gaps))
     return tuple(hops)

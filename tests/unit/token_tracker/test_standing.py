@@ -10,13 +10,15 @@ from builders import (
     UID,
     make_definition,
     make_input,
-    make_offset,
     make_sink,
     make_stage,
 )
-from waybill_shared.contract.events import Definition, PartitionOffset
+from waybill_shared.contract.events import Definition
 from waybill_shared.contract.slots import Removal, SinkState, Slot
-from waybill_shared.contract.vectors import ENDLESS
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Vector,
+)
 from waybill_token_tracker.core.lag_positions import (
     LagPosition,
     behind,
@@ -25,9 +27,7 @@ from waybill_token_tracker.core.lag_positions import (
 )
 
 
-def make_slot(
-    definition: Definition | None = None, **frontiers: tuple[PartitionOffset, ...]
-) -> Slot:
+def make_slot(definition: Definition | None = None, **frontiers: Vector) -> Slot:
     """Frontiers by the name of the sink of stage `enrich`."""
     return Slot(
         tenant=TENANT,
@@ -46,7 +46,7 @@ TWO_SINKS = make_definition(make_stage(sinks=(make_sink("lake"), make_sink("copy
 
 
 def test_the_slowest_sink_counts() -> None:
-    slot = make_slot(TWO_SINKS, lake=(make_offset(offset=9),), copy=(make_offset(offset=4),))
+    slot = make_slot(TWO_SINKS, lake={(ORDERS_ID, 0): 9}, copy={(ORDERS_ID, 0): 4})
 
     assert only(slot).offset(ORDERS_ID, 0) == 4
 
@@ -55,27 +55,27 @@ def test_a_sink_that_has_not_reported_stands_where_its_stage_began() -> None:
     stage = make_stage(
         inputs=(make_input(bases=(3,)),), sinks=(make_sink("lake"), make_sink("copy"))
     )
-    slot = make_slot(make_definition(stage), lake=(make_offset(offset=9),))
+    slot = make_slot(make_definition(stage), lake={(ORDERS_ID, 0): 9})
 
     assert only(slot).offset(ORDERS_ID, 0) == 3
 
 
 def test_a_sink_that_came_later_stands_where_it_is_to_begin() -> None:
-    later = replace(make_sink("copy"), bases=(make_offset(offset=7),))
+    later = replace(make_sink("copy"), bases={(ORDERS_ID, 0): 7})
     stage = make_stage(sinks=(make_sink("lake"), later))
-    slot = make_slot(make_definition(stage), lake=(make_offset(offset=9),))
+    slot = make_slot(make_definition(stage), lake={(ORDERS_ID, 0): 9})
 
     assert only(slot).offset(ORDERS_ID, 0) == 7
 
 
 def test_a_partition_that_was_added_is_all_to_come() -> None:
-    slot = make_slot(lake=(make_offset(offset=9),))
+    slot = make_slot(lake={(ORDERS_ID, 0): 9})
 
     assert only(slot).offset(ORDERS_ID, 1) == 0
 
 
 def test_where_nothing_will_come_any_more_is_no_offset() -> None:
-    assert only(make_slot(lake=(make_offset(offset=ENDLESS),))).offset(ORDERS_ID, 0) is None
+    assert only(make_slot(lake={(ORDERS_ID, 0): ENDLESS})).offset(ORDERS_ID, 0) is None
 
 
 def test_behind_counts_to_the_ends_and_never_below_zero() -> None:

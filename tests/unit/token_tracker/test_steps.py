@@ -2,9 +2,12 @@
 
 from builders import make_commit, make_definition, make_input, make_sink, make_stage
 from unit.token_tracker.test_core import apply
-from waybill_shared.contract.events import Commit, Definition, PartitionOffset, to_vector
+from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+)
 
 LINE = make_definition(
     make_stage(
@@ -49,8 +52,8 @@ def steps(sink: str, *bodies: Definition | Commit) -> list[Progress]:
     return found
 
 
-def at(offsets: tuple[PartitionOffset, ...] | None, topic_id: str) -> int:
-    return to_vector(offsets or ())[topic_id, 0]
+def at(offsets: Vector | None, topic_id: str) -> int:
+    return (offsets or {})[topic_id, 0]
 
 
 def test_a_step_says_how_far_its_topic_was_written_and_which_it_is() -> None:

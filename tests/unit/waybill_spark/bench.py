@@ -13,6 +13,7 @@ from sim.loads import SimLoads
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
+from waybill_shared.contract.vectors import Vector
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
@@ -82,7 +83,7 @@ class ListSink:
 
     @property
     def end(self) -> int:
-        return self.fences[-1].frontier[0].offset
+        return next(iter(self.fences[-1].frontier.values()))
 
 
 @dataclass
@@ -235,7 +236,7 @@ class Bench:
         stage.open()
         return stage
 
-    def started(self, *, reads: str = "T1") -> dict[tuple[str, int], int]:
+    def started(self, *, reads: str = "T1") -> Vector:
         """Where a new query would begin; empty: where the checkpoint stands."""
         stage = self.stage(reads=reads)
         stage.settle()

@@ -20,7 +20,7 @@ def test_each_piece_is_written_into_every_sink_and_told(bench: Bench) -> None:
     bench.stage().process(NO_FRAME, 0)
 
     assert bench.first.ranges == bench.second.ranges == [(0, 2), (2, 4)]
-    assert [commit.frontier[0].offset for commit in bench.commits] == [2, 2, 4, 4]
+    assert [[*commit.frontier.values()] for commit in bench.commits] == [[2], [2], [4], [4]]
 
 
 def test_a_batch_that_fits_is_not_read_apart_from_its_query(bench: Bench) -> None:

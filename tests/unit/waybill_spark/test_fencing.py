@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from builders import ORDERS_ID, make_fence, make_range
 from strategies import patiently
-from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.events import Fence, Range
 from waybill_shared.contract.vectors import Vector, join
 from waybill_spark.tracking.checkpoint import TopicOffsets
 from waybill_spark.tracking.fencing import (
@@ -177,6 +177,6 @@ def _attempt(
         assert not isinstance(decision, Diverged)
         if isinstance(decision, Write):
             rows += [(run.partition, o) for run in runs for o in range(run.start, run.end)]
-            held = to_vector(sinks[name].frontier) if name in sinks else {}
+            held = sinks[name].frontier if name in sinks else {}
             ends = {(run.topic_id, run.partition): run.end for run in runs}
             sinks[name] = make_fence(runs, join(held, ends), batch_id=batch_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill_shared.contract.events import Range, to_vector
+from waybill_shared.contract.events import Range
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.stopping import StageStopped
@@ -51,8 +51,7 @@ def test_what_came_after_the_change_but_before_the_new_driver_is_given_to_it(ben
 
 def test_a_partition_that_came_after_the_change_is_all_its_own(bench: Bench) -> None:
     """The old driver took from it before the new one began."""
-    (offset,) = bench.first.fences[-1].frontier
-    taken = (offset, replace(offset, partition=1, offset=3))
+    taken = {**bench.first.fences[-1].frontier, ("T1", 1): 3}
     bench.first.fences[-1] = replace(bench.first.fences[-1], frontier=taken)
 
     bench.started()
@@ -60,7 +59,7 @@ def test_a_partition_that_came_after_the_change_is_all_its_own(bench: Bench) -> 
     (aside,) = bench.second.fences[0].set_aside
     assert aside.ranges == (run_of(0, 7),)
     assert bench.read_again == [(replace(run_of(0, 3), partition=1),)]
-    assert to_vector(bench.second.fences[-1].frontier) == {("T1", 0): 7, ("T1", 1): 3}
+    assert bench.second.fences[-1].frontier == {("T1", 0): 7, ("T1", 1): 3}
 
 
 def test_what_the_stage_had_not_taken_at_the_change_is_given_to_it(bench: Bench) -> None:

@@ -22,7 +22,7 @@ def test_each_sink_is_reported_as_soon_as_it_has_committed(bench: Bench) -> None
 
     assert bench.first.ranges == bench.second.ranges == [(0, 4)]
     assert [commit.sink for commit in bench.commits] == ["first", "second"]
-    assert bench.commits[0].frontier[0].offset == 4
+    assert [*bench.commits[0].frontier.values()] == [4]
     assert bench.commits[0].sequence == 0
     assert bench.reads == 1
 

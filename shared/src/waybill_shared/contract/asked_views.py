@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Protocol
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import PipelineRecord, StageDefinition, to_vector
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.token_views import Leg, LegSink, TokenView, WantedView
@@ -120,8 +120,8 @@ def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:
     """
     lives = {sink.since for stage in stages for sink in stage.sinks}
     for source in (source for stage in stages for source in stage.inputs if source.root):
-        bases = to_vector(source.bases)
-        for (topic_id, number), end in to_vector(source.whole).items():
+        bases = source.bases
+        for (topic_id, number), end in source.whole.items():
             if end > bases.get((topic_id, number), 0):
                 yield Span(topic_id=topic_id, partition=number, start=0, end=end)
         for topic_id in source.retired if len(lives) > 1 else ():

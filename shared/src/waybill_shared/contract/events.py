@@ -3,7 +3,6 @@
 Times are milliseconds since the epoch. Nothing here reads a clock or talks to Kafka.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -13,10 +12,11 @@ from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
@@ -30,13 +30,6 @@ SLOT: Final = -1
 """In place of the number of a chunk: the slot itself."""
 MARKER: Final = 1
 """The least number of offsets that the end of a transaction uses after the rows of a batch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionOffset:
-    topic_id: str
-    partition: int
-    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +87,7 @@ class Commit:
     write_started_at: int
     committed_at: int
     inputs: tuple[Range, ...]
-    frontier: tuple[PartitionOffset, ...]
+    frontier: Offsets
     outputs: tuple[Output, ...]
     batch_rows: int
     version: FieldMap  # what the sink calls what it has then, e.g. its snapshot
@@ -110,8 +103,9 @@ class InputDefinition:
     topic: str
     topic_id: str
     root: bool
-    bases: tuple[PartitionOffset, ...]
-    whole: tuple[PartitionOffset, ...] = ()  # of a root: from here on every sink has part
+    bases: Offsets = field(hash=False)
+    whole: Offsets = field(default_factory=dict, hash=False)
+    """Of a root: from here on every sink has part."""
     retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
     @property
@@ -128,7 +122,8 @@ class SinkDefinition:
     topic_id: str | None
     terminal: bool
     since: int  # the generation that added it: a name that is used again is another sink
-    bases: tuple[PartitionOffset, ...] = ()  # of a sink added later: it starts here at the latest
+    bases: Offsets = field(default_factory=dict, hash=False)
+    """Of a sink added later: it starts here at the latest."""
     retired: tuple[str, ...] = ()  # ids that its topic had before
     moved: int = 0  # the generation in which its topic was created again, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
@@ -146,6 +141,11 @@ class StageDefinition:
     since: int  # the generation that added it: a name used again is another stage
     inputs: tuple[InputDefinition, ...]
     sinks: tuple[SinkDefinition, ...]
+
+    @property
+    def bases(self) -> dict[TopicPartition, int]:
+        """Where the stage started, in all its inputs."""
+        return {place: base for each in self.inputs for place, base in each.bases.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +300,7 @@ class Fence:
     batch_id: int
     epoch: int
     inputs: tuple[Range, ...]
-    frontier: tuple[PartitionOffset, ...]
+    frontier: Offsets
     outputs: tuple[Output, ...]
     batch_rows: int
     at: int
@@ -364,34 +364,3 @@ def command_key(command: Command) -> str:
     that pipeline.
     """
     return pipeline_key(command.tenant, command.about)
-
-
-def to_vector(offsets: Iterable[PartitionOffset]) -> dict[TopicPartition, int]:
-    return {(o.topic_id, o.partition): o.offset for o in offsets}
-
-
-def from_vector(vector: Vector) -> tuple[PartitionOffset, ...]:
-    return tuple(
-        PartitionOffset(topic_id=topic_id, partition=partition, offset=offset)
-        for (topic_id, partition), offset in sorted(vector.items())
-    )
-
-
-def join_offsets(
-    left: tuple[PartitionOffset, ...], right: tuple[PartitionOffset, ...]
-) -> tuple[PartitionOffset, ...]:
-    """Return the farther offset of the two for each partition, in the order of `from_vector`.
-    `left` must have that order. Mostly one of them is farther everywhere: then it is returned as
-    it is, without a new tuple, because a tracker calls this for each commit.
-    """
-    if len(left) == len(right):
-        left_leads = right_leads = True
-        for one, other in zip(left, right, strict=True):
-            if one.partition != other.partition or one.topic_id != other.topic_id:
-                break
-            left_leads &= one.offset >= other.offset
-            right_leads &= one.offset <= other.offset
-        else:
-            if left_leads or right_leads:
-                return left if left_leads else right
-    return from_vector(join(to_vector(left), to_vector(right)))

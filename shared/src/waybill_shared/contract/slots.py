@@ -13,12 +13,12 @@ from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import (
     Definition,
     LifecycleEvent,
-    PartitionOffset,
     StageDefinition,
 )
+from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span
 
-SLOT_VERSION = 6  # of what a snapshot holds
+SLOT_VERSION = 7  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -34,8 +34,8 @@ class Hop:
     """
 
     sequence: int
-    inputs: tuple[PartitionOffset, ...]
-    outputs: tuple[PartitionOffset, ...]
+    inputs: StoredOffsets
+    outputs: StoredOffsets
     gaps: tuple[Span, ...] = ()
     """After what was written before: offsets of rows of others, or of aborted ones."""
 
@@ -50,8 +50,8 @@ class SinkState:
     them. `lost` is what never arrives here of the root inputs.
     """
 
-    frontier: tuple[PartitionOffset, ...] = ()
-    reached: tuple[PartitionOffset, ...] = ()
+    frontier: StoredOffsets = field(default_factory=dict)
+    reached: StoredOffsets = field(default_factory=dict)
     hops: tuple[Hop, ...] = ()
     set_aside: Losses = field(default_factory=dict)
     lost: Losses = field(default_factory=dict)
@@ -67,7 +67,7 @@ class SinkState:
     """Of the last DeadLetters of the stage that this is past."""
     dropped: dict[str, int] = field(default_factory=dict)
     """By rule, of all batches so far."""
-    began: tuple[PartitionOffset, ...] = ()
+    began: StoredOffsets = field(default_factory=dict)
     """The offsets of its first rows in the partitions of its topic, if not 0."""
     steps: int = 0
     """How many Progress it has made."""
@@ -155,7 +155,7 @@ class Slot:
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
     waits: tuple[SinkWait, ...] = ()  # what it waits for in single sinks, by the same
     ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
-    former: dict[str, tuple[PartitionOffset, ...]] = field(default_factory=dict)
+    former: dict[str, StoredOffsets] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
     dead: tuple[DeadCount, ...] = ()
     dead_sequences: dict[str, int] = field(default_factory=dict)
@@ -173,8 +173,8 @@ class Progress:
     """One step of a sink in root coordinates, kept as history so that a token finds its batch."""
 
     sink: str  # its key in the slot
-    before: tuple[PartitionOffset, ...] = ()
-    reached: tuple[PartitionOffset, ...]
+    before: StoredOffsets = field(default_factory=dict)
+    reached: StoredOffsets
     batch_id: int
     sequence: int
     started_at: int | None = None
@@ -182,10 +182,10 @@ class Progress:
     batch_rows: int
     version: dict[str, str]
     dropped: dict[str, int] = field(default_factory=dict)  # cumulative, by rule
-    began: tuple[PartitionOffset, ...] = ()  # as in SinkState
-    outputs: tuple[PartitionOffset, ...] | None = None  # the ends of all that it wrote, if known
+    began: StoredOffsets = field(default_factory=dict)  # as in SinkState
+    outputs: StoredOffsets | None = None  # the ends of all that it wrote, if known
     gaps: tuple[Span, ...] = ()  # in what was written since the step before: nothing of the sink
-    taken: tuple[PartitionOffset, ...] | None = None  # of the stage's inputs, if these are no roots
+    taken: StoredOffsets | None = None  # of the stage's inputs, if these are no roots
     number: int = -1  # of those of the sink, from 0 on; -1 if that was not counted
 
 

@@ -52,9 +52,20 @@ def passes(vector: Vector, wanted: Vector) -> bool:
     return covers(vector, wanted) or covers(vector, wanted, gone_topics(vector))
 
 
-def join(left: Vector, right: Vector) -> dict[TopicPartition, int]:
-    """Return the farther offset of the two for each partition."""
-    return {key: max(left.get(key, 0), right.get(key, 0)) for key in left.keys() | right.keys()}
+def join(left: Vector, right: Vector) -> Vector:
+    """Return the farther offset of the two for each partition.
+
+    Mostly one of them is farther everywhere. Then it is returned as it is, without a copy, because
+    a tracker calls this for each commit.
+    """
+    if len(left) == len(right):
+        for key, end in right.items():
+            if left.get(key, end + 1) > end:
+                break
+        else:
+            return right
+    ahead = {key: end for key, end in right.items() if left.get(key, -1) < end}
+    return {**left, **ahead} if ahead else left
 
 
 def meet(left: Vector, right: Vector) -> dict[TopicPartition, int]:

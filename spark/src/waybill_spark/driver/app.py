@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
-from waybill_shared.contract.events import StageDefinition, to_vector
+from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -261,7 +261,7 @@ def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
             name=i.name,
             topic=i.topic,
             topic_id=i.topic_id,
-            bases={base.partition: base.offset for base in i.bases},
+            bases={partition: base for (_, partition), base in i.bases.items()},
             retired=i.retired,
         )
         for i in definition.inputs
@@ -270,7 +270,7 @@ def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
 
 def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
     return {
-        sink.name: LaterSink(since=sink.since, bases=to_vector(sink.bases))
+        sink.name: LaterSink(since=sink.since, bases=sink.bases)
         for sink in definition.sinks
         if sink.bases
     }

@@ -22,7 +22,7 @@ longer range, and skipping that by its id would lose rows.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.events import Fence, Range
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_spark.tracking.checkpoint import TopicOffsets
 
@@ -145,7 +145,7 @@ def _misfit(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> str 
 
     An empty run is checked too, because the next batch of its partition starts at the same offset.
     """
-    frontier = join(bases, to_vector(fence.frontier)) if fence is not None else bases
+    frontier = join(bases, fence.frontier) if fence is not None else bases
     for run in runs:
         expected = frontier.get((run.topic_id, run.partition), 0)
         if run.start != expected:

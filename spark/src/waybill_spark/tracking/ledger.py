@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.events import Commit, Fence, Range, SetAside, from_vector, to_vector
+from waybill_shared.contract.events import Commit, Fence, Range, SetAside
 from waybill_shared.contract.slots import sink_key
-from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.contract.vectors import Vector, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.commits import Identity
@@ -126,7 +126,7 @@ class Ledger:
     def held(self) -> Vector:
         """Return the vector below which the sink has everything, or it was set aside."""
         fence = self.fence
-        return self._bases if fence is None else join(self._bases, to_vector(fence.frontier))
+        return self._bases if fence is None else join(self._bases, fence.frontier)
 
     def went_on_in(self, generation: int) -> bool:
         """Return True if the stage has written here since this generation. To start or to close a
@@ -335,7 +335,7 @@ class Ledger:
             epoch=self._identity.epoch,
             lifecycle_id=self._identity.lifecycle_id,
             inputs=batch.ranges,
-            frontier=from_vector(join(self.held(), ends)),
+            frontier=join(self.held(), ends),
             outputs=before.outputs if before is not None else (),
             set_aside=before.set_aside if before is not None else (),
             batches=before.batches if before is not None else 0,
@@ -361,7 +361,7 @@ def where_to_begin(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
     since = ledger.later.since
     if any(other.went_on_in(since) for other in begun):
         return None
-    stand: dict[TopicPartition, int] = {}
+    stand: Vector = {}
     for other in begun:
         stand = join(stand, other.held())
     return stand

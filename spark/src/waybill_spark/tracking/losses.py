@@ -13,7 +13,6 @@ from waybill_shared.contract.events import (
     Fence,
     Range,
     SetAside,
-    to_vector,
 )
 from waybill_shared.contract.vectors import (
     ENDLESS,
@@ -87,7 +86,7 @@ def went_with_topic(
             start=span.start or 0,
             end=span.end,
         )
-        for span in without(between(bases, to_vector(fence.frontier)), aside)
+        for span in without(between(bases, fence.frontier), aside)
         if span.topic_id in names
     )
     return _aside(LossReason.SINK_TOPIC_RECREATED, ranges)

@@ -9,7 +9,7 @@ sinks of one stage have different positions, each first gets exactly what it lac
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import Fence, Range, to_vector
+from waybill_shared.contract.events import Fence, Range
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_spark.tracking.checkpoint import Planned, TopicOffsets
 from waybill_spark.tracking.fencing import (
@@ -31,7 +31,7 @@ class GoOn:
 class Anew:
     """A new checkpoint begins at `starts`, once each sink in `missing` has got its ranges."""
 
-    starts: dict[TopicPartition, int]
+    starts: Vector
     missing: Mapping[str, tuple[Range, ...]]
 
 
@@ -44,7 +44,7 @@ def resume(
     if planned is not None and _fits(inputs, planned, fences):
         return GoOn()
     stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
-    starts: dict[TopicPartition, int] = {}
+    starts: Vector = {}
     for stand in stands.values():
         starts = join(starts, stand)
     missing = {sink: _between(inputs, stand, starts) for sink, stand in stands.items()}
@@ -55,9 +55,9 @@ def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[Top
     """Return the vector below which a sink has everything, for the topics as the stage reads them
     now.
     """
-    stand = bases_of(inputs)
+    stand: Vector = bases_of(inputs)
     if fence is not None:
-        stand = join(stand, to_vector(fence.frontier))
+        stand = join(stand, fence.frontier)
     current = {source.topic_id for source in inputs}
     return {place: end for place, end in stand.items() if place[0] in current}
 

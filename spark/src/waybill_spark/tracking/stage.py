@@ -26,7 +26,10 @@ from typing import Final, Generic, Protocol, TypeVar
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import (
+    TopicPartition,
+    Vector,
+)
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
@@ -189,7 +192,7 @@ class TrackedStage(Generic[Frame]):
             finally:
                 self._busy.release()
 
-    def resume(self) -> dict[TopicPartition, int]:
+    def resume(self) -> Vector:
         """Level the sinks and return where a new query starts; empty: at the position of its
         checkpoint.
         """

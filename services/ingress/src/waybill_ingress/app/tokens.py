@@ -51,13 +51,8 @@ class TokenIssuer:
     async def for_nothing(self, caller: Caller, pipeline: str, name: str) -> Sealed:
         """Return a token that is complete at once, for a request without a record."""
         record, source = await self._registry.input(caller.tenant, pipeline, name)
-        first = source.bases[0]
-        none = Span(
-            topic_id=source.topic_id,
-            partition=first.partition,
-            start=first.offset,
-            end=first.offset,
-        )
+        (topic_id, partition), base = min(source.bases.items())
+        none = Span(topic_id=topic_id, partition=partition, start=base, end=base)
         return self._mint.seal([part_of(record, [none])], tenant=caller.tenant)
 
     async def for_positions(

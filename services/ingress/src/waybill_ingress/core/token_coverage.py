@@ -22,12 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import InputDefinition, PipelineRecord, to_vector
+from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
 from waybill_shared.contract.vectors import (
     Span,
-    TopicPartition,
+    Vector,
     join,
     merge_spans,
 )
@@ -78,12 +78,12 @@ def held_spans(
     return tuple(span for span in spans if span.end > 0) or tuple(spans)
 
 
-def _whole(record: PipelineRecord, topic_id: str) -> dict[TopicPartition, int]:
+def _whole(record: PipelineRecord, topic_id: str) -> Vector:
     """Return the offsets from which on every sink after that input receives all of it."""
-    whole: dict[TopicPartition, int] = {}
+    whole: Vector = {}
     for source in (i for stage in record.stages for i in stage.inputs):
         if source.topic_id == topic_id:
-            whole = join(whole, to_vector(source.whole))
+            whole = join(whole, source.whole)
     return whole
 
 

@@ -17,7 +17,7 @@ from functools import reduce
 from typing import Final
 
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
-from waybill_shared.contract.events import Definition, StageDefinition, to_vector
+from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import (
     DeadEntry,
     SinkState,
@@ -27,7 +27,14 @@ from waybill_shared.contract.slots import (
     stage_key,
 )
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import Span, TopicPartition, beyond, ends, join, without
+from waybill_shared.contract.vectors import (
+    Span,
+    Vector,
+    beyond,
+    ends,
+    join,
+    without,
+)
 from waybill_token_tracker.core.dead_letter_entries import counted, up_to
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.origins import Origin, Origins, united
@@ -150,14 +157,15 @@ class _Placing:
                 unplaced.append(replace(known, open=origin.open, placed=placed))
         return tuple(entries), unplaced
 
-    def _floor(self, entry: DeadEntry) -> dict[TopicPartition, int]:
+    def _floor(self, entry: DeadEntry) -> Vector:
         """Return how far the sinks are that will never get the dead record. What has reached them
         is not dead."""
         stage = self._stages.get(entry.stage)
         keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
-        states = [self._slot.sinks.get(key, SinkState()) for key in keys]
-        nothing: dict[TopicPartition, int] = {}
-        return reduce(join, [to_vector(state.reached) for state in states], nothing)
+        nothing: Vector = {}
+        return reduce(
+            join, [self._slot.sinks.get(key, SinkState()).reached for key in keys], nothing
+        )
 
 
 def _sinks_of(stage: StageDefinition | None) -> list[str]:

@@ -30,11 +30,7 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     LifecycleEvent,
-    PartitionOffset,
     StageDefinition,
-    from_vector,
-    join_offsets,
-    to_vector,
 )
 from waybill_shared.contract.slots import (
     DeadEntry,
@@ -47,7 +43,12 @@ from waybill_shared.contract.slots import (
     stage_key,
 )
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import Span, TopicPartition, join
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    Vector,
+    join,
+)
 from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
@@ -137,9 +138,7 @@ def _without(stages: tuple[StageDefinition, ...], present: Topology) -> tuple[St
     return tuple(stage for stage in kept if stage.sinks)
 
 
-def _former(
-    slot: Slot, heard: Definition, current: Definition
-) -> dict[str, tuple[PartitionOffset, ...]]:
+def _former(slot: Slot, heard: Definition, current: Definition) -> dict[str, Vector]:
     """Return where stages started in their retired topics, by all definitions so far. That includes
     stages that were removed."""
     known = slot.definition.stages if slot.definition is not None else ()
@@ -147,13 +146,13 @@ def _former(
     former = {key: begun for key, begun in slot.former.items() if key not in present}
     for stage in current.stages:
         retired = {topic_id for source in stage.inputs for topic_id in source.retired}
-        begun: dict[TopicPartition, int] = to_vector(slot.former.get(stage_key(stage), ()))
+        begun = slot.former.get(stage_key(stage), {})
         for other in (*known, *heard.stages):
             if stage_key(other) == stage_key(stage):
-                begun = join(begun, to_vector(base for i in other.inputs for base in i.bases))
+                begun = join(begun, other.bases)
         begun = {place: offset for place, offset in begun.items() if place[0] in retired}
         if begun:
-            former[stage_key(stage)] = from_vector(begun)
+            former[stage_key(stage)] = begun
     return former
 
 
@@ -175,7 +174,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
     newer = commit.sequence > state.sequence
     return SinkState(
-        frontier=join_offsets(state.frontier, commit.frontier),
+        frontier=join(state.frontier, commit.frontier),
         reached=state.reached,
         hops=with_hop(state.hops, _hop(commit)),
         set_aside=unite(state.set_aside, _set_aside(commit)),
@@ -189,7 +188,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         versions_from=max(commit.versions_from, state.versions_from),
         dead_sequence=max(commit.dead_sequence, state.dead_sequence),
         dropped=commit.dropped if newer else state.dropped,
-        began=from_vector(_began(commit) | to_vector(state.began)),
+        began={**_began(commit), **state.began},
         steps=state.steps,
     )
 
@@ -204,7 +203,7 @@ def _hop(commit: Commit) -> Hop:
     return Hop(
         sequence=commit.sequence,
         inputs=commit.frontier,
-        outputs=from_vector({(o.topic_id, o.partition): o.end for o in commit.outputs}),
+        outputs={(o.topic_id, o.partition): o.end for o in commit.outputs},
         gaps=tuple(
             Span(topic_id=o.topic_id, partition=o.partition, start=gap.start, end=gap.end)
             for o in commit.outputs
@@ -237,7 +236,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     known = all_known(slot, graph.sinks)
     for sink in graph.sinks if known else ():
         state = sinks[sink.key]
-        reached = join_offsets(state.reached, graph.reached(sink))
+        reached = join(state.reached, graph.reached(sink))
         if reached == state.reached:
             continue
         brought = state.sequence >= 0  # else no batch moved it: this is only where the sink starts
@@ -263,7 +262,7 @@ def _bound_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[
     }
 
 
-def _progress(sink: StageSink, state: SinkState, reached: tuple[PartitionOffset, ...]) -> Progress:
+def _progress(sink: StageSink, state: SinkState, reached: Vector) -> Progress:
     return Progress(
         sink=sink.key,
         before=state.reached,

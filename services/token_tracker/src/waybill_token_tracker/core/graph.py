@@ -7,16 +7,13 @@ their minimum counts.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from itertools import chain
 from typing import Final
 
 from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
-    PartitionOffset,
     StageDefinition,
-    from_vector,
-    join_offsets,
-    to_vector,
 )
 from waybill_shared.contract.slots import (
     Hop,
@@ -60,10 +57,7 @@ class _Shape:
             for writer in self.writers_of(source)
             for topic_id in source.ids | writer.unread(source)
         )
-        self.bases = {
-            stage.name: from_vector(to_vector(base for i in stage.inputs for base in i.bases))
-            for stage in definition.stages
-        }
+        self.bases = {stage.name: stage.bases for stage in definition.stages}
         self.roots = {
             stage.name: frozenset().union(*(source.ids for source in stage.inputs))
             for stage in definition.stages
@@ -122,53 +116,49 @@ class Graph:
         """Return the sinks of this pipeline that write to an input; none for a root."""
         return self._shape.writers_of(source)
 
-    def bases(self, stage: StageDefinition) -> dict[TopicPartition, int]:
+    def bases(self, stage: StageDefinition) -> Vector:
         """Return where the stage started, in retired topics too."""
-        former = to_vector(self._slot.former.get(stage_key(stage), ()))
-        return former | to_vector(self._shape.bases[stage.name])
+        former, bases = self._slot.former.get(stage_key(stage)), self._shape.bases[stage.name]
+        return {**former, **bases} if former else bases
 
-    def held(self, sink: StageSink) -> dict[TopicPartition, int]:
+    def held(self, sink: StageSink) -> Vector:
         """Return the position of a sink in the inputs of its stage: its frontier, or where the
         stage started."""
-        return join(self.bases(sink.stage), to_vector(self.state(sink.key).frontier))
+        return join(self.bases(sink.stage), self.state(sink.key).frontier)
 
-    def reached(self, sink: StageSink) -> tuple[PartitionOffset, ...]:
+    def reached(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
         frontier itself; else the frontier is translated along the hops."""
         name = sink.stage.name
         roots = self._shape.roots.get(name)
         if roots is not None and stage_key(sink.stage) not in self._slot.former:
-            taken = join_offsets(self.state(sink.key).frontier, self._shape.bases[name])
-            if roots.issuperset([at.topic_id for at in taken]):
+            taken = join(self.state(sink.key).frontier, self._shape.bases[name])
+            if roots.issuperset([topic_id for topic_id, _ in taken]):
                 return taken
-        return from_vector(self._to_roots(sink.stage, self.held(sink)).reached)
+        return self._to_roots(sink.stage, self.held(sink)).reached
 
-    def through(
-        self, writer: StageSink, source: InputDefinition, covered: Vector
-    ) -> dict[TopicPartition, int]:
+    def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
         """Return the input positions of the writer when all that it had written for `source` was
         below `covered`. Also note in `passed` how many of its hops that is."""
         hops, behind = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
         passed = 0
-        while passed < len(hops) and covers(covered, to_vector(hops[passed].outputs), behind):
+        while passed < len(hops) and covers(covered, hops[passed].outputs, behind):
             passed += 1
         if hops:
             floor = max(passed - 1, 0)
             self.passed[writer.key] = min(self.passed.get(writer.key, floor), floor)
-        before = to_vector(hops[passed - 1].inputs) if passed else {}
+        before = hops[passed - 1].inputs if passed else {}
         return join(self.bases(writer.stage), before)
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
         """Yield the partitions of a topic that anything in the slot names, some more than once."""
-        for state in self._slot.sinks.values():
-            named = (
-                *state.frontier,
-                *state.reached,
-                *(state.hops[-1].outputs if state.hops else ()),
-            )
-            yield from ((topic_id, o.partition) for o in named if o.topic_id == topic_id)
-        for sink in self.sinks:
-            yield from (place for place in self.bases(sink.stage) if place[0] == topic_id)
+        states = self._slot.sinks.values()
+        named = chain(
+            *((*state.frontier, *state.reached) for state in states),
+            *(state.hops[-1].outputs for state in states if state.hops),
+            *(self.bases(sink.stage) for sink in self.sinks),
+        )
+        return (place for place in named if place[0] == topic_id)
 
     def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
         """Walk from a stage back to its roots. Each stage is visited once, however many paths lead

@@ -10,11 +10,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from waybill_shared.contract.events import from_vector, to_vector
 from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.vectors import beyond, covers, meet, overlap
 
-HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; about 900 kB of a slot
+HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; about 150 kB of a slot
 HOPS_MIN: Final = 4  # per sink, ahead of readers: the two nearest, one between, and the newest
 PASSED_OFFSETS_MAX: Final = 128  # per Kafka sink, in hops all readers are past; about 8 kB
 COARSER: Final = 1.25  # from one try to the next, when there are too many
@@ -58,7 +57,7 @@ def _follows(known: Hop, hop: Hop) -> bool:
     """Return True if `known` belongs after `hop`. Where only the fence was moved, both have read
     the same. One of them may still name more: a topic that was created again, and of which nothing
     was read yet."""
-    taken, other = to_vector(known.inputs), to_vector(hop.inputs)
+    taken, other = known.inputs, hop.inputs
     return covers(taken, other) and (known.sequence > hop.sequence or not covers(other, taken))
 
 
@@ -67,7 +66,7 @@ def _least(left: Hop, right: Hop) -> Hop:
         return left
     return replace(
         left,
-        outputs=from_vector(meet(to_vector(left.outputs), to_vector(right.outputs))),
+        outputs=meet(left.outputs, right.outputs),
         gaps=overlap(left.gaps, right.gaps),
     )
 
@@ -78,7 +77,7 @@ def _own_gaps(hops: Hops) -> Hops:
 
 
 def _behind(before: Hop, hop: Hop) -> Hop:
-    gaps = beyond(hop.gaps, to_vector(before.outputs)) if hop.gaps else ()
+    gaps = beyond(hop.gaps, before.outputs) if hop.gaps else ()
     return hop if gaps == hop.gaps else replace(hop, gaps=gaps)
 
 

@@ -11,7 +11,6 @@ from waybill_shared.contract.events import (
     Definition,
     SinkDefinition,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_shared.contract.topology import removed_stages
@@ -83,10 +82,7 @@ def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
 
 def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:
     state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
-    begun = join(
-        to_vector(at for source in stage.inputs for at in source.bases), to_vector(sink.bases)
-    )
-    position = join(begun, to_vector(state.frontier))
+    position = join(join(stage.bases, sink.bases), state.frontier)
     return SinkLag(name=sink.name, position=position, state=state)
 
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Final
 
-from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition, to_vector
+from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
 from waybill_shared.contract.slots import (
     Hop,
     Losses,
@@ -97,7 +97,7 @@ class _Settling:
             found += [_on_the_way(self.state_of(w).lost) for w in self._graph.writers(source)]
         if not any(found):
             return state
-        reached = to_vector(self._before.sinks.get(sink.key, SinkState()).reached)
+        reached = self._before.sinks.get(sink.key, SinkState()).reached
         lost = state.lost
         for losses in found:
             lost = _with_new(lost, losses, reached)
@@ -122,17 +122,13 @@ class _Settling:
         for source in sink.stage.inputs:
             for writer in self._graph.writers(source):
                 if writer.sink.since < sink.sink.since:
-                    spans += [
-                        Span(topic_id=b.topic_id, partition=b.partition, start=0, end=b.offset)
-                        for b in source.bases
-                        if b.offset > 0
-                    ]
+                    spans += between({}, source.bases)
                     spans += self._written_elsewhere(writer, source)
         return {LossReason.BEFORE_START: spans} if spans else {}
 
     def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
         """Yield the topics of the same name that were deleted before `source` was first read."""
-        places = {p for hop in self._graph.hops(writer.key) for p in to_vector(hop.outputs)}
+        places = {p for hop in self._graph.hops(writer.key) for p in hop.outputs}
         for topic_id, partition in sorted(places):
             if topic_id in writer.unread(source):
                 yield Span(topic_id=topic_id, partition=partition, start=0, end=ENDLESS)
@@ -170,14 +166,14 @@ class _Settling:
         taken: dict[str, list[Span]] = {reason: [] for reason in holes}
         last = ends(span for spans in holes.values() for span in spans)
         begun = join(self._graph.bases(writer.stage), floor)
-        before = Hop(sequence=-1, inputs=(), outputs=())
+        before = Hop(sequence=-1, inputs={}, outputs={})
         for hop in self._graph.hops(writer.key) if holes else ():
-            if covers(to_vector(before.outputs), last):
+            if covers(before.outputs, last):
                 break
             rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
-                held = to_vector(before.inputs)
-                taken[reason] += between(join(begun, held), to_vector(hop.inputs))
+                held = before.inputs
+                taken[reason] += between(join(begun, held), hop.inputs)
             before = hop
         return taken
 
@@ -186,7 +182,7 @@ class _Settling:
         nobody named."""
         state = self._graph.state(sink.key)
         held = way[1] if way is not None else self._graph.held(sink)
-        for topic_id in sorted(gone_topics(to_vector(state.frontier))):
+        for topic_id in sorted(gone_topics(state.frontier)):
             reasons = _endless(set_aside, topic_id)
             rest = between(held, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
             reason = next(iter(reasons.values()), UNSAID)
@@ -230,8 +226,8 @@ def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:
 
     The first marker may be in none of the gaps: then a hop that was dropped between the two had it.
     """
-    low = {place: end + MARKER for place, end in to_vector(before.outputs).items()}
-    return without(between(low, to_vector(hop.outputs)), hop.gaps)
+    low = {place: end + MARKER for place, end in before.outputs.items()}
+    return without(between(low, hop.outputs), hop.gaps)
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Final
 
-from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition, to_vector
+from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
 from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import (
@@ -26,7 +26,7 @@ from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.losses import rows_between
 
-FIRST: Final = Hop(sequence=-1, inputs=(), outputs=())
+FIRST: Final = Hop(sequence=-1, inputs={}, outputs={})
 WRITTEN: Final = LossReason.SINK_TOPIC_RECREATED
 Open = tuple[str, Span]
 """A sink that is not known to have written that far yet, by its key, and the span in its topic."""
@@ -82,7 +82,7 @@ class Origins:
         key = (writer.key, place)
         if key not in self._ends:
             hops = self._graph.hops(writer.key)
-            ends = (to_vector(hop.outputs).get(place, 0) for hop in hops)
+            ends = (hop.outputs.get(place, 0) for hop in hops)
             self._ends[key] = [*accumulate(ends, max)]
         return self._ends[key]
 
@@ -110,10 +110,10 @@ class Origins:
         topic of the sink are set aside, too. But they had been written there, and some of them were
         read."""
         before, hop = self._hop(writer, at)
-        begun = join(self._graph.bases(writer.stage), to_vector(before.inputs))
+        begun = join(self._graph.bases(writer.stage), before.inputs)
         aside = self._graph.state(writer.key).set_aside
         unread = (spans for reason, spans in aside.items() if reason != WRITTEN)
-        return without(between(begun, to_vector(hop.inputs)), chain.from_iterable(unread))
+        return without(between(begun, hop.inputs), chain.from_iterable(unread))
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:

@@ -212,7 +212,7 @@ class Triage:
             epoch=self._identity.epoch,
             lifecycle_id=self._identity.lifecycle_id,
             inputs=batch.ranges,
-            frontier=(),
+            frontier={},
             outputs=(),
             batch_rows=len(told),
             at=self._clock.now_ms(),

@@ -10,12 +10,12 @@ from typing import Final
 from waybill_shared.contract.events import (
     NEVER,
     InputDefinition,
-    PartitionOffset,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
 )
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+from waybill_shared.contract.vectors import Vector
 
 NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refusal sees it
 
@@ -127,7 +127,7 @@ def define(
         what = (sink.name, sink.kind, sink.settings.target)
         same = [s for s in mine if (s.name, s.kind, s.target) == what]
         awaited = sink.settings.awaited or len(stage.sinks) == 1
-        ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else ()
+        ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else {}
         topic = topic_of.get(sink.name)
         new = SinkDefinition(
             name=sink.name,
@@ -173,10 +173,10 @@ def _with_whole(
         if generation > 1
     )
 
-    def whole(stage: str, source: InputDefinition) -> tuple[PartitionOffset, ...]:
+    def whole(stage: str, source: InputDefinition) -> Vector:
         before = known.get((stage, source.topic))
         if not source.root:
-            return ()
+            return {}
         if came_later:
             return _ends([topics[source.topic]])
         same = before is not None and before.topic_id == source.topic_id
@@ -204,25 +204,20 @@ def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
     )
 
 
-def _ends(topics: Iterable[TopicState]) -> tuple[PartitionOffset, ...]:
+def _ends(topics: Iterable[TopicState]) -> Vector:
     """Return the ends of `topics` when a sink was added. What is written later must be in
     the sink.
     """
-    return tuple(
-        PartitionOffset(topic_id=topic.topic_id, partition=partition, offset=offset)
+    return {
+        (topic.topic_id, partition): offset
         for topic in topics
-        for partition, offset in sorted(topic.ends.items())
-    )
+        for partition, offset in topic.ends.items()
+    }
 
 
-def _begin(
-    before: InputDefinition | None, now: TopicState
-) -> tuple[tuple[PartitionOffset, ...], tuple[str, ...]]:
+def _begin(before: InputDefinition | None, now: TopicState) -> tuple[Vector, tuple[str, ...]]:
     """Return the offsets where the stage starts in a topic, and the earlier ids of that topic."""
     if before is not None and before.topic_id == now.topic_id:
         return before.bases, before.retired
-    bases = tuple(
-        PartitionOffset(topic_id=now.topic_id, partition=partition, offset=offset)
-        for partition, offset in sorted(now.starts.items())
-    )
+    bases = {(now.topic_id, partition): offset for partition, offset in now.starts.items()}
     return bases, (*before.retired, before.topic_id) if before is not None else ()

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import PartitionOffset, to_vector
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import Span, Vector, passes
 from waybill_status.app.ports import Sight
@@ -26,10 +25,10 @@ async def last_of(
     """Return the first batch after which `wanted` is covered; None if it is no longer stored."""
 
     def covers(batch: Progress) -> bool:
-        return passes(to_vector(batch.reached), wanted)
+        return passes(batch.reached, wanted)
 
     found = await _first_where(sight, pipeline, sink, covers)
-    if found is None or passes(to_vector(found.batch.before), wanted):
+    if found is None or passes(found.batch.before, wanted):
         return None  # not yet; or an older batch did it
     return found.batch
 
@@ -38,8 +37,7 @@ async def first_of(sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
     """Return the first batch that reached one of these positions; None if it is no longer
     stored."""
 
-    def come(ends: tuple[PartitionOffset, ...]) -> bool:
-        reached = to_vector(ends)
+    def come(reached: Vector) -> bool:
         return any(passes(reached, {place: end}) for place, end in begun.items())
 
     found = await _first_where(sight, pipeline, sink, lambda batch: come(batch.reached))

@@ -25,7 +25,6 @@ from itertools import groupby
 from waybill_shared.contract.events import (
     Definition,
     StageDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.tokens import Part
@@ -37,7 +36,6 @@ from waybill_shared.contract.topology import (
 )
 from waybill_shared.contract.vectors import (
     Span,
-    TopicPartition,
     Vector,
     covers,
     ends,
@@ -272,13 +270,13 @@ def _wanted(
     )
 
 
-def _bases_of(share: _Share, known: Topology, view: View) -> dict[TopicPartition, int]:
+def _bases_of(share: _Share, known: Topology, view: View) -> Vector:
     """Return where the last stage started that the share waits for. One that was removed since
     still counts: what was written before it was reported as lost."""
-    bases: dict[TopicPartition, int] = {}
+    bases: Vector = {}
     for stage, source in known.roots(share.topic_id):
         bases = join(bases, view.former.get(stage_key(stage), {}))
-        bases = join(bases, to_vector(source.bases))
+        bases = join(bases, source.bases)
     return bases
 
 

@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.events import (
-    PartitionOffset,
     SinkDefinition,
-    to_vector,
 )
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.topology import Topology, removed_since
 from waybill_shared.contract.vectors import (
-    ENDLESS,
     Span,
     TopicPartition,
     Vector,
     between,
     covers,
     merge_spans,
+    passes,
     without,
 )
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
@@ -103,21 +101,12 @@ def thin_out(spans: Iterable[Span]) -> Iterator[Span]:
 
 def positions_read(step: Progress) -> Vector:
     """Return the positions that the stage had read up to."""
-    return to_vector(_positions_read(step))
+    return step.reached if step.taken is None else step.taken
 
 
 def has_read(step: Progress, place: TopicPartition, end: int) -> bool:
     """Return True if the stage was that far, or past all of a deleted topic."""
-    topic_id, number = place
-    return any(
-        at.topic_id == topic_id
-        and (at.offset == ENDLESS or (at.partition == number and at.offset >= end))
-        for at in _positions_read(step)
-    )
-
-
-def _positions_read(step: Progress) -> tuple[PartitionOffset, ...]:
-    return step.reached if step.taken is None else step.taken
+    return passes(positions_read(step), {place: end})
 
 
 def written(
@@ -125,7 +114,7 @@ def written(
 ) -> tuple[Span, ...] | None:
     """Return where the rows are that a sink wrote with these steps and those between them; None if
     that is no longer known. `topics`: what its stage reads now."""
-    earlier = () if before is None else before.outputs
+    earlier = {} if before is None else before.outputs
     if earlier is None or first.outputs is None or last.outputs is None:
         return None
     passed = {} if before is None else positions_read(before)
@@ -133,10 +122,10 @@ def written(
         at[0] not in topics for at, end in positions_read(last).items() if end > passed.get(at, 0)
     ):
         return None  # it read something else then
-    ends = to_vector(last.outputs)
-    if not all(covers(ends, to_vector(each)) for each in (earlier, first.outputs)):
+    ends = last.outputs
+    if not all(covers(ends, each) for each in (earlier, first.outputs)):
         return None  # its topic was created again meanwhile
-    spans = between(to_vector(last.began) | to_vector(earlier), ends)
+    spans = between({**last.began, **earlier}, ends)
     return without(spans, (*first.gaps, *last.gaps))
 
 

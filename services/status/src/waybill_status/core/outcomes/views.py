@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import Definition, to_vector
+from waybill_shared.contract.events import Definition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
@@ -157,9 +157,9 @@ def reading_of(stamp: SlotStamp, slot: Slot | None) -> SlotReading:
     return SlotReading(
         stamp=stamp,
         slot=slot,
-        reached={key: to_vector(state.reached) for key, state in sinks.items()},
+        reached={key: state.reached for key, state in sinks.items()},
         losses={key: _losses_in(state) for key, state in sinks.items() if state.lost},
-        former={stage: to_vector(begun) for stage, begun in former.items()},
+        former=former,
         removals=() if slot is None else slot.removals,
         dead={} if slot is None else {(c.topic_id, c.partition): c for c in slot.dead},
         dead_missing=frozenset() if slot is None else _dead_missing(slot),

@@ -252,7 +252,7 @@ def _inputs(
             topic=source.topic,
             topic_id=source.topic_id,
             partitions=len(source.bases),
-            bases={str(base.partition): base.offset for base in source.bases},
+            bases={str(partition): base for (_, partition), base in sorted(source.bases.items())},
             format=said.format if said is not None else None,
             columns=_columns(said) if said is not None else (),
             ignored_records=found.records if found is not None else 0,

@@ -116,7 +116,7 @@ def _reach(span: Span, sinks: Sequence[SinkJudgement]) -> PartitionReach:
 
 
 def _spans(source: InputDefinition, ends: Mapping[int, int]) -> list[Span]:
-    begins = {base.partition: base.offset for base in source.bases}
+    begins = {partition: base for (_, partition), base in source.bases.items()}
     return [
         Span(
             topic_id=source.topic_id,
