@@ -16,7 +16,8 @@ from bench.contest import Contest, Turns
 from bench.facts import publish, record, stage_of
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
-from waybill_shared.kafka.admin import TopicIdentity, make_admin
+from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.topics import create_missing
 
 NDJSON = "application/x-ndjson"

@@ -11,7 +11,8 @@ from e2e.conftest import START_TIMEOUT_S, Pipeline, order, orders_manifest
 from e2e.waiting import run_of
 from waybill import AsyncClient, Client, NotReady
 from waybill_local.stack import StackState
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_stage_runner.app.admission import VALIDATIONS_MAX
 
 WAIT_S = 120.0

@@ -27,7 +27,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import PREFIX, Part, Token, open_token, seal
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens

@@ -14,7 +14,8 @@ from integration.waiting import eventually
 from waybill_local.ports import address, pick
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, make_admin
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.driver.reading import source

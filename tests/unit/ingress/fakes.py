@@ -21,11 +21,8 @@ from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.tokens import Part, Token, open_token, pipeline_id, seal
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-)
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.contract.vectors import Span, Vector
+from waybill_shared.kafka.admin_answers import TopicIdentity
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"

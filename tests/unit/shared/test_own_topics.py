@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics, TopicCreatedAnew
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.kafka import majority
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.cluster import KafkaCluster
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.core.pipelines.planning import TopicPlan

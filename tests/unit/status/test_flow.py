@@ -20,7 +20,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import ConnectorState
 from waybill_shared.http.app import create_app
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.process.health import Health
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.adapters.http.flow import flow_router

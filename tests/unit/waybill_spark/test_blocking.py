@@ -7,7 +7,7 @@ import pytest
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_spark.driver.reading.blocking import (
     LASTS_S,
     LOOK_INTERVAL_S,

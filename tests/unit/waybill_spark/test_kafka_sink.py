@@ -9,7 +9,8 @@ import pytest
 from builders import make_fence
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Output
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_spark.kafka import topic_ids
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget

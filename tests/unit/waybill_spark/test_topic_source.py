@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from taking import in_pieces_of
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.kafka import topic_ids

@@ -7,9 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -22,13 +20,22 @@ from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     ConsumerGroupDescription,
-    ListOffsetsResultInfo,
     NewTopic,
     OffsetSpec,
     TopicDescription,
 )
 
 from waybill_shared.contract.errors import Retryable
+from waybill_shared.kafka.admin_answers import (
+    UNANSWERED,
+    LeaderMoved,
+    TopicIdentity,
+    identities,
+    no_answer,
+    offset_of,
+    result_of,
+    watched,
+)
 from waybill_shared.kafka.cluster import Kafka, KafkaCluster, cluster_of
 from waybill_shared.kafka.errors import REFUSED, explain
 
@@ -39,15 +46,6 @@ COORDINATOR_TIMEOUT_S: Final = 3600.0
 only after the time-out of the question (2.16, its issue 4605)."""
 RENEWAL_S: Final = 20.0  # no request takes longer
 SILENT = 0  # the lowest syslog level
-UNANSWERED: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
-OLD_LEADER = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError._NOENT,  # nobody: the broker that was asked did not know the new topic's yet
-    }
-)
 ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
 # What the controller says of a new topic only after it has looked whether there is one of that name
 # (ReplicationControlManager, and ZkAdminManager before Kafka 4).
@@ -63,16 +61,8 @@ NOT_THERE: Final = frozenset(
 MAY_NOT_ASK: Final = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
-URL_SAFE = str.maketrans("+/", "-_")
 K = TypeVar("K")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicIdentity:
-    name: str
-    topic_id: str
-    partitions: tuple[int, ...]
 
 
 def make_admin(kafka: Kafka) -> "KafkaAdmin":
@@ -108,7 +98,7 @@ class KafkaAdmin:
         reference the client would end in that thread, and the process with it.
         """
         client, silence = self._answering()
-        return _told(question(client), silence)
+        return watched(question(client), silence)
 
     def ask_coordinators(
         self, question: "Callable[[AdminClient], Mapping[K, Future[T]]]", timeout_s: float
@@ -117,11 +107,11 @@ class KafkaAdmin:
 
         Give each question `COORDINATOR_TIMEOUT_S`: its client is replaced long before that."""
         client, silence = self._answering()
-        asked = _told(question(client), silence)
+        asked = watched(question(client), silence)
         late = wait(asked.values(), timeout_s).not_done
         if late:
             silence.set()
-        return {key: _no_answer() if answer in late else answer for key, answer in asked.items()}
+        return {key: no_answer() if answer in late else answer for key, answer in asked.items()}
 
     def reachable(self) -> str | None:
         """Return None when a broker answers, else what is wrong; a readiness check."""
@@ -259,7 +249,7 @@ class KafkaAdmin:
         silent: set[str] = set()
         for at, future in asked.items():
             try:
-                found[at.topic][at.partition] = _offset(future, at.topic)
+                found[at.topic][at.partition] = offset_of(future, at.topic)
             except Retryable:
                 silent.add(at.topic)
         if silent:
@@ -282,7 +272,7 @@ class KafkaAdmin:
         asked = self.ask(
             lambda client: client.list_offsets(wanted, request_timeout=ADMIN_TIMEOUT_S)
         )
-        found = {at.partition: int(_result(answer, topic).offset) for at, answer in asked.items()}
+        found = {at.partition: int(result_of(answer, topic).offset) for at, answer in asked.items()}
         return {at: offset for at, offset in found.items() if offset >= 0}
 
     def _offsets(
@@ -311,7 +301,7 @@ class KafkaAdmin:
                 wanted, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S
             )
         )
-        return {at.partition: _offset(future, topic) for at, future in futures.items()}
+        return {at.partition: offset_of(future, topic) for at, future in futures.items()}
 
     def _find_leaders(self) -> None:
         """Ask for the metadata, because this client never asks for a leader again that it knows.
@@ -340,61 +330,3 @@ class KafkaAdmin:
                 self._silence = threading.Event()
                 self._renewed_at = now
             return self.client, self._silence
-
-
-def _told(asked: "Mapping[K, Future[T]]", silence: threading.Event) -> "Mapping[K, Future[T]]":
-    for answer in asked.values():
-        answer.add_done_callback(partial(_note, silence))
-    return asked
-
-
-def _no_answer() -> "Future[Any]":
-    failed: Future[Any] = Future()
-    failed.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
-    return failed
-
-
-def _note(silence: threading.Event, answer: "Future[object]") -> None:
-    error = None if answer.cancelled() else answer.exception()
-    if isinstance(error, KafkaException) and error.args[0].code() in UNANSWERED:
-        silence.set()
-
-
-def identities(asked: "Mapping[str, Future[TopicDescription]]") -> dict[str, TopicIdentity]:
-    found = {}
-    for name, future in asked.items():
-        try:
-            described = future.result()
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                continue
-            raise Retryable(f"topic {name}: {explain(error.args[0])}") from error
-        found[name] = TopicIdentity(
-            name=name,
-            # Kafka prints ids url-safe, this client does not; one spelling everywhere.
-            topic_id=str(described.topic_id).translate(URL_SAFE),
-            partitions=tuple(sorted(p.id for p in described.partitions)),
-        )
-    return found
-
-
-class LeaderMoved(Retryable):
-    """What this client knows of a partition's leader is no longer so."""
-
-
-def _offset(future: "Future[ListOffsetsResultInfo]", topic: str) -> int:
-    """Return the offset of an answer. If a broker did not answer, there is neither an error nor an
-    offset.
-    """
-    offset = _result(future, topic).offset
-    if offset < 0:
-        raise LeaderMoved(f"topic {topic}: the broker did not say how far it goes")
-    return int(offset)
-
-
-def _result(future: "Future[T]", topic: str) -> T:
-    try:
-        return future.result()
-    except KafkaException as error:
-        kind = LeaderMoved if error.args[0].code() in OLD_LEADER else Retryable
-        raise kind(f"topic {topic}: {explain(error.args[0])}") from error

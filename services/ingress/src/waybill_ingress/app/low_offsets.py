@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from waybill_ingress.app.ports import SealingClock, Topics
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 
 FLOOR_AGE_MS_MAX = 60_000  # an older one is correct as well, but covers more records of others
 

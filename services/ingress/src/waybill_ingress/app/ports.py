@@ -10,7 +10,7 @@ from waybill_shared.contract.events import PipelineRecord, Reply
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import Part, Token
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 
 
 class Directory(Protocol):

@@ -14,7 +14,7 @@ from waybill_shared.contract.events import InputDefinition, PipelineRecord, Repl
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life, no_pipeline
 from waybill_shared.contract.problems import Slug
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN
 
 APPLIED_AGE_MS_MAX = 60_000  # a stage runner answers an `apply` sooner, if it is not overloaded

@@ -12,7 +12,8 @@ from confluent_kafka.admin import NewTopic
 from waybill_shared.access.kafka import lacking, uncreatable
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.grants import KafkaOperation
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN, lowest
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState

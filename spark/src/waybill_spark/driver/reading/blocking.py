@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import Obstacle
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_spark.tracking.fencing import StageInput
 
 logger = logging.getLogger(__name__)

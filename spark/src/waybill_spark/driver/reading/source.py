@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.vectors import Vector
-from waybill_shared.kafka.admin import TopicIdentity
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.cluster import Kafka, cluster_of
 from waybill_spark.tracking.dead_letters.records import Without
 

@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from waybill_ingress.core.dead_letters import ExpiredDeadLetter, Found, FoundDeadLetter, too_many
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.clients import END_WAIT_MS, make_consumer, position_of, read_ranges
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain

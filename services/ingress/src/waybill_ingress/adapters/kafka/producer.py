@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from waybill_ingress.app.idempotency_ports import Aborted
 from waybill_ingress.app.ports import Appended
 from waybill_ingress.core.rows import Record, Rejection
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity, identities
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import FOR_ANOTHER, SPOILT, explain

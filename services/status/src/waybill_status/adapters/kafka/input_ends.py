@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
-from waybill_shared.kafka.admin import KafkaAdmin, TopicIdentity, identities
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity, identities
 from waybill_status.app.pipelines.progress import Ends
 
 
