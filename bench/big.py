@@ -31,7 +31,7 @@ from waybill_shared.kafka.topics import create_missing
 from waybill_spark import driver
 from waybill_spark.driver.jvm.launch import JvmOptions, start_jvm
 from waybill_spark.driver.jvm.session import open_session, spark_conf
-from waybill_spark.driver.reading.executor_rows import KeptRows
+from waybill_spark.driver.reading.executor_rows import ExecutorRows
 from waybill_spark.driver.reading.source import read_ranges
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
@@ -39,7 +39,7 @@ from waybill_spark.sinks.iceberg.catalogs import open_local
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.sink import SinkLife
 
 RECORDS: Final = 500_000
@@ -80,16 +80,16 @@ class Batch:
         return self.raw().select(order).select("order.*")
 
     @contextmanager
-    def kept(self) -> Iterator[tuple[SpreadRows, DataFrame]]:
+    def kept(self) -> Iterator[tuple[DistributedRows, DataFrame]]:
         """Rows that Spark keeps, as a sink is given them and as a frame."""
         frame = self.parsed()
-        kept = KeptRows(frame)
+        kept = ExecutorRows(frame)
         kept.compute()
         with closing(
             BatchRows({"ours": kept.rows({name: name for name in frame.columns})})
         ) as rows:
             ours = rows.by_sink["ours"]
-            assert isinstance(ours, SpreadRows)
+            assert isinstance(ours, DistributedRows)
             yield ours, frame
 
 
@@ -155,7 +155,7 @@ def from_kafka(around: Surroundings) -> Iterator[Turns]:
         fences = fences_of_one()
 
         def ours() -> None:
-            with closing(given.compiled.spread(given.raw())) as rows:
+            with closing(given.compiled.distribute(given.raw())) as rows:
                 sink.write(rows.by_sink["ours"].to_batches(), next(fences))
 
         def theirs() -> None:

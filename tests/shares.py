@@ -8,12 +8,12 @@ from typing import TypeVar
 import pyarrow as pa
 
 from waybill_shared.contract.errors import ContractError
-from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 
 T = TypeVar("T")
 
 
-class Shares(SpreadRows):
+class Shares(DistributedRows):
     def __init__(self, rows: pa.Table, *, by: str | None = None) -> None:
         self._rows = rows
         self._by = by

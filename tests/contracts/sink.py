@@ -125,7 +125,7 @@ class SinkContract:
 
     def test_rows_that_could_go_in_are_not_refused_and_leave_nothing(self, place: Place) -> None:
         sink = opened(place)
-        assert sink.refused(place.rows(1, 2)) is None
+        assert sink.find_refusal(place.rows(1, 2)) is None
         assert (place.read(), found(place)) == ([], None)
 
     def test_closed_sink_is_done_with(self, place: Place) -> None:

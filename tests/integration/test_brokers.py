@@ -19,10 +19,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
+from batch_reading import in_pieces_of
 from builders import make_fence, make_input, make_record
 from integration.cluster import NODES, Cluster, create, delete, three_brokers
 from integration.waiting import eventually
-from taking import in_pieces_of
 from waybill_ingress.adapters.kafka.producer import AdminTopics, ProducerLog
 from waybill_ingress.app.ports import Directory, News, SealingClock
 from waybill_ingress.app.registry import Registry
@@ -293,7 +293,7 @@ def source(admin: KafkaAdmin, *, absent_s: float = OTHER_ID_S) -> TopicSource:
         lambda frame: BatchRows({}),
         lambda record, verdict: pytest.fail("no record is dead"),
         sizes=RecordSizes(),
-        taking=in_pieces_of(1),
+        limits=in_pieces_of(1),
         absent_s=absent_s,
     )
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.rows import all_columns
 from waybill_spark.tracking.sink import Sink, SinkLife, SinkSuperseded, Written
 
@@ -44,7 +44,7 @@ class MemorySink:
         self._seen = self._shelf.fences[self._key] = fence
         return self._written(fence)
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         return None
 
     def await_visible(self, fence: Fence) -> bool:
@@ -61,7 +61,7 @@ class MemoryLoader:
     def open(self, opening: Opening) -> Sink:
         return MemorySink(opening.life, SHELVES[opening.wanted.sink.settings.target])
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
         return all_columns(frame)
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:

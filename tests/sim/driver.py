@@ -24,13 +24,13 @@ from waybill_shared.contract.events import (
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import (
     RunningStage,
-    begin,
     later_sinks,
-    settle,
+    report_losses,
     stage_inputs,
+    start_stages,
 )
 from waybill_spark.driver.closing import _report as report_last
-from waybill_spark.driver.closing import refuse_before_begun, staying
+from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.failures import StageFailed, describe
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.commits import Identity
@@ -180,7 +180,7 @@ class Driver:
         self._stages = tuple(SimStage(definition, self) for definition in self.record.stages)
         self._beginning = True
         self.edge("driver.begins")
-        begin(cast(list[RunningStage], self._stages))
+        start_stages(cast(list[RunningStage], self._stages))
         self._beginning = False
         self.world.hear(self, DriverRuns())
 
@@ -188,10 +188,10 @@ class Driver:
         """As `report_last` does: the last word on what goes, with a change or its pipeline."""
         self._beginning = True
         for definition in self.closing:
-            stays = staying(definition, self.record.stages)
-            refuse_before_begun(self._ledgers(definition), self._ledgers(stays))
+            stays = find_staying(definition, self.record.stages)
+            refuse_before_start(self._ledgers(definition), self._ledgers(stays))
         for definition in self.closing:
-            if not staying(definition, self.record.stages).sinks:
+            if not find_staying(definition, self.record.stages).sinks:
                 open_journal(definition, self).claim()
             for ledger in self._ledgers(definition):
                 ledger.sink.claim()
@@ -225,7 +225,7 @@ class Driver:
         except StageStopped:
             free = [each for each in self._stages if not each.busy]
             with _holding(free):
-                settle(cast(list[RunningStage], free))
+                report_losses(cast(list[RunningStage], free))
             raise
 
     def _guarded(self, turn: Callable[[], None]) -> None:

@@ -286,7 +286,7 @@ MUTATIONS: Final = (
         name="topic ids are not compared",
         invariant="I7",
         instead={
-            "waybill_spark.tracking.stage.TrackedStage._settle": stand_ins.no_stops,
+            "waybill_spark.tracking.stage.TrackedStage._set_losses_aside": stand_ins.no_stops,
             "waybill_spark.tracking.stage.TrackedStage._check_topics": stand_ins.nothing,
         },
         only=("topics",),

@@ -148,7 +148,7 @@ class TableSink:
         self._table.version += 1
         self._version = self._table.version
 
-    def refused(self, rows: Iterable[Batch]) -> str | None:
+    def find_refusal(self, rows: Iterable[Batch]) -> str | None:
         return self._storage.refusal(self.name, _whole(rows))
 
     def await_visible(self, fence: Fence) -> bool:
@@ -207,7 +207,7 @@ class KafkaSink:
         self._edge(f"{self.name}.answer_lost")
         return Written(fence=complete, version={})
 
-    def refused(self, rows: Iterable[Batch]) -> str | None:
+    def find_refusal(self, rows: Iterable[Batch]) -> str | None:
         return self._storage.refusal(self.name, _whole(rows))
 
     def await_visible(self, fence: Fence) -> bool:

@@ -103,8 +103,8 @@ class SimStage:
     def open(self) -> None:
         self._tracked.open()
 
-    def settle(self) -> None:
-        self._tracked.settle()
+    def report_losses(self) -> None:
+        self._tracked.report_losses()
 
     def start(self) -> None:
         starts = self._tracked.resume()
@@ -150,7 +150,7 @@ class SimStage:
     def hollow(self, ranges: Ranges) -> bool:
         return False
 
-    def spreads(self, ranges: Ranges) -> bool:
+    def distributes(self, ranges: Ranges) -> bool:
         return self._dice.choice((False, True))
 
     def read(self, ranges: Ranges, without: Without) -> BatchRows:

@@ -151,7 +151,7 @@ def test_columns_are_those_of_the_schema(raw_frame: RawFrame) -> None:
     source = avro_input(SCHEMA)
     frame = decode(raw_frame([("orders.in", 0, 0, WHOLE)]), source)
     declared = [(each.name, each.type.lower().replace(", ", ",").replace(": ", ":"))
-                for each in source.parsed_columns()]  # fmt: skip
+                for each in source.columns_to_parse()]  # fmt: skip
     assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == declared
 
 

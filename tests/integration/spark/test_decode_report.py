@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_reading import tables_of
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import LAKE_SINK, make_manifest
-from taking import tables_of
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.manifest.model import Expectation
 from waybill_spark.driver.reading.decode import decode
@@ -39,7 +39,7 @@ POSITIVE = "name: positive, expect: amount > 0"
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What executors keep is judged as what comes here."""
     if request.param == "spread":
-        monkeypatch.setattr(CompiledStage, "rows", CompiledStage.spread)
+        monkeypatch.setattr(CompiledStage, "rows", CompiledStage.distribute)
 
 
 def make_stage(
@@ -124,10 +124,16 @@ def test_a_record_that_breaks_a_rule_or_of_which_it_is_null_is_treated_as_the_ru
     rows = rows_of(raw_frame, compiled, MIXED)
     assert (numbers(rows), len(rows.dead), rows.dropped) == (kept, dead, dropped)
     if action == "warn":
-        assert (told(compiled).warned, told(compiled).dropped) == ({"positive": 2}, {})
+        assert (told(compiled).warned, told(compiled).dropped) == (
+            {"positive": 2},
+            {},
+        )
     rows_of(raw_frame, compiled, MIXED)
     if action == "drop":
-        assert (told(compiled).warned, told(compiled).dropped) == ({}, {"positive": 4})
+        assert (told(compiled).warned, told(compiled).dropped) == (
+            {},
+            {"positive": 4},
+        )
 
 
 def test_a_broken_rule_ends_the_stage_where_it_says_so(
@@ -256,7 +262,7 @@ def test_a_value_that_ends_the_query_is_no_fault_of_the_world(
     assert rows_of(raw_frame, compiled, [good, good]).dead == []
 
 
-@pytest.mark.parametrize("reading", [CompiledStage.rows, CompiledStage.spread])
+@pytest.mark.parametrize("reading", [CompiledStage.rows, CompiledStage.distribute])
 @pytest.mark.parametrize(
     ("value", "said"),
     [

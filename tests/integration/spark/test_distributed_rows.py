@@ -186,7 +186,7 @@ def test_rows_that_executors_refuse_leave_no_file(catalog: OpenCatalog, tmp_path
         sink.write(rows, make_fence(sequence=0))
 
     assert files_in(tmp_path) == set()
-    assert sink.refused(rows) is not None
+    assert sink.find_refusal(rows) is not None
     assert iceberg_sinks.loaded(catalog).current_snapshot() is None
 
 
@@ -386,8 +386,8 @@ def test_a_row_that_postgres_refuses_leaves_nothing(postgres: Database) -> None:
     with pytest.raises(RowsRefused, match="violates check constraint"):
         sink.write(in_postgres(1, 100), make_fence(sequence=0))
     assert (stored(postgres), left(postgres)) == ([], [])
-    assert sink.refused(in_postgres(1)) is None
-    assert sink.refused(in_postgres(100)) is not None
+    assert sink.find_refusal(in_postgres(1)) is None
+    assert sink.find_refusal(in_postgres(100)) is not None
 
 
 def left(database: Database) -> list[tuple[Any, ...]]:

@@ -8,19 +8,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from batch_reading import tables_of
 from builders import make_fence
 from integration.spark import iceberg_sinks, postgres_sinks
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from postgres import Database
-from taking import tables_of
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_spark.driver.reading import executor_rows
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 
 SQL = "SELECT order_id, customer FROM orders"
 COUNT = 2_000
@@ -39,7 +39,7 @@ def batch(spark: SparkSession, compiled: CompiledStage, raw_frame: RawFrame) -> 
         ("orders.in", 0, offset, b'{"order_id": %d, "customer": "c%d"}' % (offset, offset % 7))
         for offset in range(COUNT)
     ]
-    rows = compiled.spread(raw_frame(records))
+    rows = compiled.distribute(raw_frame(records))
     yield rows
     rows.close()
     context = spark.sparkContext._jsc
@@ -59,9 +59,9 @@ def telling(refused: int | None = None) -> Callable[[Share], Iterator[tuple[int,
     return tell
 
 
-def lake(batch: BatchRows) -> SpreadRows:
+def lake(batch: BatchRows) -> DistributedRows:
     rows = batch.by_sink["lake"]
-    assert isinstance(rows, SpreadRows)
+    assert isinstance(rows, DistributedRows)
     return rows
 
 

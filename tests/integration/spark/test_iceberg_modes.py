@@ -155,8 +155,8 @@ def test_a_row_without_its_key_is_refused_alone(catalog: OpenCatalog) -> None:
     nameless = pa.table({"order_id": [1, None], "customer": ["a", "b"]}, schema=SCHEMA).to_batches()
     with pytest.raises(RowsRefused, match="key order_id is null"):
         sink.write(nameless, make_fence(sequence=0))
-    assert sink.refused(nameless) == "sink lake: table raw.orders: key order_id is null"
-    assert sink.refused(as_rows(1)) is None
+    assert sink.find_refusal(nameless) == "sink lake: table raw.orders: key order_id is null"
+    assert sink.find_refusal(as_rows(1)) is None
     assert sink.last() is None
 
 
@@ -303,7 +303,7 @@ def test_a_time_far_away_is_refused_alone(catalog: OpenCatalog, kind: pa.DataTyp
     sink = opened(catalog, target(), schema)
     for far, refused in ((2**30 if numbers == pa.int32() else 2**59, True), (0, False)):
         rows = pa.table({"n": [1], "at": pa.array([far], numbers).cast(kind)}, schema=schema)
-        why = sink.refused(rows.to_batches())
+        why = sink.find_refusal(rows.to_batches())
         assert why == (
             f"sink lake: table {NAME}: at is not in the years 1 to 9999" if refused else None
         )

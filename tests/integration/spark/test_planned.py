@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_reading import tables_of
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, RAW_DDL, make_manifest
-from taking import tables_of
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
@@ -47,7 +47,7 @@ class Stream:
 
     def run(self, compiled: CompiledStage) -> None:
         """Take all that was sent; StreamingQueryException with what a batch raised."""
-        planned = compiled.planned(self.raw)
+        planned = compiled.plan(self.raw)
         assert planned is not None
 
         def take(frame: DataFrame, batch_id: int) -> None:
@@ -177,4 +177,4 @@ def test_malformed_record_is_found_in_the_batch_that_holds_it(
 def test_what_one_reading_cannot_give_is_planned_in_each_batch(
     spark: SparkSession, stream: Stream, steps: list[str], sinks: tuple[str, ...]
 ) -> None:
-    assert make_stage(spark, steps, sinks).planned(stream.raw) is None
+    assert make_stage(spark, steps, sinks).plan(stream.raw) is None

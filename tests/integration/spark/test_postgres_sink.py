@@ -163,8 +163,8 @@ def test_with_an_order_only_a_deletion_that_is_no_older_deletes(postgres: Databa
 def test_rows_that_the_table_refuses_leave_nothing_behind(postgres: Database) -> None:
     sink = opened(postgres)
     postgres.ask(f'ALTER TABLE "{postgres.schema}"."Orders 1" ADD CHECK (order_id > 0)')
-    assert sink.refused(rows(1)) is None
-    assert "violates check constraint" in str(sink.refused(rows(-1)))
+    assert sink.find_refusal(rows(1)) is None
+    assert "violates check constraint" in str(sink.find_refusal(rows(-1)))
     with pytest.raises(RowsRefused, match="violates check constraint"):
         sink.write(rows(1, -1), make_fence(sequence=0))
     assert read(postgres) == []
@@ -242,9 +242,9 @@ def test_a_constraint_that_looks_only_at_the_end_is_tried_too(postgres: Database
     sink = opened(postgres)
     unique = "UNIQUE (order_id) DEFERRABLE INITIALLY DEFERRED"
     postgres.ask(f'ALTER TABLE "{postgres.schema}"."Orders 1" ADD {unique}')
-    assert sink.refused(rows(1)) is None
-    assert "violates unique constraint" in str(sink.refused(rows(1, 2, 1)))
+    assert sink.find_refusal(rows(1)) is None
+    assert "violates unique constraint" in str(sink.find_refusal(rows(1, 2, 1)))
     sink.write(rows(1), make_fence(sequence=0))
-    assert "violates unique constraint" in str(sink.refused(rows(1)))
+    assert "violates unique constraint" in str(sink.find_refusal(rows(1)))
     with pytest.raises(RowsRefused, match="violates unique constraint"):
         sink.write(rows(2, 1), make_fence(sequence=1))

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
+from batch_reading import tables_of
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from memory_sink.kind import MEMORY
-from taking import tables_of
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import look

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_reading import in_pieces_of, tables_of
 from integration.spark.manifests import LAKE_SINK
 from integration.spark.test_rows import make_stage, raw_order
-from taking import in_pieces_of, tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -52,7 +52,7 @@ def test_what_one_stage_reads_again_is_no_other_stages(
             make_stage(spark, sql, sinks=(LAKE_SINK,)).rows,
             lambda record, verdict: pytest.fail("no record is dead"),
             sizes=RecordSizes(),
-            taking=in_pieces_of(1 << 40),
+            limits=in_pieces_of(1 << 40),
             absent_s=0.0,
         )
         for sql in ("SELECT order_id FROM orders", "SELECT order_id + 100 AS order_id FROM orders")

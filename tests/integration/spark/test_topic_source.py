@@ -10,10 +10,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
+from batch_reading import tables_of
 from containers import Servers
 from integration.spark.conftest import RawFrame
 from integration.waiting import eventually
-from taking import tables_of
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import DeadReason
@@ -21,7 +21,7 @@ from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark.driver.reading.source import leave_out
-from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
+from waybill_spark.driver.reading.topics import BatchLimits, TopicSource
 from waybill_spark.driver.sql.compile import compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -99,11 +99,11 @@ def bench(spark: SparkSession, servers: Servers, request: pytest.FixtureRequest)
         compiled.rows,
         compiled.dead,
         sizes=compiled.sizes,
-        taking=BatchTaking(
+        limits=BatchLimits(
             rows_max=1 if request.param == "spread" else 1_000,
             bytes_max=1 << 20,
-            spread=compiled.spread,
-            may_spread=lambda: True,
+            distribute=compiled.distribute,
+            may_distribute=lambda: True,
         ),
         absent_s=0.0,
     )

@@ -62,7 +62,7 @@ class ListSink:
             self.numbers += batch.column("n").to_pylist()
         return Written(fence=fence, version={"v": str(len(self.fences))})
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         return None
 
     def await_visible(self, fence: Fence) -> bool:
@@ -111,8 +111,8 @@ class ListWriter:
         self.seen += 1
         return written
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
-        return self.sink.refused(rows)
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+        return self.sink.find_refusal(rows)
 
     def await_visible(self, fence: Fence) -> bool:
         return self.sink.await_visible(fence)
@@ -239,7 +239,7 @@ class Bench:
     def started(self, *, reads: str = "T1") -> Vector:
         """Where a new query would begin; empty: where the checkpoint stands."""
         stage = self.stage(reads=reads)
-        stage.settle()
+        stage.report_losses()
         return stage.resume()
 
     def plan(self, batch_id: int, end: int, *, start: int = 0) -> None:
@@ -280,7 +280,7 @@ class Bench:
     def hollow(self, ranges: Ranges) -> bool:
         return self.markers
 
-    def spreads(self, ranges: Ranges) -> bool:
+    def distributes(self, ranges: Ranges) -> bool:
         return False
 
     def read(self, ranges: tuple[Range, ...], without: Without) -> BatchRows:

@@ -35,12 +35,12 @@ class PickySink(ListSink):
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         taken = list(rows or ())
-        said = self.refused(taken)
+        said = self.find_refusal(taken)
         if said is not None:
             raise RowsRefused(said, hint="")
         return super().write(taken, fence)
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         numbers = [n for batch in rows for n in batch.column("n").to_pylist()]
         bad = sorted(self.refusing.intersection(numbers))
         bad += [

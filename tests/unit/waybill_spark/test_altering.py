@@ -2,7 +2,7 @@
 
 import pytest
 
-from waybill_spark.sinks.altering import new_names, said_of_new
+from waybill_spark.sinks.altering import describe_new, new_names
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_one_column_that_goes_may_be_the_one_of_its_type_that_comes(
 
 def test_each_column_is_named_with_the_statement_that_would_make_it_another() -> None:
     added = {"tax": "real", "client": "text"}
-    assert [*said_of_new(added, {"client": "RENAME …"})] == [
+    assert [*describe_new(added, {"client": "RENAME …"})] == [
         "gets a column tax, real",
         "gets a column client, text; if it is another under a new name, first run RENAME …",
     ]

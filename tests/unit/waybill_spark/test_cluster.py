@@ -16,7 +16,7 @@ from waybill_spark.driver.jvm.cluster import (
     cluster_conf,
     is_cluster,
     read_properties,
-    refuse_taken,
+    refuse_reserved,
 )
 from waybill_spark.driver.jvm.executors import (
     LASTS_S,
@@ -140,7 +140,7 @@ def test_properties_that_are_not_there_and_those_that_are_ours_are_refused(tmp_p
     with pytest.raises(UserError, match=r"WAYBILL_SPARK_CONF_FILE: .*No such file"):
         read_properties(tmp_path / "spark.conf")
     with pytest.raises(UserError, match=r"spark\.speculation is Waybill's to set"):
-        refuse_taken(["spark.speculation", "spark.x"], ["spark.speculation"])
+        refuse_reserved(["spark.speculation", "spark.x"], ["spark.speculation"])
 
 
 class Cluster:

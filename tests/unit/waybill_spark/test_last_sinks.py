@@ -8,7 +8,7 @@ import pytest
 from builders import make_sink, make_stage
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.errors import UserError
-from waybill_spark.driver.closing import refuse_before_begun, staying
+from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.ledger import Ledger
 
@@ -52,7 +52,7 @@ def test_it_goes_beside_one_that_came_with_the_stage(tmp_path: Path) -> None:
     bench.run(0, 4)
     third = ListSink("third", since=2)
     bench.generation, bench.later = 2, {"third": LaterSink(since=2, bases={("T1", 0): 4})}
-    refuse_before_begun([ledger(bench, bench.first)], ledgers(bench, bench.second, third))
+    refuse_before_start([ledger(bench, bench.first)], ledgers(bench, bench.second, third))
 
 
 def test_all_that_have_begun_do_not_go_at_once(bench: Bench) -> None:
@@ -60,7 +60,7 @@ def test_all_that_have_begun_do_not_go_at_once(bench: Bench) -> None:
     third = ListSink("third", since=3)
     bench.generation, bench.later["third"] = 3, LaterSink(since=3, bases={("T1", 0): 7})
     with pytest.raises(UserError, match="would lose first, second, and third has not begun"):
-        refuse_before_begun(ledgers(bench, bench.first, bench.second), [ledger(bench, third)])
+        refuse_before_start(ledgers(bench, bench.first, bench.second), [ledger(bench, third)])
 
 
 def test_in_a_stage_that_has_not_begun_any_may_go(tmp_path: Path) -> None:
@@ -80,14 +80,16 @@ def test_where_a_fence_was_lost_a_start_would_not_help(bench: Bench) -> None:
 def test_a_stage_that_goes_leaves_no_sink() -> None:
     lake, out = make_sink("lake"), make_sink("out")
     whole, other = make_stage("a", sinks=(lake, out)), make_stage("b")
-    assert staying(whole, (other, whole)).sinks == ()
-    assert staying(replace(whole, sinks=(lake,)), (other, whole)) == replace(whole, sinks=(out,))
+    assert find_staying(whole, (other, whole)).sinks == ()
+    assert find_staying(replace(whole, sinks=(lake,)), (other, whole)) == replace(
+        whole, sinks=(out,)
+    )
 
 
 def remove(bench: Bench, sink: ListSink) -> None:
     both = (bench.first, bench.second)
     rest = [other for other in both if other is not sink]
-    refuse_before_begun([ledger(bench, sink)], ledgers(bench, *rest))
+    refuse_before_start([ledger(bench, sink)], ledgers(bench, *rest))
 
 
 def ledgers(bench: Bench, *sinks: ListSink) -> list[Ledger]:

@@ -33,7 +33,7 @@ def test_a_topic_that_was_created_anew_is_closed_in_every_sink_before_the_stage_
     bench.topic_id = "T2"
 
     with pytest.raises(StageStopped, match=r"topic_recreated: .* now it is T2") as stopped:
-        bench.stage().settle()
+        bench.stage().report_losses()
 
     lost = aside("topic_recreated", run_of(4, ENDLESS))
     assert [fence.set_aside for fence in (bench.first.fences[-1], bench.second.fences[-1])] == [
@@ -50,14 +50,14 @@ def test_a_topic_that_was_created_anew_is_closed_in_every_sink_before_the_stage_
 def test_a_topic_that_is_gone_is_closed_too(bench: Bench) -> None:
     bench.topic_id = None
     with pytest.raises(StageStopped, match="topic_deleted"):
-        bench.stage().settle()
+        bench.stage().report_losses()
     assert bench.commits[0].set_aside == (aside("topic_deleted", run_of(4, ENDLESS)),)
 
 
 def test_a_topic_that_was_never_read_is_closed_all_the_same(tmp_path: Path) -> None:
     bench = Bench(tmp_path, topic_id="T2")
     with pytest.raises(StageStopped):
-        bench.stage().settle()
+        bench.stage().report_losses()
     assert bench.first.end == bench.second.end == ENDLESS
 
 
@@ -67,7 +67,7 @@ def test_what_retention_removed_before_it_was_read_is_set_aside_and_the_next_sta
     bench.log_start = 9
 
     with pytest.raises(StageStopped, match=r"retention_passed: .*orders.in\[0\] 4 to 8"):
-        bench.stage().settle()
+        bench.stage().report_losses()
 
     assert bench.commits[0].set_aside == (aside("retention_passed", run_of(4, 9)),)
     assert bench.started() == {("T1", 0): 9}
@@ -75,7 +75,7 @@ def test_what_retention_removed_before_it_was_read_is_set_aside_and_the_next_sta
 
 def test_retention_behind_the_reader_loses_nothing(bench: Bench) -> None:
     bench.log_start = 4
-    bench.stage().settle()
+    bench.stage().report_losses()
     assert len(bench.first.fences) == 1
 
 
@@ -83,7 +83,7 @@ def test_what_is_set_aside_once_is_not_set_aside_again(bench: Bench) -> None:
     bench.topic_id = "T2"
     for _ in range(2):
         with pytest.raises(StageStopped):
-            bench.stage().settle()
+            bench.stage().report_losses()
     assert len(bench.first.fences) == 2
 
 
@@ -107,7 +107,7 @@ def test_a_sink_that_lags_loses_what_it_lacks_and_the_other_does_not(bench: Benc
     bench.log_start = 7
 
     with pytest.raises(StageStopped, match="4 to 6"):
-        bench.stage().settle()
+        bench.stage().report_losses()
 
     assert bench.first.fences[-1].set_aside == ()
     assert bench.second.fences[-1].set_aside == (aside("retention_passed", run_of(4, 7)),)

@@ -60,7 +60,7 @@ def test_what_was_set_aside_before_keeps_its_reason(bench: Bench) -> None:
     bench.first.moved = 0
     stage = bench.stage()
     with pytest.raises(Exception, match="retention_passed"):
-        stage.settle()
+        stage.report_losses()
     bench.generation, bench.first.moved = 3, 3
 
     bench.started()
@@ -80,7 +80,7 @@ def test_a_sink_that_has_no_fence_yet_gets_its_first_before(tmp_path: Path) -> N
         bench.stage().process(NO_FRAME, 0)
     bench.generation, bench.first.moved = 2, 2
 
-    bench.stage().settle()
+    bench.stage().report_losses()
 
     assert bench.started() == {("T1", 0): 4}
     assert bench.second.ranges == [(0, 4)]

@@ -142,7 +142,7 @@ def test_nothing_is_levelled_from_a_topic_that_was_replaced_meanwhile(bench: Ben
     torn(bench)
     bench.folder.rename(bench.folder.with_name("elsewhere"))
     stage = bench.stage()
-    stage.settle()
+    stage.report_losses()
     bench.topic_id = "T2"
 
     with pytest.raises(StageStopped, match="topic_recreated"):
@@ -203,5 +203,5 @@ def test_an_id_that_the_topic_had_before_is_a_broker_that_lags(bench: Bench) -> 
     stage = bench.stage(reads="T2")
     fences = len(bench.first.fences)
     with pytest.raises(Retryable, match="an id that it had before"):
-        stage.settle()
+        stage.report_losses()
     assert len(bench.first.fences) == fences

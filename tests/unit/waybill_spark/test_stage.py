@@ -45,7 +45,7 @@ def test_what_stands_in_the_sinks_is_reported_again_at_every_start(bench: Bench)
     bench.stage().process(NO_FRAME, 0)
     before = list(bench.commits)
 
-    bench.stage().settle()
+    bench.stage().report_losses()
 
     assert [(c.sequence, c.frontier, c.sink) for c in bench.commits] == [
         (c.sequence, c.frontier, c.sink) for c in before

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from taking import in_pieces_of
+from batch_reading import in_pieces_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.admin_answers import TopicIdentity
@@ -64,7 +64,7 @@ def source(cluster: Cluster | Brokers, *, absent_s: float = 0.0) -> TopicSource:
         lambda frame: BatchRows({}),
         lambda record, verdict: pytest.fail("no record is dead"),
         sizes=RecordSizes(),
-        taking=in_pieces_of(1),
+        limits=in_pieces_of(1),
         absent_s=absent_s,
     )
 

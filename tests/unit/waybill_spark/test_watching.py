@@ -22,7 +22,7 @@ class Stage:
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
         self._ignored = Ignored()
-        self._ignored.met("readings", 3, ["field 'celcius' is no column"])
+        self._ignored.count_unknown("readings", 3, ["field 'celcius' is no column"])
         self.pause_ms = 0
 
     def failed(self) -> None:

@@ -17,7 +17,7 @@ from waybill_shared.contract.driver import (
 from waybill_spark.driver import worker
 from waybill_spark.driver.orders import Next, Orders
 from waybill_spark.driver.run import Engine
-from waybill_spark.driver.worker import Host
+from waybill_spark.driver.worker import Worker
 
 SOON_S = 0.1
 
@@ -66,7 +66,7 @@ def serve(folder: Path, orders: Orders, tell: Callable[[DriverEvent], None]) -> 
         places=SinkPlaces(lakehouse_folder=folder),
     )
     engine = Engine(session=cast("SparkSession", None), place=place)
-    return Host(home, engine, "kafka:9092", orders, tell).serve()
+    return Worker(home, engine, "kafka:9092", orders, tell).serve()
 
 
 def test_a_driver_that_somebody_waits_for_does_not_warm_up_first(

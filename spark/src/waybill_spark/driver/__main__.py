@@ -22,14 +22,14 @@ from waybill_spark.driver.jvm.cluster import (
     is_cluster,
     open_spark,
     read_properties,
-    refuse_taken,
+    refuse_reserved,
 )
 from waybill_spark.driver.jvm.launch import JvmEnded, JvmOptions, start_jvm
 from waybill_spark.driver.jvm.parent import die_with_parent
 from waybill_spark.driver.jvm.session import spark_conf
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine
-from waybill_spark.driver.worker import Host
+from waybill_spark.driver.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def main() -> int:
             return int(not _serve(home, stack))
         except Exception as error:  # the process's boundary: whatever it was, the runner gets it
             logger.exception("driver ends")
-            _tell(DriverEvent(kind="failed", error=describe(error, None)))
+            _report(DriverEvent(kind="failed", error=describe(error, None)))
             return 1  # reported before anything is stopped, which may last long
 
 
@@ -58,7 +58,7 @@ def _serve(home: DriverHome, stack: ExitStack) -> bool:
     # After Spark, which takes SIGINT for itself.
     _end_with(stack.enter_context(shutdown_on_signals()), orders)
     orders.follow(sys.stdin.buffer)
-    return Host(home, engine, kafka, orders, _tell).serve()
+    return Worker(home, engine, kafka, orders, _report).serve()
 
 
 def _engine(home: DriverHome, place: SparkPlace, orders: Orders, stack: ExitStack) -> Engine:
@@ -74,7 +74,7 @@ def _engine(home: DriverHome, place: SparkPlace, orders: Orders, stack: ExitStac
     conf = spark_conf(place.master, home.name, warehouse=home.folder / "spark-warehouse")
     if is_cluster(place.master):
         conf |= cluster_conf(place, home.spark_jars, properties)
-    refuse_taken(properties, conf)
+    refuse_reserved(properties, conf)
     elsewhere = place.executor_python if is_cluster(place.master) else None
     os.environ["PYSPARK_PYTHON"] = elsewhere or sys.executable
     jvm = start_jvm(options, conf, on_end=lambda: orders.fail(JvmEnded("Spark's JVM has ended")))
@@ -93,7 +93,7 @@ def _end_with(stop: threading.Event, orders: Orders) -> None:
     threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
-def _tell(event: DriverEvent) -> None:
+def _report(event: DriverEvent) -> None:
     os.write(EVENTS_FD, event.model_dump_json().encode() + b"\n")
 
 

@@ -27,7 +27,7 @@ from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
-from waybill_spark.driver.reading.topics import BatchTaking, TopicSource
+from waybill_spark.driver.reading.topics import BatchLimits, TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -68,7 +68,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Burial:
+class DeadLetterRules:
     """Where the dead records of a stage go, and how many may."""
 
     journal: DeadJournal
@@ -83,7 +83,7 @@ class RunningStage:
         compiled: CompiledStage,
         definition: StageDefinition,
         sinks: tuple[Sink, ...],
-        burial: Burial,
+        dead_letters: DeadLetterRules,
         around: Surroundings,
     ) -> None:
         self.name = definition.name
@@ -91,7 +91,7 @@ class RunningStage:
         self._compiled = compiled
         self._around = around
         self._sinks = sinks
-        self._journal = burial.journal
+        self._journal = dead_letters.journal
         self._inputs = stage_inputs(definition)
         self._folder = around.checkpoint_folder / checkpoint_path(definition, self._inputs)
         self._query: StreamingQuery | None = None
@@ -114,14 +114,14 @@ class RunningStage:
                 compiled.rows,
                 compiled.dead,
                 sizes=compiled.sizes,
-                taking=_taking(compiled, around),
+                limits=_batch_limits(compiled, around),
                 absent_s=around.topic_absent_s,
                 whole=compiled.whole,
             ),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
-            journal=burial.journal,
-            budget=burial.budget,
+            journal=dead_letters.journal,
+            budget=dead_letters.budget,
             loads=around.loads,
             emit=around.emitter.emit,
             report_maintenance=around.report_maintenance,
@@ -137,8 +137,8 @@ class RunningStage:
             self._going_on = pool.submit(self._plan_going_on)
             self._tracked.open()
 
-    def settle(self) -> None:
-        self._tracked.settle()
+    def report_losses(self) -> None:
+        self._tracked.report_losses()
         logger.info("fences are reported", extra={"stage": self.name})
 
     def start(self) -> None:
@@ -216,7 +216,7 @@ class RunningStage:
             offsets_max=self._compiled.stage.max_offsets_per_trigger,
             whole=self._compiled.whole,
         )
-        planned = self._compiled.planned(stream)
+        planned = self._compiled.plan(stream)
         self._planned = planned is not None
         return stream if planned is None else planned
 
@@ -241,16 +241,16 @@ class RunningStage:
             raise StageFailed(self.name) from None
 
 
-def _taking(compiled: CompiledStage, around: Surroundings) -> BatchTaking:
+def _batch_limits(compiled: CompiledStage, around: Surroundings) -> BatchLimits:
     bytes_max = compiled.stage.max_bytes_per_trigger
     settings = [sink.settings for sink in compiled.stage.sinks]
     uncut = any(each.replaces for each in settings)
     gathered = bytes_max is not None or any(each.gathers for each in settings)
-    return BatchTaking(
+    return BatchLimits(
         rows_max=around.batch_rows_max,
         bytes_max=bytes_max or around.batch_bytes_max,
-        spread=compiled.spread,
-        may_spread=around.can_work if uncut or not gathered else lambda: False,
+        distribute=compiled.distribute,
+        may_distribute=around.can_work if uncut or not gathered else lambda: False,
         uncut=uncut,
     )
 
@@ -286,25 +286,25 @@ def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> s
     return f"{stage_key(stage)}/{hashlib.sha256(ids.encode()).hexdigest()[:12]}"
 
 
-def begin(stages: Sequence[RunningStage]) -> None:
+def start_stages(stages: Sequence[RunningStage]) -> None:
     """Claim every sink, report their fences and what can never arrive, and only then start the
     queries.
     """
     for stage in stages:
         stage.open()
         logger.info("fences are read", extra={"stage": stage.name})
-    settle(stages)
+    report_losses(stages)
     for stage in stages:
         stage.start()
         logger.info("stage is started", extra={"stage": stage.name})
 
 
-def settle(stages: Iterable[RunningStage]) -> None:
-    """Settle every stage, even if another one fails. Then raise the first error."""
+def report_losses(stages: Iterable[RunningStage]) -> None:
+    """Report the losses of every stage, even if another one fails. Then raise the first error."""
     stopped: StageFailed | None = None
     for stage in stages:
         try:
-            stage.settle()
+            stage.report_losses()
         except StageStopped as error:
             logger.error("stage cannot go on", extra={"stage": stage.name, "reason": str(error)})
             if stopped is None:

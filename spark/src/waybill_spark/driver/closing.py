@@ -31,10 +31,10 @@ def report_last(spec: RunSpec, reporter: Reporter) -> None:
     manifest = parse_manifest(spec.manifest)
     closing = join(manifest, spec.closing)
     for going in closing:
-        stays = replace(going, definition=staying(going.definition, spec.stages))
-        refuse_before_begun(reporter.ledgers(going), reporter.ledgers(stays))
+        stays = replace(going, definition=find_staying(going.definition, spec.stages))
+        refuse_before_start(reporter.ledgers(going), reporter.ledgers(stays))
     for going in closing:
-        if not staying(going.definition, spec.stages).sinks:
+        if not find_staying(going.definition, spec.stages).sinks:
             journal = open_journal(spec, manifest, reporter.fences, going.definition)
             journal.claim()
             journal.close()
@@ -45,7 +45,7 @@ def report_last(spec: RunSpec, reporter: Reporter) -> None:
             ledger.sink.close()
 
 
-def staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageDefinition:
+def find_staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageDefinition:
     """Return the stage of `going` with its other sinks only; none if the stage is removed
     itself.
     """
@@ -54,7 +54,7 @@ def staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> StageD
     return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in gone))
 
 
-def refuse_before_begun(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
+def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
     """Raise a problem if the removed sinks are still needed to compute where a later sink starts.
 
     A later sink starts where the earlier ones are, so one that stays must have started before they

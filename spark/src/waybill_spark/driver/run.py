@@ -16,7 +16,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.driver.app import Burial, RunningStage, Surroundings, begin
+from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings, start_stages
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
 from waybill_spark.driver.jvm.cluster import is_cluster
@@ -45,12 +45,12 @@ class Engine:
 
 
 class PipelineRun:
-    """A run of a pipeline. `tell` passes events on to the runner."""
+    """A run of a pipeline. `report` passes events on to the runner."""
 
-    def __init__(self, spec: RunSpec, kafka: Kafka, tell: Callable[[DriverEvent], None]) -> None:
+    def __init__(self, spec: RunSpec, kafka: Kafka, report: Callable[[DriverEvent], None]) -> None:
         self._spec = spec
         self._kafka = kafka
-        self._tell = tell
+        self._report = report
         self._admin = make_admin(kafka)
         self._producer = make_producer(kafka)
         self._clock = SystemClock()
@@ -83,15 +83,15 @@ class PipelineRun:
             stages = self._stages(compiled, around, stack)
             executors = _executors(engine, stack)
             if executors is not None:
-                executors.await_first(stop, self._tell_blocked)
+                executors.await_first(stop, self._report_blocked)
             if stop.is_set():
                 return
-            begin(stages)
-            self._tell(DriverEvent(kind="running", run_id=self._spec.run_id))
+            start_stages(stages)
+            self._report(DriverEvent(kind="running", run_id=self._spec.run_id))
             logger.info("pipeline runs", extra={"pipeline": self._spec.pipeline})
             transactions = OpenTransactions(self._admin)
-            tell = (self._tell_blocked, self._tell_ignored)
-            Watcher(stages, transactions, *tell, executors).run(stop)
+            report = (self._report_blocked, self._report_ignored)
+            Watcher(stages, transactions, *report, executors).run(stop)
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
@@ -125,23 +125,23 @@ class PipelineRun:
         for each in compiled:
             going = planned[each.stage.name]
             sinks = open_sinks(self._spec, fences, going, each.schemas)
-            burial = Burial(
+            dead_letters = DeadLetterRules(
                 journal=open_journal(self._spec, manifest, fences, going.definition),
                 budget=budget_of(manifest.dead_letter),
             )
-            stages.append(RunningStage(each, going.definition, sinks, burial, around))
+            stages.append(RunningStage(each, going.definition, sinks, dead_letters, around))
             stack.callback(stages[-1].stop)
         return stages
 
-    def _tell_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
+    def _report_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
         run_id = self._spec.run_id
-        self._tell(DriverEvent(kind="blocked", run_id=run_id, blocked_by=by, waits=waits))
+        self._report(DriverEvent(kind="blocked", run_id=run_id, blocked_by=by, waits=waits))
 
-    def _tell_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
-        self._tell(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))
+    def _report_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
+        self._report(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))
 
     def _report_maintenance(self, done: TableMaintenance) -> None:
-        self._tell(DriverEvent(kind="maintained", run_id=self._spec.run_id, maintenance=done))
+        self._report(DriverEvent(kind="maintained", run_id=self._spec.run_id, maintenance=done))
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:

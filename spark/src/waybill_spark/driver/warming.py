@@ -97,7 +97,7 @@ def _read(spark: SparkSession, kafka: Kafka, topic: str, checkpoint: Path) -> No
         offsets_max=BACK,
     )
     stage = _stage(spark, topic)
-    planned = stage.planned(stream)
+    planned = stage.plan(stream)
     assert planned is not None, "it has one view"
     _run(planned, stage.collect, checkpoint)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
-from waybill_spark.driver.app import RunningStage, settle
+from waybill_spark.driver.app import RunningStage, report_losses
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.jvm.executors import Executors
 from waybill_spark.driver.reading.blocking import OpenTransactions
@@ -24,7 +24,7 @@ SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another
 
 
 class Watcher:
-    """Watches a run. `tell` is called with what the pipeline waits for, as a whole and in single
+    """Watches a run. `report` is called with what the pipeline waits for, as a whole and in single
     sinks, and once more when that is over; `tell_ignored` with the fields of its records that
     its inputs do not have.
     """
@@ -33,14 +33,14 @@ class Watcher:
         self,
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
-        tell: Callable[[Obstacle | None, tuple[SinkWait, ...]], None],
+        report: Callable[[Obstacle | None, tuple[SinkWait, ...]], None],
         tell_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
         self._stages = stages
         self._transactions = transactions
-        self._tell = tell
-        self._tell_ignored = tell_ignored
+        self._report = report
+        self._report_ignored = tell_ignored
         self._executors = executors
         self._pace = Pace(stages, time.monotonic)
         self._told: tuple[Obstacle | None, tuple[SinkWait, ...]] = (None, ())
@@ -55,20 +55,20 @@ class Watcher:
     def _turn(self) -> None:
         due = time.monotonic() >= self._settle_at
         for stage in self._stages:
-            failure = _failure(stage, settle_due=due)
+            failure = _failure(stage, losses_due=due)
             if isinstance(failure, StageStopped):
-                settle(self._stages)  # the same topic may be another stage's output
+                report_losses(self._stages)  # the same topic may be another stage's output
             if failure is not None:
                 self._look_at_executors()  # without them no stage goes on, and that is the reason
                 logger.error("stage ended", extra={"stage": stage.name, "reason": str(failure)})
                 raise StageFailed(stage.name) from failure
         if due:
             self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
-            self._say_what_is_ignored()
+            self._look_for_ignored()
         self._pace.look()
-        self._say_what_blocks()
+        self._look_for_obstacle()
 
-    def _say_what_blocks(self) -> None:
+    def _look_for_obstacle(self) -> None:
         word = self._look_at_executors() or self._transactions.look(
             [reading for stage in self._stages for reading in stage.readings()]
         )
@@ -76,23 +76,23 @@ class Watcher:
             word = Obstacle.BLOCKED_BY_OPEN_TRANSACTION
         blocked = word, tuple(wait for stage in self._stages for wait in stage.waits())
         if blocked != self._told:
-            self._tell(*blocked)
+            self._report(*blocked)
             self._told = blocked
 
-    def _say_what_is_ignored(self) -> None:
+    def _look_for_ignored(self) -> None:
         ignored = unite(stage.ignored() for stage in self._stages)
         if ignored != self._told_ignored:
-            self._tell_ignored(ignored)
+            self._report_ignored(ignored)
             self._told_ignored = ignored
 
     def _look_at_executors(self) -> Obstacle | None:
         return None if self._executors is None else self._executors.look()
 
 
-def _failure(stage: RunningStage, *, settle_due: bool) -> Exception | None:
+def _failure(stage: RunningStage, *, losses_due: bool) -> Exception | None:
     try:
         failure = stage.failed()
-        if failure is None and (settle_due or stage.hidden()):
+        if failure is None and (losses_due or stage.hidden()):
             stage.watch()
         return failure
     except StageStopped as stopped:

@@ -41,7 +41,7 @@ FIRST_ORDER_S: Final = 1.0  # a machine on which many drivers start receives one
 OUTPUTS: Final = (1, 2)  # where this process, and Spark's JVM through it, say what happens
 
 
-class Host:
+class Worker:
     """`engine` is None in a driver without Spark."""
 
     def __init__(
@@ -50,13 +50,13 @@ class Host:
         engine: Engine | None,
         kafka: Kafka,
         orders: Orders,
-        tell: Callable[[DriverEvent], None],
+        report: Callable[[DriverEvent], None],
     ) -> None:
         self._home = home
         self._engine = engine
         self._kafka = kafka
         self._orders = orders
-        self._tell = tell
+        self._report = report
         self._lists = allowed(home.sql_guard)
         self._checked: tuple[str, Sequence[CompiledStage]] = ("", ())
         """The manifest that was checked last, compiled: usually it is run next."""
@@ -67,7 +67,7 @@ class Host:
         Return False if a run has failed or left threads or queries, because then no other run may
         follow.
         """
-        self._tell(DriverEvent(kind="ready"))
+        self._report(DriverEvent(kind="ready"))
         self._warm_up()
         while True:
             order = self._orders.next()
@@ -101,22 +101,22 @@ class Host:
         logger.info("spark is warm")
 
     def _check(self, check: CheckOrder) -> None:
-        self._tell(DriverEvent(kind="checking", check_id=check.check_id))
+        self._report(DriverEvent(kind="checking", check_id=check.check_id))
         try:
             manifest = parse_manifest(check.manifest)
         except UserError as error:
             said = tuple(error.problems)
-            self._tell(DriverEvent(kind="checked", check_id=check.check_id, problems=said))
+            self._report(DriverEvent(kind="checked", check_id=check.check_id, problems=said))
             return
         before = self._columns_before(check)
-        compiled, problems = self._compiled(check.manifest, manifest)
+        compiled, problems = self._find_compiled(check.manifest, manifest)
         refused, alterations = ask_sinks(manifest, compiled, self._home.places, check.pipeline_uid)
         problems = (*problems, *refused)
         if not problems:
             self._checked = (check.manifest, compiled)
         columns = {stage.stage.name: stage.columns for stage in compiled}
         placed = tuple(sorted(place(problems, check.manifest), key=_place))
-        self._tell(
+        self._report(
             DriverEvent(
                 kind="checked",
                 check_id=check.check_id,
@@ -128,10 +128,10 @@ class Host:
         )
 
     def _maintain(self, order: MaintainOrder) -> None:
-        self._tell(DriverEvent(kind="checking", check_id=order.check_id))
-        run = PipelineRun(order.spec, self._kafka, self._tell)
+        self._report(DriverEvent(kind="checking", check_id=order.check_id))
+        run = PipelineRun(order.spec, self._kafka, self._report)
         problems, done = maintain(order, run.report_again)
-        self._tell(
+        self._report(
             DriverEvent(kind="checked", check_id=order.check_id, problems=problems, tasks=done)
         )
 
@@ -149,7 +149,7 @@ class Host:
         compiled, _ = compile_stages(self._engine.session, manifest, self._lists)
         return {stage.stage.name: stage.columns for stage in compiled}
 
-    def _compiled(
+    def _find_compiled(
         self, text: str, manifest: Manifest
     ) -> tuple[Sequence[CompiledStage], tuple[Problem, ...]]:
         """Return the stages that are good, and the problems of the others."""
@@ -162,29 +162,29 @@ class Host:
     def _run(self, spec: RunSpec) -> bool:
         """Run a pipeline. Return True if it ended in good order and left nothing running."""
         threads = set(threading.enumerate())
-        with _logging_to(spec.log_file):
+        with _log_to(spec.log_file):
             logger.info("run begins", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
             try:
                 self._carry_out(spec)
             except Exception as error:  # the run's boundary: whatever it was, the runner gets it
                 logger.exception("run ends", extra=for_the_log(cause_of(error)))
-                self._tell_failure(spec, error)
+                self._report_failure(spec, error)
                 return False
-            left = self._left_behind(threads)
+            left = self._find_leftovers(threads)
             if left:
                 logger.error("run has left something behind", extra={"left": left})
                 return False
             logger.info("run has ended", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
-        self._tell(DriverEvent(kind="ended", run_id=spec.run_id))
+        self._report(DriverEvent(kind="ended", run_id=spec.run_id))
         return True
 
     def _carry_out(self, spec: RunSpec) -> None:
-        run = PipelineRun(spec, self._kafka, self._tell)
+        run = PipelineRun(spec, self._kafka, self._report)
         if spec.closing:
             run.close_sinks()
             return
         assert self._engine is not None, "a driver without Spark was told to run a pipeline"
-        self._tell(DriverEvent(kind="compiling", run_id=spec.run_id))
+        self._report(DriverEvent(kind="compiling", run_id=spec.run_id))
         compiled = self._compile(spec.manifest)
         logger.info("pipeline is compiled", extra={"stages": len(compiled)})
         run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
@@ -204,12 +204,12 @@ class Host:
         (text, compiled), self._checked = self._checked, ("", ())
         return compiled if text == manifest else None
 
-    def _left_behind(self, threads: set[threading.Thread]) -> list[str]:
+    def _find_leftovers(self, threads: set[threading.Thread]) -> list[str]:
         left = [f"thread {t.name}" for t in set(threading.enumerate()) - threads if _ours(t)]
         queries = 0 if self._engine is None else _active_queries(self._engine.session)
         return [*left, f"{queries} queries"] if queries else left
 
-    def _tell_failure(self, spec: RunSpec, error: Exception) -> None:
+    def _report_failure(self, spec: RunSpec, error: Exception) -> None:
         stage = error.stage if isinstance(error, StageFailed) else None
         cause = cause_of(error)
         if isinstance(cause, UserError):
@@ -217,11 +217,11 @@ class Host:
             cause = UserError(place(problems_there, spec.manifest))
         problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
         said = describe(cause, stage)
-        self._tell(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))
+        self._report(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))
 
 
 @contextmanager
-def _logging_to(file: Path) -> Iterator[None]:
+def _log_to(file: Path) -> Iterator[None]:
     """Write all output into the log of the pipeline that it concerns."""
     before = [os.dup(output) for output in OUTPUTS]
     try:

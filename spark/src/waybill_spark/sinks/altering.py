@@ -17,7 +17,7 @@ def new_names(added: Mapping[str, T], gone: Mapping[str, T]) -> dict[str, str]:
     return {name: old for name, type_ in added.items() if type_ == kind}
 
 
-def said_of_new(added: Mapping[str, object], renamed: Mapping[str, str]) -> Iterator[str]:
+def describe_new(added: Mapping[str, object], renamed: Mapping[str, str]) -> Iterator[str]:
     """Name each column. `renamed`: the statements that would make it one that is there."""
     for name, kind in added.items():
         statement = renamed.get(name)

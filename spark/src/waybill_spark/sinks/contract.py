@@ -51,7 +51,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SelectedColumn:
     """A column that a sink is given. Sinks of one view share those of one name."""
 
     name: str
@@ -72,7 +72,7 @@ class Loader(Protocol):
 
     def open(self, opening: Opening) -> Sink: ...
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
         """Return the columns of a view that the sink gets, under the names that it knows."""
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from waybill_spark.sinks.contract import Taken
+from waybill_spark.sinks.contract import SelectedColumn
 
 
 def column_of(name: str) -> Column:
@@ -14,13 +14,13 @@ def column_of(name: str) -> Column:
     return F.col(f"`{quoted}`")
 
 
-def all_columns(frame: DataFrame) -> Mapping[str, Taken]:
-    return {name: Taken(name, column_of(name)) for name in frame.columns}
+def all_columns(frame: DataFrame) -> Mapping[str, SelectedColumn]:
+    return {name: SelectedColumn(name, column_of(name)) for name in frame.columns}
 
 
-def select_all(frame: DataFrame, wanted: Iterable[Mapping[str, Taken]]) -> DataFrame:
+def select_all(frame: DataFrame, wanted: Iterable[Mapping[str, SelectedColumn]]) -> DataFrame:
     """Select each column that a sink gets once, so that one pass serves all."""
-    columns = {taken.name: taken.column for each in wanted for taken in each.values()}
+    columns = {selected.name: selected.column for each in wanted for selected in each.values()}
     return frame.select(*(column.alias(name) for name, column in columns.items()))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from waybill_spark.tracking.dead_letters.records import Doomed
-from waybill_spark.tracking.distributed_rows import Rows, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +27,5 @@ class BatchRows:
 
     def close(self) -> None:
         for rows in self.by_sink.values():
-            if isinstance(rows, SpreadRows):
+            if isinstance(rows, DistributedRows):
                 rows.forget()

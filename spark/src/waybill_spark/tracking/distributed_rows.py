@@ -28,7 +28,7 @@ class Share:
     rows: Iterable[pa.RecordBatch]
 
 
-class SpreadRows(ABC):
+class DistributedRows(ABC):
     """To iterate brings them here, a part at a time. All may be done again: it is the same rows."""
 
     @property
@@ -66,22 +66,22 @@ class SpreadRows(ABC):
         return done
 
     @abstractmethod
-    def by_keys(self, keys: Sequence[str], came: str) -> "SpreadRows":
+    def by_keys(self, keys: Sequence[str], came: str) -> "DistributedRows":
         """Return the rows with those of one key in one share.
 
         The column `came` has the place of each in the batch.
         """
 
     @abstractmethod
-    def others(self, rows: pa.Table) -> "SpreadRows":
+    def others(self, rows: pa.Table) -> "DistributedRows":
         """Return other rows with columns of bytes, with the same executors."""
 
     @abstractmethod
     def forget(self) -> None:
         """Delete the rows: nobody needs them any more. May be repeated."""
 
-    def to_batches(self) -> "SpreadRows":
+    def to_batches(self) -> "DistributedRows":
         return self
 
 
-Rows: TypeAlias = pa.Table | SpreadRows
+Rows: TypeAlias = pa.Table | DistributedRows

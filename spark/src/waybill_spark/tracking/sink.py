@@ -84,14 +84,14 @@ class Sink(Protocol):
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         """Write `rows`, if any, and move the fence in one atomic step.
 
-        Rows of a big batch are SpreadRows. All may be read more than once.
+        Rows of a big batch are DistributedRows. All may be read more than once.
 
         Raises SinkSuperseded if the fence has moved since `last` or the previous `write`, and
         RowsRefused if the rows can never go in. The returned fence holds what only the sink knows
         (the outputs of a Kafka sink).
         """
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         """Return what is wrong with these rows, by a write that is rolled back; None if they could
         be written. A sink that accepts every row of its schema returns None without a try.
         """

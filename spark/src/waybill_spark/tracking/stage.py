@@ -5,7 +5,7 @@ The driver calls, in this order:
 
 1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
    the fences, gives a first one to sinks that were added later, and stops if one is missing.
-2. `settle` reports every fence. It also sets aside what can never be processed: records of
+2. `report_losses` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
    checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
@@ -86,7 +86,7 @@ class Source(Readings, Protocol):
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
         """Cut `ranges` into parts small enough to be read at once, one after the other."""
 
-    def spreads(self, ranges: Ranges) -> bool:
+    def distributes(self, ranges: Ranges) -> bool:
         """Return True if `read` leaves their rows with the executors, because there are so many."""
 
 
@@ -168,26 +168,26 @@ class TrackedStage(Generic[Frame]):
             self._begin_later_sinks()
             self._refuse_missing_fences()
 
-    def settle(self) -> None:
+    def report_losses(self) -> None:
         """Report every fence, and set aside what can never be processed.
 
         Raises StageStopped, after all is reported, if an operator must decide how to go on.
         """
         with self._busy:
-            stops = [*self._give_up(), *self._settle()]
+            stops = [*self._give_up(), *self._set_losses_aside()]
             for ledger in self._ledgers:
                 with collecting(stops):
                     ledger.report()
             raise_first(stops)
 
     def watch(self) -> None:
-        """Do between batches what `settle` does: report what was hidden before, and what is new."""
+        """Report between batches what was hidden before, and losses that are new."""
         if self._busy.acquire(blocking=False):
             try:
                 for ledger in self._ledgers:
                     if ledger.hidden:
                         ledger.report()
-                raise_first(self._settle())
+                raise_first(self._set_losses_aside())
                 self._maintain()
             finally:
                 self._busy.release()
@@ -260,7 +260,7 @@ class TrackedStage(Generic[Frame]):
         """Run the batch, in one piece or in several, and write it into these sinks."""
         pieces = self._source.pieces(batch.ranges)
         for piece in pieces:
-            at_once = len(pieces) == 1 and not self._source.spreads(piece)
+            at_once = len(pieces) == 1 and not self._source.distributes(piece)
             first = partial(self._to_rows, frame) if at_once else None
             self._taking.take(replace(batch, runs=piece), into, first)
 
@@ -294,10 +294,10 @@ class TrackedStage(Generic[Frame]):
         """Check after rows are read: a topic re-created in between gave rows of another topic."""
         wanted = self._topic_ids()
         if self._source.ids(wanted) != wanted:
-            raise_first(self._settle())
+            raise_first(self._set_losses_aside())
             raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
 
-    def _settle(self) -> list[StageStopped]:
+    def _set_losses_aside(self) -> list[StageStopped]:
         looks = self._looks()
         stops: list[StageStopped] = []
         for ledger in self._fenceless_first():

@@ -103,7 +103,7 @@ def read_properties(file: Path | None) -> dict[str, str]:
     return {each["name"]: each["value"] for each in found if each is not None}
 
 
-def refuse_taken(properties: Iterable[str], ours: Iterable[str]) -> None:
+def refuse_reserved(properties: Iterable[str], ours: Iterable[str]) -> None:
     """Raise UserError for properties that Waybill sets: its guarantees depend on them, or there is
     a setting for them.
     """

@@ -52,15 +52,15 @@ class Executors:
         self._now_s = now_s
         self._since_s: float | None = None
 
-    def await_first(self, stop: threading.Event, tell: Callable[[Obstacle | None], None]) -> None:
-        told = None
+    def await_first(self, stop: threading.Event, report: Callable[[Obstacle | None], None]) -> None:
+        reported = None
         while not self._application.executors() and not stop.wait(POLL_S):
             word = self.look()
-            if word != told:
-                tell(word)
-            told = word
-        if told is not None:
-            tell(None)
+            if word != reported:
+                report(word)
+            reported = word
+        if reported is not None:
+            report(None)
 
     def look(self) -> Obstacle | None:
         """Return NO_SPARK_EXECUTOR if there has been none for a while.

@@ -16,7 +16,7 @@ ABSENT: Final = "it has no value"
 OTHERWISE: Final = "Spark cannot read it as a record with these columns"
 
 
-def death_of(value: bytes | None, verdict: int, source: DecodedInput) -> Death:
+def find_dead_cause(value: bytes | None, verdict: int, source: DecodedInput) -> Death:
     if verdict == 0:
         return Death(
             reason=DeadReason.MALFORMED,

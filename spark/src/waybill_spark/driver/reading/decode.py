@@ -92,7 +92,7 @@ def _seen(source: DecodedInput) -> Column:
     return F.to_json(seen).alias("seen")
 
 
-def counted_as(verdict: int) -> str:
+def count_name(verdict: int) -> str:
     return f"count_{verdict}"
 
 
@@ -105,7 +105,7 @@ def _counts(source: DecodedInput) -> Iterator[Column]:
         found = F.col(VERDICT) == number
         if source.actions[number] == "warn":
             found = F.col(VERDICT).isNull() & _broken(source.rules[number - 1])
-        yield F.count_if(found).alias(counted_as(number))
+        yield F.count_if(found).alias(count_name(number))
 
 
 def _dead(source: DecodedInput) -> Iterator[Column]:

@@ -10,7 +10,7 @@ from py4j.java_gateway import JavaObject
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.columns import unknown_field
 from waybill_shared.contract.words import DeadReason
-from waybill_spark.driver.reading.decode import counted_as, observation
+from waybill_spark.driver.reading.decode import count_name, observation
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.driver.reading.sizes import RecordSizes
@@ -64,24 +64,24 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
     for source in sources:
         observed = metrics.get(observation(source))
         if observed.isDefined():
-            told = json.loads(observed.get().getString(0))
-            counts = {verdict: told[counted_as(verdict)] for verdict in source.counted}
-            _refuse(source, counts, told.get("first"))
+            seen = json.loads(observed.get().getString(0))
+            counts = {verdict: seen[count_name(verdict)] for verdict in source.counted}
+            _refuse(source, counts, seen.get("first"))
             found[source.name] = Seen(
-                records=told["records"],
-                largest=told.get("largest", 0),
+                records=seen["records"],
+                largest=seen.get("largest", 0),
                 counts=counts,
                 dead=tuple(
                     Doomed(topic=source.topic, partition=partition, offset=offset, verdict=verdict)
-                    for partition, offset, verdict in sorted(told.get("dead", ()))
+                    for partition, offset, verdict in sorted(seen.get("dead", ()))
                 ),
-                ignored=told["ignored"],
-                unknown=(*told.get("some", ()), *told.get("others", ())),
+                ignored=seen["ignored"],
+                unknown=(*seen.get("some", ()), *seen.get("others", ())),
             )
     return found
 
 
-def unjudged(
+def find_unjudged(
     execution: JavaObject, sources: Iterable[DecodedInput], seen: Mapping[str, Seen]
 ) -> list[DecodedInput]:
     """Return the inputs of a query that nobody has looked at, because Spark has left them out."""
@@ -112,16 +112,16 @@ def remember(
     for source in sources:
         found = seen.get(source.name)
         if found is not None:
-            sizes.met(records=found.records, largest=found.largest)
-            ignored.met(source.name, found.ignored, _warnings(source, found.unknown))
+            sizes.count(records=found.records, largest=found.largest)
+            ignored.count_unknown(source.name, found.ignored, _warnings(source, found.unknown))
     for name, rule, count in counted(sources, seen, "drop"):
-        ignored.dropped(name, rule, count)
+        ignored.count_dropped(name, rule, count)
     for name, rule, count in counted(sources, seen, "warn"):
-        ignored.warned(name, rule, count)
+        ignored.count_warned(name, rule, count)
 
 
 def _warnings(source: DecodedInput, names: Sequence[str]) -> Iterator[str]:
-    columns = source.parsed_columns() if names else ()
+    columns = source.columns_to_parse() if names else ()
     for name in names:
         warning = unknown_field(columns, {name: None})
         if warning is not None:

@@ -27,7 +27,7 @@ from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.process.failpoints import FOLDER
 from waybill_spark.sinks.rows import column_of
-from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ TASK_BYTES: Final = 16 << 20  # of what is sent with a task
 ROWS_OF_KEYS: Final = 250_000  # of an upsert, in one share
 
 
-class KeptRows:
+class ExecutorRows:
     """The rows of a view as Spark keeps them, for all sinks of that view."""
 
     def __init__(self, frame: DataFrame) -> None:
@@ -70,7 +70,7 @@ class KeptRows:
         self._frame.unpersist()
 
 
-class FrameRows(SpreadRows):
+class FrameRows(DistributedRows):
     def __init__(self, frame: DataFrame, num_rows: int, forget: Callable[[], None]) -> None:
         self._frame = frame
         self._num_rows = num_rows
@@ -88,14 +88,14 @@ class FrameRows(SpreadRows):
         found = self._frame.mapInArrow(_at_work(work), ANSWER_DDL).toArrow().column("answer")
         return [pickle.loads(each.as_buffer()) for each in found]
 
-    def by_keys(self, keys: Sequence[str], came: str) -> SpreadRows:
+    def by_keys(self, keys: Sequence[str], came: str) -> DistributedRows:
         cores = self._frame.sparkSession.sparkContext.defaultParallelism
         shares = max(cores, self._num_rows // ROWS_OF_KEYS + 1)
         numbered = self._frame.withColumn(came, _places(self._frame.sparkSession))
         by_keys = numbered.repartition(shares, *map(column_of, keys))
         return FrameRows(by_keys, self._num_rows, self._forget)
 
-    def others(self, rows: pa.Table) -> SpreadRows:
+    def others(self, rows: pa.Table) -> DistributedRows:
         """Distribute other rows in as many tasks as there are cores, and small ones."""
         spark = self._frame.sparkSession
         tasks = max(spark.sparkContext.defaultParallelism, rows.nbytes // TASK_BYTES + 1)
@@ -146,8 +146,8 @@ def _without_failures(spark: SparkSession) -> Iterator[None]:
     assert context._jsc is not None
     context._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker learns of it there
     for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag):
-        told = tracker.getJobInfo(job)
-        for each in () if told is None else told.stageIds:
+        info = tracker.getJobInfo(job)
+        for each in () if info is None else info.stageIds:
             stage = tracker.getStageInfo(each)
             if stage is not None and (stage.numFailedTasks or stage.currentAttemptId):
                 raise Retryable("an executor was lost while it read a batch, which is read again")

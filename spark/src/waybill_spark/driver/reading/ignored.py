@@ -22,7 +22,7 @@ class Ignored:
     def __init__(self) -> None:
         self._inputs: dict[str, IgnoredFields] = {}
 
-    def met(self, source: str, records: int, warnings: Iterable[str]) -> None:
+    def count_unknown(self, source: str, records: int, warnings: Iterable[str]) -> None:
         if not records:
             return
         before = self._of(source)
@@ -30,12 +30,12 @@ class Ignored:
         known = tuple(dict.fromkeys((*before.warnings, *short)))[:NAMES_MAX]
         self._inputs[source] = replace(before, records=before.records + records, warnings=known)
 
-    def dropped(self, source: str, rule: str, records: int) -> None:
+    def count_dropped(self, source: str, rule: str, records: int) -> None:
         before = self._of(source)
         counts = {**before.dropped, rule: before.dropped.get(rule, 0) + records}
         self._inputs[source] = replace(before, dropped=counts)
 
-    def warned(self, source: str, rule: str, records: int) -> None:
+    def count_warned(self, source: str, rule: str, records: int) -> None:
         before = self._of(source)
         counts = {**before.warned, rule: before.warned.get(rule, 0) + records}
         self._inputs[source] = replace(before, warned=counts)

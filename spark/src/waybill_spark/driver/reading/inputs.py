@@ -42,12 +42,12 @@ class DecodedInput:
     def verdicts(self, action: Action) -> list[int]:
         return [number for number, each in enumerate(self.actions) if each == action]
 
-    def parsed_columns(self) -> tuple[Column, ...]:
+    def columns_to_parse(self) -> tuple[Column, ...]:
         """Return the columns. Raise UserError if a stage writes types that no input can have."""
         return parse_columns(self.columns, binary=True)
 
 
-def decoded_input(source: Input) -> DecodedInput:
+def describe_input(source: Input) -> DecodedInput:
     return DecodedInput(
         name=source.name,
         topic=source.kafka.topic,

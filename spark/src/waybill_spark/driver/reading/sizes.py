@@ -31,7 +31,7 @@ class RecordSizes:
         known = self._records >= RECORDS_KNOWN_MIN
         return self._largest if known else max(self._largest, RECORD_BYTES_GUESS)
 
-    def met(self, *, records: int, largest: int) -> None:
+    def count(self, *, records: int, largest: int) -> None:
         self._records += records
         self._largest = max(self._largest, largest)
 

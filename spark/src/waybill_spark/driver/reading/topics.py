@@ -35,14 +35,14 @@ TASK_RECORDS_MAX: Final = 250_000  # of a big batch: a driver that reads rows ha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTaking:
+class BatchLimits:
     """How a stage takes the records of a batch: the most at once, and what becomes of more."""
 
     rows_max: int
     bytes_max: int
-    spread: Callable[[DataFrame], BatchRows]
-    may_spread: Callable[[], bool]
-    """Returns True if `spread` can be used; otherwise the batch is cut into pieces."""
+    distribute: Callable[[DataFrame], BatchRows]
+    may_distribute: Callable[[], bool]
+    """Returns True if `distribute` can be used; otherwise the batch is cut into pieces."""
     uncut: bool = False
     """True if each write replaces the one before, so that a batch must not be cut."""
 
@@ -57,7 +57,7 @@ class TopicSource:
         to_dead: Callable[[RawRecord, int], BuriedRecord],
         *,
         sizes: RecordSizes,
-        taking: BatchTaking,
+        limits: BatchLimits,
         absent_s: float,
         whole: bool = False,
     ) -> None:
@@ -68,7 +68,7 @@ class TopicSource:
         self._spark = spark.newSession()
         self._kafka = kafka
         self._sizes = sizes
-        self._taking = taking
+        self._limits = limits
         self._absent_s = absent_s
         self._whole = whole
         self._measured: tuple[Ranges, Sizes] = ((), {})
@@ -87,7 +87,7 @@ class TopicSource:
 
     @property
     def uncut(self) -> bool:
-        return self._taking.uncut
+        return self._limits.uncut
 
     def hollow(self, ranges: Ranges) -> bool:
         for topic in {run.topic for run in ranges}:
@@ -102,22 +102,22 @@ class TopicSource:
 
         Nothing is measured if the records cannot be too much; otherwise they are measured first.
         """
-        taking = self._taking
-        if not self._is_big(ranges) or taking.uncut or taking.may_spread():
+        limits = self._limits
+        if not self._is_big(ranges) or limits.uncut or limits.may_distribute():
             return (ranges,)
         pieces: list[Ranges] = []
-        for step in in_steps(ranges, taking.rows_max):
+        for step in in_steps(ranges, limits.rows_max):
             sizes = self._sizes_of(step)
-            pieces += (step,) if sizes is None else in_pieces(step, sizes, taking.bytes_max)
-        logger.info("batch is taken in pieces", extra={"pieces": len(pieces)})
+            pieces += (step,) if sizes is None else in_pieces(step, sizes, limits.bytes_max)
+        logger.info("batch is read in pieces", extra={"pieces": len(pieces)})
         return tuple(pieces)
 
-    def spreads(self, ranges: Ranges) -> bool:
+    def distributes(self, ranges: Ranges) -> bool:
         """Return True if the rows of these ranges stay with the executors when they are read."""
-        return self._is_big(ranges) and self._taking.may_spread()
+        return self._is_big(ranges) and self._limits.may_distribute()
 
     def read(self, ranges: Ranges, without: Without = NOTHING) -> BatchRows:
-        big = self.spreads(ranges)
+        big = self.distributes(ranges)
         raw = read_ranges(
             self._spark,
             self._kafka,
@@ -125,7 +125,7 @@ class TopicSource:
             whole=self._whole,
             in_a_task=self._in_a_task(ranges) if big else None,
         )
-        to_rows = self._taking.spread if big else self._to_rows
+        to_rows = self._limits.distribute if big else self._to_rows
         return to_rows(leave_out(raw, without))
 
     def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
@@ -157,10 +157,10 @@ class TopicSource:
         yield from sorted(found, key=lambda record: (record.partition, record.offset))
 
     def _is_big(self, ranges: Ranges) -> bool:
-        if offsets(ranges) > self._taking.rows_max:
+        if offsets(ranges) > self._limits.rows_max:
             return True
         sizes = self._sizes_of(ranges)
-        return sizes is not None and _bytes_in(sizes) > self._taking.bytes_max
+        return sizes is not None and _bytes_in(sizes) > self._limits.bytes_max
 
     def _in_a_task(self, ranges: Ranges) -> int:
         """Return how many records one task reads: about as many bytes as a driver reads at once,
@@ -168,7 +168,7 @@ class TopicSource:
         """
         sizes = measure_few(self._kafka, in_steps(ranges, FEW)[0])
         count, length = sum(map(len, sizes.values())), _bytes_in(sizes)
-        enough = count * self._taking.bytes_max // length if length else TASK_RECORDS_MAX
+        enough = count * self._limits.bytes_max // length if length else TASK_RECORDS_MAX
         return min(TASK_RECORDS_MAX, max(1, enough))
 
     def _sizes_of(self, ranges: Ranges) -> Sizes | None:
@@ -176,7 +176,7 @@ class TopicSource:
         at once.
         """
         count = offsets(ranges)
-        if count * self._sizes.largest <= self._taking.bytes_max:
+        if count * self._sizes.largest <= self._limits.bytes_max:
             return None
         known, sizes = self._measured
         if not are_within(ranges, known):
@@ -187,7 +187,7 @@ class TopicSource:
             )
             self._measured = (ranges, sizes)
             found = [size for records in sizes.values() for _, size in records]
-            self._sizes.met(records=len(found), largest=max(found, default=0))
+            self._sizes.count(records=len(found), largest=max(found, default=0))
             logger.info("records are measured", extra={"bytes": sum(found)})
         return {
             (run.topic, run.partition): [

@@ -16,15 +16,15 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.model import Manifest, Stage
-from waybill_spark.driver.reading.dead_reasons import death_of
+from waybill_spark.driver.reading.dead_reasons import find_dead_cause
 from waybill_spark.driver.reading.decode import decode
-from waybill_spark.driver.reading.decode_report import Seen, counted, look, remember, unjudged
-from waybill_spark.driver.reading.executor_rows import KeptRows
+from waybill_spark.driver.reading.decode_report import Seen, counted, find_unjudged, look, remember
+from waybill_spark.driver.reading.executor_rows import ExecutorRows
 from waybill_spark.driver.reading.ignored import Ignored
-from waybill_spark.driver.reading.inputs import DecodedInput, decoded_input
+from waybill_spark.driver.reading.inputs import DecodedInput, describe_input
 from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.sql.rules import wrong_rules
-from waybill_spark.driver.sql.schema_streams import stand_in
+from waybill_spark.driver.sql.schema_streams import schema_stream
 from waybill_spark.driver.sql.schemas import schema_for
 from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.guard.judge import Allowed
@@ -51,28 +51,28 @@ class CompiledStage:
     inputs: tuple[DecodedInput, ...]
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
-    taken: dict[str, dict[str, str]]
+    selected: dict[str, dict[str, str]]
     """By sink name: the names that columns have in the rows of the view, by the sink's own."""
     lists: Allowed
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     ignored: Ignored = field(default_factory=Ignored, compare=False)
     _judged: set[str] = field(default_factory=set, compare=False)
 
-    def planned(self, stream: DataFrame) -> DataFrame | None:
+    def plan(self, stream: DataFrame) -> DataFrame | None:
         """Return the rows of all sinks as one plan over the stream, which Spark analyzes once. None
         if sinks have different views, or if the view reads the stream more than once: each
         reading would have its own end in a batch.
         """
         if len(self._views()) > 1:
             return None
-        wanted = self._wanted(stream, *self._views())
+        wanted = self._select(stream, *self._views())
         self._judge("stream", wanted._jdf.queryExecution())
         return (
             wanted if wanted._jdf.queryExecution().analyzed().collectLeaves().size() == 1 else None
         )
 
     def collect(self, batch: DataFrame, execution: JavaObject) -> BatchRows:
-        """Collect the rows of each sink in a batch of what `planned` returned; `execution` is the
+        """Collect the rows of each sink in a batch of what `plan` returned; `execution` is the
         query's. Spark would plan its `batch` a second time; `execution` is already planned.
         """
         self._judge("batch", execution)
@@ -80,8 +80,8 @@ class CompiledStage:
         assert spark._jvm is not None
         dataset = spark._jvm.org.apache.spark.sql.classic.Dataset
         frame = ClassicFrame(dataset(execution, batch._jdf.encoder()), spark)
-        table, seen = self._collected(frame, lambda: execution)
-        left_out = unjudged(execution, self.inputs, seen)
+        table, seen = self._collect(frame, lambda: execution)
+        left_out = find_unjudged(execution, self.inputs, seen)
         assert not left_out, f"Spark has not read {left_out}"  # it does so at rest only
         return self._batch(lambda _, columns: select_for(table, columns), seen)
 
@@ -92,18 +92,18 @@ class CompiledStage:
         tables: dict[str, pa.Table] = {}
 
         def collect(view: str, wanted: DataFrame) -> dict[str, Seen]:
-            tables[view], seen = self._collected(wanted, wanted._jdf.queryExecution)
+            tables[view], seen = self._collect(wanted, wanted._jdf.queryExecution)
             return seen
 
         seen = self._read(raw, collect)
         return self._batch(lambda view, columns: select_for(tables[view], columns), seen)
 
-    def spread(self, raw: DataFrame) -> BatchRows:
+    def distribute(self, raw: DataFrame) -> BatchRows:
         """Compute the same as `rows`, but leave the rows with the executors."""
-        kept: dict[str, KeptRows] = {}
+        kept: dict[str, ExecutorRows] = {}
 
         def keep(view: str, wanted: DataFrame) -> dict[str, Seen]:
-            kept[view] = KeptRows(wanted)
+            kept[view] = ExecutorRows(wanted)
             with name_value_errors(self.stage.steps):
                 execution = kept[view].compute()
             return look(execution, self.inputs)
@@ -125,18 +125,18 @@ class CompiledStage:
         seen: dict[str, Seen] = {}
         executions: list[JavaObject] = []
         for view in self._views():
-            wanted = self._wanted(raw, view)
+            wanted = self._select(raw, view)
             self._judge(view, wanted._jdf.queryExecution(), at_rest=True)
             seen |= action(view, wanted)  # each view has seen the same records of an input
             executions.append(wanted._jdf.queryExecution())
-        for source in {s for each in executions for s in unjudged(each, self.inputs, seen)}:
+        for source in {s for each in executions for s in find_unjudged(each, self.inputs, seen)}:
             _, found = self._alone(raw, source)
             seen |= found
         return seen
 
     def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
         (source,) = (each for each in self.inputs if each.topic == record.topic)
-        return BuriedRecord(record=record, death=death_of(record.value, verdict, source))
+        return BuriedRecord(record=record, death=find_dead_cause(record.value, verdict, source))
 
     @property
     def whole(self) -> bool:
@@ -154,14 +154,14 @@ class CompiledStage:
     def _views(self) -> list[str]:
         return list(dict.fromkeys(self.stage.source_of(sink) for sink in self.stage.sinks))
 
-    def _wanted(self, raw: DataFrame, view: str) -> DataFrame:
+    def _select(self, raw: DataFrame, view: str) -> DataFrame:
         spark = raw.sparkSession
         _register(spark, raw, self.inputs, self.stage)
         sinks = [sink for sink in self.stage.sinks if self.stage.source_of(sink) == view]
         frame = spark.table(view)
         return select_all(frame, [loader_of(s.kind).columns(s, frame) for s in sinks])
 
-    def _collected(
+    def _collect(
         self, frame: DataFrame, execution: Callable[[], JavaObject]
     ) -> tuple[pa.Table, dict[str, Seen]]:
         with name_value_errors(self.stage.steps):
@@ -173,7 +173,7 @@ class CompiledStage:
         but its bad records must be found all the same.
         """
         number = decode(raw, source).agg(F.count(F.lit(1)))
-        return self._collected(number, number._jdf.queryExecution)
+        return self._collect(number, number._jdf.queryExecution)
 
     def _batch(
         self, rows_of: Callable[[str, Mapping[str, str]], Rows], seen: dict[str, Seen]
@@ -181,7 +181,7 @@ class CompiledStage:
         """Build the batch. `rows_of` returns the columns of a view that a sink gets."""
         remember(self.inputs, seen, self.sizes, self.ignored)
         by_sink = {
-            sink.name: rows_of(self.stage.source_of(sink), self.taken[sink.name])
+            sink.name: rows_of(self.stage.source_of(sink), self.selected[sink.name])
             for sink in self.stage.sinks
         }
         return BatchRows(
@@ -212,7 +212,7 @@ def compile_stages(
     """Compile the stages, and return the good ones and the problems of the others. Stages that read
     the output of a refused one are not analyzed.
     """
-    readable = {source.name: decoded_input(source) for source in manifest.inputs}
+    readable = {source.name: describe_input(source) for source in manifest.inputs}
     topics = manifest.topics()
     compiled: list[CompiledStage] = []
     problems: list[Problem] = [*wrong_rules(spark, manifest, lists)]
@@ -244,9 +244,9 @@ def _compile_stage(
 ) -> CompiledStage:
     session = spark.newSession()
     for source in inputs:
-        stand_in(session, source).createOrReplaceTempView(source.name)
+        schema_stream(session, source).createOrReplaceTempView(source.name)
     problems, wrong = _analyze_steps(session, stage, at, lists)
-    columns, schemas, taken = {}, {}, {}
+    columns, schemas, selected = {}, {}, {}
     for k, sink in enumerate(stage.sinks):
         if stage.source_of(sink) in wrong:
             continue
@@ -258,11 +258,11 @@ def _compile_stage(
             continue
         columns[sink.name] = _ddl(frame)
         given = loader_of(sink.kind).columns(sink, frame)
-        taken[sink.name] = {name: each.name for name, each in given.items()}
+        selected[sink.name] = {name: each.name for name, each in given.items()}
     if problems:
         raise UserError(problems)
     return CompiledStage(
-        stage=stage, inputs=inputs, columns=columns, schemas=schemas, taken=taken, lists=lists
+        stage=stage, inputs=inputs, columns=columns, schemas=schemas, selected=selected, lists=lists
     )
 
 
@@ -279,7 +279,7 @@ def _analyze_steps(
         path = f"stages.{at}.steps.{number}.sql"
         try:
             refuse_parsed(session, step.sql, path, views, lists)
-            analyzed(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
+            analyze(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
         except UserError as error:
             if _missing_view(error) not in wrong:
                 problems += error.problems
@@ -319,7 +319,7 @@ def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> 
     return problems
 
 
-def analyzed(
+def analyze(
     spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
 ) -> DataFrame:
     """Analyze the query over streaming views of `spark`. Raise UserError if it is not accepted."""

@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_spark.driver.reading.inputs import decoded_input
-from waybill_spark.driver.sql.schema_streams import stand_in
+from waybill_spark.driver.reading.inputs import describe_input
+from waybill_spark.driver.sql.schema_streams import schema_stream
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.predicates import refuse_no_predicate
 
@@ -18,7 +18,7 @@ def wrong_rules(spark: SparkSession, manifest: Manifest, lists: Allowed) -> Iter
     for number, source in enumerate(manifest.inputs):
         if not source.expectations:
             continue
-        frame = stand_in(session, decoded_input(source))
+        frame = schema_stream(session, describe_input(source))
         for at, rule in enumerate(source.expectations):
             path = f"inputs.{number}.expectations.{at}.expect"
             try:

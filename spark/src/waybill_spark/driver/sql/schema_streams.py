@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from waybill_spark.driver.reading.inputs import DecodedInput
 
 
-def stand_in(spark: SparkSession, source: DecodedInput) -> DataFrame:
+def schema_stream(spark: SparkSession, source: DecodedInput) -> DataFrame:
     """Return a stream with the columns of the input.
 
     How its records are decoded is judged once, with what runs, and not again with each query; its

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import ConsoleSinkSettings
 from waybill_spark.sinks.console.sink import ConsoleSink
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.rows import all_columns
 from waybill_spark.tracking.sink import Sink
 
@@ -20,7 +20,7 @@ class ConsoleLoader:
         assert isinstance(settings, ConsoleSinkSettings)
         return ConsoleSink(opening.life, opening.fences, rows_max=settings.rows)
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
         return all_columns(frame)
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:

@@ -40,7 +40,7 @@ class ConsoleSink:
         moved = self._transactions.move(lambda producer: fence)
         return Written(fence=moved, version={})
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         return None
 
     def await_visible(self, fence: Fence) -> bool:

@@ -22,7 +22,7 @@ from waybill_spark.sinks.iceberg.connection import (
     IcebergConnection,
     Reached,
     as_location,
-    told,
+    translate_errors,
 )
 from waybill_spark.sinks.iceberg.file_access import in_warehouse, options
 
@@ -64,7 +64,7 @@ def open_connection(
 ) -> OpenCatalog:
     to = known.find(connection, IcebergConnection)
     place = _place(to, known)
-    with told(Reached(f"{what}: {place}", place)):
+    with translate_errors(Reached(f"{what}: {place}", place)):
         opener = _OPENERS[to.catalog]
         more = {} if make else {"init_catalog_tables": "false"}
         return OpenCatalog(opener(connection, to, known, more), place)
@@ -72,7 +72,7 @@ def open_connection(
 
 def open_local(folder: Path, what: str) -> OpenCatalog:
     warehouse = folder / "warehouse"
-    with told(Reached(f"{what}: the lakehouse in {folder}", str(folder))):
+    with translate_errors(Reached(f"{what}: the lakehouse in {folder}", str(folder))):
         warehouse.mkdir(parents=True, exist_ok=True)
         uri = f"sqlite:///{folder / DATABASE}"
         place = f"file://{warehouse}"

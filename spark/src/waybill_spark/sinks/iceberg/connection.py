@@ -144,7 +144,7 @@ class Reached:
 
 
 @contextmanager
-def told(reached: Reached) -> Iterator[None]:
+def translate_errors(reached: Reached) -> Iterator[None]:
     """Convert errors of catalog and store: either a person must act, or only time is needed."""
     try:
         yield

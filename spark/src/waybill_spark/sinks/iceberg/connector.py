@@ -8,7 +8,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from waybill_shared.connections import Connections, Connector
 from waybill_spark.sinks.iceberg.catalogs import open_connection
-from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.tables import is_no_catalog_yet
 
 
@@ -17,7 +17,7 @@ class IcebergConnector:
         catalog = open_connection(name, connections, what=f"connection {name}", make=False)
         with (
             closing(catalog.tables),
-            told(Reached(f"connection {name}: {catalog.place}", catalog.place)),
+            translate_errors(Reached(f"connection {name}: {catalog.place}", catalog.place)),
         ):
             number = _namespaces(catalog.tables)
         return f"Iceberg catalog at {catalog.place}, namespaces: {number}"

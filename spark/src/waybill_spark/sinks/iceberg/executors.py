@@ -20,7 +20,7 @@ from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.keyed import KeyedRows, far_away, keyless, without
 from waybill_spark.sinks.iceberg.present import PresentFiles
 from waybill_spark.sinks.iceberg.writing import (
@@ -32,7 +32,7 @@ from waybill_spark.sinks.iceberg.writing import (
     remove,
     too_far,
 )
-from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 from waybill_spark.tracking.sink import RowsRefused
 
 AT_ONCE: Final = 128 << 20  # bytes of rows that become a file together, or one for each partition
@@ -44,7 +44,7 @@ CAME: Final = "__waybill_came"  # the number of a row in its batch
 class SpreadFiles:
     """The files of one batch. Their names include the owner of the rows."""
 
-    def __init__(self, rows: SpreadRows, reached: Reached, fence: Fence) -> None:
+    def __init__(self, rows: DistributedRows, reached: Reached, fence: Fence) -> None:
         self._rows = rows
         self._reached = reached
         self._fence = fence
@@ -188,7 +188,7 @@ class _Writing:
 
     def __call__(self, share: Share) -> Iterator[DataFile]:
         there = self.there
-        with told(there.reached), _meant(there.reached):
+        with translate_errors(there.reached), _meant(there.reached):
             writer = there.writer(*there.opened(), share)
             for rows in _in_parts(share.rows):
                 yield from there.write(writer, rows)
@@ -208,7 +208,7 @@ class _Matching:
         key = keyless(rows, settings.keys)
         if key is not None:
             raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
-        with told(there.reached), _meant(there.reached):
+        with translate_errors(there.reached), _meant(there.reached):
             metadata, io = there.opened()
             present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata)
             found: list[_Replaced] = []
@@ -235,7 +235,7 @@ class _Copying:
 
     def __call__(self, share: Share) -> Iterator[DataFile]:
         there = self.there
-        with told(there.reached), _meant(there.reached):
+        with translate_errors(there.reached), _meant(there.reached):
             metadata, io = there.opened()
             present, writer = PresentFiles(metadata, io), there.writer(metadata, io, share)
             for item in (each for batch in share.rows for each in batch.column(ITEM)):

@@ -11,9 +11,9 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
-from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.fitting import fitting
 from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.sinks.iceberg.rights import refuse_no_rights
@@ -31,7 +31,7 @@ class IcebergLoader:
         )
         return IcebergSink(opening.life, catalog, target, schema=opening.schema)
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
         return all_columns(frame)
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
@@ -42,7 +42,7 @@ class IcebergLoader:
         catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
         with (
             closing(catalog.tables),
-            told(Reached(f"{what}: table {target.name}", catalog.place)),
+            translate_errors(Reached(f"{what}: table {target.name}", catalog.place)),
         ):
             table = find_table(catalog.tables, target.name)
             said = tuple(fitting(target, table, schema).said())
@@ -56,7 +56,7 @@ class IcebergLoader:
             raise missing
         what = f"sink {target.sink}: table {target.name}"
         catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
-        with closing(catalog.tables), told(Reached(what, catalog.place)):
+        with closing(catalog.tables), translate_errors(Reached(what, catalog.place)):
             table = find_table(catalog.tables, target.name)
             if table is None:
                 raise missing

@@ -28,7 +28,7 @@ from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
-from waybill_spark.sinks.iceberg.connection import Reached, told
+from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
@@ -50,7 +50,7 @@ from waybill_spark.sinks.iceberg.writing import (
     no_key,
     too_far,
 )
-from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.sink import (
     MaintenanceResult,
     RowsRefused,
@@ -106,12 +106,12 @@ class IcebergSink:
         """Read or make the table. Nobody needs to be fenced: the commit's own requirement refuses
         an earlier driver.
         """
-        with told(self._reached):
+        with translate_errors(self._reached):
             self._table = find_table(self._catalog, self._target.name)
         if self._schema is not None:
             self._alteration = fitting(self._target, self._table, self._schema)
             if self._table is None:
-                with told(self._reached):
+                with translate_errors(self._reached):
                     self._table = make_table(self._catalog, self._target, self._schema)
                 self._alteration = fitting(self._target, self._table, self._schema)
         self._seen = None if self._table is None else self._own.read(self._table)
@@ -126,7 +126,7 @@ class IcebergSink:
         if self._table is None and self._schema is None:
             detail = f"sink {self.name}: there is no table {self._target.name}"
             raise StageStopped(StopReason.TABLE_MISSING, detail, "nothing was ever written there")
-        if isinstance(rows, SpreadRows):  # executors look at them while they write
+        if isinstance(rows, DistributedRows):  # executors look at them while they write
             return self._write(SpreadFiles(rows, self._reached, fence), fence)
         table = None if rows is None else self._as_table(rows)
         why = None if table is None else self._why_refused(table)
@@ -134,7 +134,7 @@ class IcebergSink:
             raise RowsRefused(why, hint=ROWS_HINT)
         return self._write(table, fence)
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         parts = (pa.Table.from_batches([part]) for part in rows)
         return next((why for why in map(self._why_refused, parts) if why is not None), None)
 
@@ -164,7 +164,7 @@ class IcebergSink:
         if name is None and self._clock.monotonic_ms() < self._look_at:
             return None
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
-        with told(self._reached):
+        with translate_errors(self._reached):
             found = find_table(self._catalog, self._target.name)
         if found is None:
             return None
@@ -246,7 +246,7 @@ class IcebergSink:
         turn_ms = min(self._turn_ms, TURN_MS_MAX) * random.uniform(1, 2)
         time.sleep(max(0, self._turn_at + turn_ms - self._clock.monotonic_ms()) / 1000)
         before = self._current()
-        with told(self._reached):
+        with translate_errors(self._reached):
             self._look_again(before)
         self._refit()
         return self._current().metadata_location != before.metadata_location
@@ -270,7 +270,7 @@ class IcebergSink:
         # on any commit since, and so double the rows of a batch that another driver wrote.
         table.metadata.properties[RETRIES_PROPERTY] = "0"
         files = CommitFiles(table, self._target.settings.sort_by)
-        with told(self._reached):
+        with translate_errors(self._reached):
             self._fill(files, rows, fence)
             reach(f"{fence.pipeline_uid}.{self.name}.before_commit")
             try:

@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
-from waybill_spark.sinks.altering import said_of_new
+from waybill_spark.sinks.altering import describe_new
 from waybill_spark.sinks.iceberg.file_access import refuse_folders_elsewhere
 
 UNDEFINED_TABLE: Final = "42P01"
@@ -74,7 +74,7 @@ class Alteration:
 
     def said(self) -> Iterator[str]:
         """Yield what a person would want to know before."""
-        yield from said_of_new(self.added, self.renamed)
+        yield from describe_new(self.added, self.renamed)
         for name, (before, after) in self.widened.items():
             yield f"gets a wider column {name}: {after}, was {before}"
         if self.partitions is not None:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import KafkaSinkSettings
 from waybill_shared.contract.words import Guarantee
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.sinks.kafka.sink import KafkaSink, KafkaSinkTarget
 from waybill_spark.sinks.rows import column_of
@@ -32,13 +32,16 @@ class KafkaLoader:
         )
         return KafkaSink(opening.life, target, opening.fences)
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
         settings = sink.settings
         assert isinstance(settings, KafkaSinkSettings)
         key = F.lit(None) if settings.key is None else column_of(settings.key)
         fields = F.struct(*map(column_of, frame.columns))
         value = F.to_json(fields, {"timestampFormat": TIMESTAMP_TEXT})
-        return {KEY: Taken(KEY + sink.name, key.cast("string")), VALUE: Taken(VALUE, value)}
+        return {
+            KEY: SelectedColumn(KEY + sink.name, key.cast("string")),
+            VALUE: SelectedColumn(VALUE, value),
+        }
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         """Return a fit without changes: JSON accepts all that has a schema."""

@@ -15,7 +15,7 @@ from waybill_spark.kafka.fence_topic.moving import FenceTransactions
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.kafka.topic_ids import sure_ids
 from waybill_spark.sinks.kafka.sending import Placed, Producing, batch_of, send
-from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.outputs import SinkTopic, outputs_after
 from waybill_spark.tracking.sink import RowsRefused, SinkLife, Written
 from waybill_spark.tracking.stopping import StageStopped
@@ -51,14 +51,14 @@ class KafkaSink:
         return None if fence is None else Written(fence=fence, version={})
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        if isinstance(rows, SpreadRows) and self._target.at_least_once:
+        if isinstance(rows, DistributedRows) and self._target.at_least_once:
             done = self._spread(rows, fence)
             moved = self._transactions.move(lambda _: done)
         else:
             moved = self._transactions.move(lambda producer: self._produce(producer, rows, fence))
         return Written(fence=moved, version={})
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         try:
             self._transactions.undone(lambda producer: self._produce_rows(producer, rows, b""))
         except RowsRefused as refusal:
@@ -113,7 +113,7 @@ class KafkaSink:
             sent.refuse(f"sink {self.name}, topic {self._target.topic}")
         return sent.placed
 
-    def _spread(self, rows: SpreadRows, fence: Fence) -> Fence:
+    def _spread(self, rows: DistributedRows, fence: Fence) -> Fence:
         """Let executors write, each for itself. What is run again is written again."""
         work = Producing(
             sink=self.name, cluster=self._admin.cluster, topic=self._target.topic, fence=fence

@@ -75,7 +75,7 @@ def connect(name: str, to: PostgresConnection, secret: str | None = None) -> Ses
 
 
 @contextmanager
-def told(what: str, place: str) -> Iterator[None]:
+def translate_errors(what: str, place: str) -> Iterator[None]:
     """Convert errors of the server: either the rows, the world or a person is the cause."""
     try:
         yield

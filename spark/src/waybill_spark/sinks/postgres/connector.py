@@ -4,7 +4,7 @@ from typing import Final
 
 from waybill_shared.connections import Connections, Connector
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.postgres.connection import connect, told
+from waybill_spark.sinks.postgres.connection import connect, translate_errors
 from waybill_spark.sinks.postgres.fences import refuse_no_place
 from waybill_spark.tracking.sink import SinkUnreachable
 
@@ -12,7 +12,7 @@ from waybill_spark.tracking.sink import SinkUnreachable
 class PostgresConnector:
     def reach(self, name: str, connections: Connections) -> str:
         to = connections.find(name, PostgresConnection)
-        with told(f"connection {name}", to.place), connect(name, to) as session:
+        with translate_errors(f"connection {name}", to.place), connect(name, to) as session:
             row = session.execute(
                 "SELECT current_setting('server_version'), pg_is_in_recovery()"
             ).fetchone()

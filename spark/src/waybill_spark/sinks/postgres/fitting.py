@@ -8,7 +8,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_spark.sinks.altering import new_names, said_of_new
+from waybill_spark.sinks.altering import describe_new, new_names
 from waybill_spark.sinks.postgres.connection import Session
 from waybill_spark.sinks.postgres.tables import (
     FENCES,
@@ -49,7 +49,7 @@ class TableChange:
 
     def said(self) -> Iterator[str]:
         """Yield what a person would want to know beforehand."""
-        return said_of_new(self.added, self.renamed)
+        return describe_new(self.added, self.renamed)
 
 
 def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> TableChange:

@@ -13,10 +13,10 @@ from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_shared.databases import PostgresConnection
-from waybill_spark.sinks.contract import Fit, Loader, Opening, Taken, WantedSink
+from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.postgres.connection import (
     connect,
-    told,
+    translate_errors,
 )
 from waybill_spark.sinks.postgres.fences import refuse_no_place
 from waybill_spark.sinks.postgres.fitting import fitting
@@ -35,15 +35,15 @@ class PostgresLoader:
         connection = _connection(target, opening.wanted.places)
         return PostgresSink(opening.life, target, connection, schema=opening.schema)
 
-    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, Taken]:
-        return {field.name: _taken(field.name, field.dataType) for field in frame.schema}
+    def columns(self, sink: SinkManifest, frame: DataFrame) -> Mapping[str, SelectedColumn]:
+        return {field.name: _select(field.name, field.dataType) for field in frame.schema}
 
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         target = _target(wanted.sink)
         connection = _connection(target, wanted.places)
         with (
             connect(target.settings.connection, connection) as session,
-            told(f"sink {target.sink}", connection.place),
+            translate_errors(f"sink {target.sink}", connection.place),
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
             return Fit(tuple(fitting(session, target, schema).said()))
@@ -59,9 +59,13 @@ def _connection(target: PostgresTarget, places: SinkPlaces) -> PostgresConnectio
     return known.find(target.settings.connection, PostgresConnection)
 
 
-def _taken(name: str, kind: DataType) -> Taken:
+def _select(name: str, kind: DataType) -> SelectedColumn:
     text = _as_text(column_of(name), kind)
-    return Taken(name, column_of(name)) if text is None else Taken(AS_TEXT + name, text)
+    return (
+        SelectedColumn(name, column_of(name))
+        if text is None
+        else SelectedColumn(AS_TEXT + name, text)
+    )
 
 
 def _as_text(column: Column, kind: DataType) -> Column | None:

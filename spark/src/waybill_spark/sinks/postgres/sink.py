@@ -20,14 +20,14 @@ from waybill_spark.sinks.postgres.connection import (
     connect,
     is_conflict,
     meaning,
-    told,
+    translate_errors,
 )
 from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence, refuse_no_place
 from waybill_spark.sinks.postgres.fitting import fitting
 from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, take
 from waybill_spark.sinks.postgres.staging import Staging
 from waybill_spark.sinks.postgres.tables import PostgresTarget, add_columns, make_table
-from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.sink import (
     RowsRefused,
     SinkLife,
@@ -80,7 +80,7 @@ class PostgresSink:
         return None if self._seen is None else Written(fence=self._seen, version=self._version())
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        if isinstance(rows, SpreadRows) and self._ask(self._staging.may_be_made):
+        if isinstance(rows, DistributedRows) and self._ask(self._staging.may_be_made):
             with self._filled(rows, fence.pipeline_uid) as (room, number):
                 self._reach(fence, "after_copy")
                 self._move(lambda: self._take(room, number), fence)
@@ -92,12 +92,12 @@ class PostgresSink:
         return Written(fence=fence, version=self._version())
 
     @contextmanager
-    def _filled(self, rows: SpreadRows, uid: str) -> Iterator[tuple[Room, int]]:
+    def _filled(self, rows: DistributedRows, uid: str) -> Iterator[tuple[Room, int]]:
         """Let executors fill a staging table."""
         assert self._schema is not None, "a sink without a schema takes no rows"
         session = self._current()
         with (
-            told(self._what, self._connection.place),
+            translate_errors(self._what, self._connection.place),
             self._staging.filled(session, rows, self._schema.names, uid=uid) as filled,
         ):
             yield filled
@@ -112,7 +112,7 @@ class PostgresSink:
                     continue
                 raise meaning(error, self._what, self._connection.place) from error
 
-    def refused(self, rows: Iterable[pa.RecordBatch]) -> str | None:
+    def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         def attempt(session: Session) -> None:
             with session.transaction(force_rollback=True):
                 self._load(rows)
@@ -142,7 +142,7 @@ class PostgresSink:
         return self._session
 
     def _ask(self, question: Callable[[Session], T]) -> T:
-        with told(self._what, self._connection.place):
+        with translate_errors(self._what, self._connection.place):
             return question(self._current())
 
     def _prepare(self, session: Session) -> None:
@@ -195,7 +195,7 @@ class PostgresSink:
 
     def _load(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence | None = None) -> None:
         session = self._current()
-        slow = isinstance(rows, SpreadRows)  # Spark is asked for each part of them
+        slow = isinstance(rows, DistributedRows)  # Spark is asked for each part of them
         if slow:
             session.execute(IDLE.format("0"))
         copied = copy(session, self._target, (each for each in rows or () if each.num_rows))

@@ -18,10 +18,16 @@ from psycopg import sql
 from waybill_shared.contract.errors import UserError
 from waybill_shared.databases import PostgresConnection
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.postgres.connection import IDLE, PATIENCE, Session, connect, told
+from waybill_spark.sinks.postgres.connection import (
+    IDLE,
+    PATIENCE,
+    Session,
+    connect,
+    translate_errors,
+)
 from waybill_spark.sinks.postgres.load import ATTEMPT, Room, columns_of_room, copy
 from waybill_spark.sinks.postgres.tables import LOADS, PostgresTarget
-from waybill_spark.tracking.distributed_rows import Share, SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
 logger = logging.getLogger(__name__)
@@ -57,7 +63,7 @@ class Staging:
 
     @contextmanager
     def filled(
-        self, session: Session, rows: SpreadRows, columns: Sequence[str], *, uid: str
+        self, session: Session, rows: DistributedRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
         """Yield the filled table and how many rows there are."""
         name = sql.Identifier(self.schema, f"{self._prefix}{uuid.uuid4().hex[:8]}")
@@ -135,7 +141,7 @@ class _Copy:
         first = share.task * NUMBERS
         with (
             connect(settings.connection, self.connection, self.secret) as session,
-            told(what, self.connection.place),
+            translate_errors(what, self.connection.place),
             session.transaction(),
         ):
             session.execute(IDLE.format("0"))  # Spark may compute a part again

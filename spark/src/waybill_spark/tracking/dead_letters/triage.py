@@ -162,7 +162,7 @@ class Triage:
 
         def trial(ranges: Ranges, found: Without) -> Death | None:
             with closing(self.read_again(ranges, united(known, found))) as rows:
-                said = sink.refused(rows.by_sink[sink.name].to_batches())
+                said = sink.find_refusal(rows.by_sink[sink.name].to_batches())
             return None if said is None else _refused(said, key)
 
         found = self._find(batch, trial, _refused(str(why), key))

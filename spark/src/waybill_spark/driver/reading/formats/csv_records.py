@@ -46,7 +46,7 @@ Typed = Callable[[Column], Column]
 
 def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     form = source.keys.csv or CsvForm()
-    columns = source.parsed_columns()
+    columns = source.columns_to_parse()
     names = [f"field_{number}" for number in range(len(columns))]
     text = F.col("value").cast("string")
     parsed = raw.select(*place(), text.alias(TEXT), _parsed(text, names, form).alias("parsed"))
@@ -91,7 +91,7 @@ def why(value: bytes, source: DecodedInput) -> str | None:
         return f"byte {error.start + 1} is not UTF-8"
     except ValueError as error:
         return f"not CSV: {error}"
-    columns = source.parsed_columns()
+    columns = source.columns_to_parse()
     if len(fields) != len(columns):
         some = f"{len(fields)} field{'s' if len(fields) != 1 else ''}"
         return f"{some}, where {len(columns)} are expected"

@@ -91,7 +91,7 @@ def _malformed(source: DecodedInput) -> Column:
         f"NOT is_valid_utf8({TEXT})",
     ]
     if not source.own_output:  # a stage writes its own columns, and none is NOT NULL
-        required = [column.name for column in source.parsed_columns() if column.required]
+        required = [column.name for column in source.columns_to_parse() if column.required]
         conditions += [f"{_field(name)} IS NULL" for name in required]  # from_json itself takes it
     malformed = F.expr(" OR ".join(conditions)) | only_where(
         text.contains("]"), _more_keys(F.json_object_keys(_wrapped(text)))
@@ -113,7 +113,7 @@ def _told(source: DecodedInput, well_formed: Column) -> Column:
 
 
 def _unknown(source: DecodedInput) -> Column:
-    names = [column.name for column in source.parsed_columns()]
+    names = [column.name for column in source.columns_to_parse()]
     found = F.array_except(F.json_object_keys(TEXT), F.lit(names))
     return F.when(_only_columns(names), F.lit([]).cast("array<string>")).otherwise(found)
 
@@ -139,7 +139,7 @@ def _field(name: str) -> str:
 
 
 def _refusal(row: object, source: DecodedInput) -> str | None:
-    columns = source.parsed_columns()
+    columns = source.columns_to_parse()
     if source.own_output:
         columns = tuple(each for each in columns if not _not_finite(row, each))
     reason = refusal(columns, row)

@@ -2,23 +2,23 @@
 
 import pyarrow as pa
 
-from waybill_spark.driver.reading.topics import BatchTaking
+from waybill_spark.driver.reading.topics import BatchLimits
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.distributed_rows import SpreadRows
+from waybill_spark.tracking.distributed_rows import DistributedRows
 
 
-def in_pieces_of(bytes_max: int, rows_max: int = 1_000_000) -> BatchTaking:
-    return BatchTaking(
+def in_pieces_of(bytes_max: int, rows_max: int = 1_000_000) -> BatchLimits:
+    return BatchLimits(
         rows_max=rows_max,
         bytes_max=bytes_max,
-        spread=lambda frame: BatchRows({}),
-        may_spread=lambda: False,
+        distribute=lambda frame: BatchRows({}),
+        may_distribute=lambda: False,
     )
 
 
 def tables_of(batch: BatchRows) -> dict[str, pa.Table]:
     """Also of what lies with executors, which is not empty."""
     return {
-        name: pa.Table.from_batches(rows) if isinstance(rows, SpreadRows) else rows
+        name: pa.Table.from_batches(rows) if isinstance(rows, DistributedRows) else rows
         for name, rows in batch.by_sink.items()
     }
