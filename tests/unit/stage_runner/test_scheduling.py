@@ -48,7 +48,7 @@ def test_a_run_in_line_is_scheduling_with_its_place_as_the_reason(
 
 def test_a_run_whose_turn_has_come_is_starting_and_then_runs(world: World, waiting: Runner) -> None:
     waits(waiting, 0)
-    assert state(waiting).reason == "its turn in the line came"
+    assert state(waiting).reason == "it has a driver"
     waiting.receive(UID, 1, DriverRuns())
     waiting.act()
     assert world.phases == ["Starting", "Scheduling", "Starting", "Running"]

@@ -11,7 +11,7 @@ from builders import NOW, make_command, make_problem, make_record, make_sink, ma
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
-from waybill_shared.contract.lifecycle import TRANSITIONS, Phase
+from waybill_shared.contract.lifecycle import MOVES, Phase
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
@@ -63,7 +63,9 @@ class Supervision(RuleBasedStateMachine):
                     self.told_to_stop |= mode is not StopMode.KILL
                 case ReportPhase(phase_from=phase_from):
                     assert phase_from is phase
-                    assert self.state.phase in TRANSITIONS[phase]
+                    assert self.state.phase in {
+                        row.target for (at, _), row in MOVES.items() if at is phase
+                    }
                     phase = self.state.phase
                 case WriteRecord():
                     self.says(self.state.record)

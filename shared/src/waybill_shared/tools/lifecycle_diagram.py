@@ -3,17 +3,17 @@
 Prints docs/lifecycle.md; decides nothing about phases.
 """
 
-from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, TRANSITIONS, Phase
+from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, Phase
 
 INTRODUCTION = f"""# The life of a pipeline
 
 <!-- Made by `python -m waybill_shared.tools.lifecycle_diagram > docs/lifecycle.md`. Change
-     `TRANSITIONS` in `waybill_shared.contract.lifecycle`, not this file. -->
+     `MOVES` in `waybill_shared.contract.lifecycle`, not this file. -->
 
 `waybill.pipelines` holds what a person wants: `running`, `stopped` or `deleted`. The phase says
-what the pipeline really does. Only `stage_runner` decides it, in `core.supervision.decide`, and it
-writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not written there: readers
-show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
+what the pipeline really does. Only `stage_runner` decides it, in `core.pipelines.supervision`, and
+it writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not written there:
+readers show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
 
 When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
 `{Phase.STOPPING}`: the sinks that will be removed report a last time what they hold, and only then
@@ -30,11 +30,13 @@ after 20 crashes a deletion is finished all the same, with an error in the log o
 
 def render() -> str:
     """Render the complete document."""
+    order = list(Phase)
     moves = [
-        f"    {phase} --> {after}"
-        for phase in Phase
-        for after in Phase
-        if after in TRANSITIONS[phase]
+        f"    {source} --> {row.target}: {happening}"
+        for (source, happening), row in sorted(
+            MOVES.items(), key=lambda move: (order.index(move[0][0]), order.index(move[1].target))
+        )
+        if source is not row.target
     ]
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.CREATED}", *moves]
     return "\n".join([INTRODUCTION, "```mermaid", *lines, "```", ""])

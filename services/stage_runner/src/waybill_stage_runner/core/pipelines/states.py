@@ -4,7 +4,7 @@ Times are those of a clock that never goes back, so that no change of the wall c
 wait. Times for people are computed from them when a message is written.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from waybill_shared.contract.commands import StopMode
@@ -18,16 +18,9 @@ from waybill_shared.contract.events import (
     SqlGuard,
 )
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_stage_runner.core.pipelines.actions import Answer, PipelineAction, ReportPhase
+from waybill_shared.contract.words import Obstacle
 
 ITSELF: Final = "stage_runner"
-UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
-"""In these phases the pipeline still waits for a sink that has failed, until a driver has opened it
-again.
-"""
-BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
 EventKind = Literal["claim", "transition", "heartbeat", "maintenance"]
 
 
@@ -91,39 +84,3 @@ class PipelineState:
             at=said.at,
             sql_guard=said.sql_guard,
         )
-
-
-Decision = tuple[PipelineState, tuple[PipelineAction, ...]]
-
-
-def enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Decision:
-    if state.phase is phase:
-        return state, ()
-    blocked_by = state.blocked_by if phase is Phase.RUNNING else None
-    waits = state.waits if phase in UNTIL_IT_RUNS else ()
-    ignored = () if phase is Phase.STARTING else state.ignored
-    wanted = () if phase in BY_ITSELF else state.pending
-    actor = wanted[-1].actor if wanted else ITSELF
-    entered = replace(
-        state,
-        phase=phase,
-        since=now,
-        reason=reason,
-        actor=actor,
-        blocked_by=blocked_by,
-        waits=waits,
-        ignored=ignored,
-    )
-    return entered, (ReportPhase(phase_from=state.phase),)
-
-
-def answer_all(
-    state: PipelineState,
-    result: OperationState,
-    errors: tuple[Problem, ...] = (),
-    problem: Slug | None = None,
-) -> Decision:
-    answers = tuple(
-        Answer(command=c, state=result, errors=errors, problem=problem) for c in state.pending
-    )
-    return replace(state, pending=()), answers

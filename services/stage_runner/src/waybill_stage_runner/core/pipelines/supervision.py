@@ -1,7 +1,8 @@
 """Decides what to do with a pipeline's driver. Never does I/O, never reads the clock.
 
 `decide` gets the state and an event, and returns the next state and the actions to carry out, in
-order. A pipeline goes through this machine as follows.
+order. Which phase follows, and which actions, is in the table of `lifecycle`. A pipeline goes
+through this machine as follows.
 
 1. A command makes a new record, which comes in as `RecordRequested`. Commands that still wait for
 their answer fail as superseded. A record that removes no sink is written at once (`WriteRecord`). A
@@ -35,7 +36,7 @@ from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (
@@ -52,26 +53,18 @@ from waybill_stage_runner.core.pipelines.actions import (
     ReportMaintenance,
     RunQueued,
     SendHeartbeat,
-    StartDriver,
     StopDriver,
-    WriteLastDefinition,
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import (
-    PROBLEM_OF,
     anew,
-    as_problems,
     crash,
     later,
     worth_another,
 )
+from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
 from waybill_stage_runner.core.pipelines.removal import going
-from waybill_stage_runner.core.pipelines.states import (
-    Decision,
-    PipelineState,
-    answer_all,
-    enter,
-)
+from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.tick import Tick
 
 SAID_CHARACTERS: Final = 300  # at most, of a message of a sink
@@ -161,8 +154,7 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
         return state, ()  # the next step follows when the driver has ended
     if changed or state.record.desired != "running":
         fresh = replace(anew(state), stop_mode=_stop_mode(state))
-        stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
-        return stopping, (StopDriver(mode=stopping.stop_mode), *actions)
+        return move(fresh, Happening.STOP, now, _why(state))
     if state.phase is Phase.RUNNING:
         return answer_all(state, OperationState.DONE)
     return state, ()
@@ -182,9 +174,7 @@ def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
     state = replace(state, closing=None, next_at=None)
     if state.record.desired == "running":
         return _start(state, now, reason)
-    stopped, actions = enter(state, Phase.STOPPED, now, state.record.desired)
-    answered, answers = answer_all(stopped, OperationState.DONE)
-    return answered, actions + answers
+    return move(state, Happening.END, now, state.record.desired)
 
 
 def _to_close(state: PipelineState) -> PipelineRecord | None:
@@ -206,28 +196,24 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
 
     The last driver may have been killed between a sink's commit and its report.
     """
-    fresh = replace(state, driver=True, closing=target, next_at=None, problems=(), error=None)
-    stopping, actions = enter(fresh, Phase.STOPPING, now, _why(state))
-    return replace(stopping, since=now), (*actions, StartDriver(closing=target))
+    closing, actions = move(replace(state, closing=target), Happening.CLOSE, now, _why(state))
+    return replace(closing, since=now), actions
 
 
 def _waits(state: PipelineState, event: RunQueued, now: int) -> Decision:
     """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
-    if state.phase not in (Phase.STARTING, Phase.SCHEDULING):
+    happening = Happening.QUEUE if event.place else Happening.ASSIGN
+    if (state.phase, happening) not in MOVES:
         return state, ()
-    if event.place == 0:
-        return enter(state, Phase.STARTING, now, "its turn in the line came")
-    place = f"{event.place}. in the line for a driver"
-    waiting, actions = enter(state, Phase.SCHEDULING, now, place)
-    return replace(waiting, reason=place), actions or (SendHeartbeat(),)
+    reason = f"{event.place}. in the line for a driver" if event.place else "it has a driver"
+    waiting, actions = move(state, happening, now, reason)
+    return replace(waiting, reason=reason) if event.place else waiting, actions
 
 
 def _runs(state: PipelineState, now: int) -> Decision:
-    if state.phase is not Phase.STARTING:
+    if (state.phase, Happening.RUN) not in MOVES:
         return state, ()
-    running, actions = enter(replace(state, error=None), Phase.RUNNING, now, "driver runs")
-    answered, answers = answer_all(running, OperationState.DONE)
-    return answered, actions + answers
+    return move(replace(state, error=None), Happening.RUN, now, "driver runs")
 
 
 def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
@@ -245,12 +231,8 @@ def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
     state = replace(state, error=error)
     if worth_another(state, error):
         waiting = replace(later(state, error, now), waits=_waits_for_sink(error))
-        return enter(waiting, Phase.RECOVERING, now, error.message)
-    failed, actions = enter(state, Phase.FAILED, now, error.message)
-    errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
-    failed = replace(failed, problems=())
-    answered, answers = answer_all(failed, OperationState.FAILED, errors, problem)
-    return answered, actions + answers
+        return move(waiting, Happening.RETRY, now, error.message)
+    return move(state, Happening.FAIL, now, error.message)
 
 
 def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
@@ -269,8 +251,8 @@ def _closing_ended(state: PipelineState, event: DriverEnded, now: int) -> Decisi
     if error is not None and worth_another(state, error):
         return later(state, error, now), ()
     if state.record.desired == "deleted":
-        return _deleted(state, error, now)
-    return _removed(state, now) if error is None else _kept(state, error, now)
+        return _deleted(state, now)
+    return _removed(state, now) if error is None else _kept(state, now)
 
 
 def _as_asked(state: PipelineState) -> bool:
@@ -283,11 +265,9 @@ def _as_asked(state: PipelineState) -> bool:
     )
 
 
-def _deleted(state: PipelineState, error: LifecycleError | None, now: int) -> Decision:
+def _deleted(state: PipelineState, now: int) -> Decision:
     closed = replace(state, closing=None, record=replace(state.record, closed=True))
-    stopped, actions = enter(closed, Phase.STOPPED, now, state.record.desired)
-    answered, answers = answer_all(stopped, OperationState.DONE)
-    return answered, (*actions, WriteLastDefinition(error=error), *answers)
+    return move(closed, Happening.DELETE, now, state.record.desired)
 
 
 def _removed(state: PipelineState, now: int) -> Decision:
@@ -298,12 +278,11 @@ def _removed(state: PipelineState, now: int) -> Decision:
     return after, (WriteRecord(), *actions)
 
 
-def _kept(state: PipelineState, error: LifecycleError, now: int) -> Decision:
+def _kept(state: PipelineState, now: int) -> Decision:
     """Refuse the change, because its sinks could not be closed. The pipeline continues as
     it was.
     """
-    errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
-    refused, answers = answer_all(state, OperationState.FAILED, errors, problem)
+    refused, answers = answer_failed(state)
     after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")
     return after, (*answers, *actions)
 
@@ -333,6 +312,4 @@ def _tick_closing(state: PipelineState, now: int) -> Decision:
 
 
 def _start(state: PipelineState, now: int, reason: str) -> Decision:
-    fresh = replace(state, driver=True, next_at=None, problems=(), error=None)
-    starting, actions = enter(fresh, Phase.STARTING, now, reason)
-    return starting, (*actions, StartDriver())
+    return move(state, Happening.START, now, reason)

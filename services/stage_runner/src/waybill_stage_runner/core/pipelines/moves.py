@@ -1,0 +1,101 @@
+"""Moves a pipeline from phase to phase, by the table of `lifecycle`. `supervision` decides when.
+
+`move` looks up the row of what happens in this phase. It enters the phase of the row, and makes the
+actions of the row, in order.
+"""
+
+from dataclasses import replace
+from typing import Final, assert_never
+
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import OperationState
+from waybill_stage_runner.core.pipelines.actions import (
+    Answer,
+    PipelineAction,
+    ReportPhase,
+    SendHeartbeat,
+    StartDriver,
+    StopDriver,
+    WriteLastDefinition,
+)
+from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
+from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
+
+UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
+"""In these phases the pipeline still waits for a sink that has failed, until a driver has opened it
+again.
+"""
+BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
+
+Decision = tuple[PipelineState, tuple[PipelineAction, ...]]
+
+
+def move(state: PipelineState, happening: Happening, now: int, reason: str) -> Decision:
+    """Move by the row of the table. `reason` is for people, if the phase changes."""
+    row = MOVES[state.phase, happening]
+    phase_from = state.phase
+    actions: tuple[PipelineAction, ...] = ()
+    if row.target is not phase_from:
+        state = _enter(state, row.target, now, reason)
+    for name in row.actions:
+        state, more = _act(state, name, phase_from)
+        actions += more
+    return state, actions
+
+
+def answer_all(
+    state: PipelineState,
+    result: OperationState,
+    errors: tuple[Problem, ...] = (),
+    problem: Slug | None = None,
+) -> Decision:
+    answers = tuple(
+        Answer(command=c, state=result, errors=errors, problem=problem) for c in state.pending
+    )
+    return replace(state, pending=()), answers
+
+
+def answer_failed(state: PipelineState) -> Decision:
+    """Answer that the commands failed, with the error that ended the driver."""
+    error = state.error
+    assert error is not None
+    errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
+    return answer_all(replace(state, problems=()), OperationState.FAILED, errors, problem)
+
+
+def _enter(state: PipelineState, phase: Phase, now: int, reason: str) -> PipelineState:
+    wanted = () if phase in BY_ITSELF else state.pending
+    return replace(
+        state,
+        phase=phase,
+        since=now,
+        reason=reason,
+        actor=wanted[-1].actor if wanted else ITSELF,
+        blocked_by=state.blocked_by if phase is Phase.RUNNING else None,
+        waits=state.waits if phase in UNTIL_IT_RUNS else (),
+        ignored=() if phase is Phase.STARTING else state.ignored,
+    )
+
+
+def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
+    match name:
+        case MoveAction.REPORT_PHASE:
+            changed = state.phase is not phase_from
+            return state, (ReportPhase(phase_from=phase_from),) if changed else ()
+        case MoveAction.SEND_HEARTBEAT:
+            return state, (SendHeartbeat(),)
+        case MoveAction.START_DRIVER:
+            started = replace(state, driver=True, next_at=None, problems=(), error=None)
+            return started, (StartDriver(closing=state.closing),)
+        case MoveAction.STOP_DRIVER:
+            return state, (StopDriver(mode=state.stop_mode),)
+        case MoveAction.WRITE_LAST_DEFINITION:
+            return state, (WriteLastDefinition(error=state.error),)
+        case MoveAction.ANSWER_DONE:
+            return answer_all(state, OperationState.DONE)
+        case MoveAction.ANSWER_FAILED:
+            return answer_failed(state)
+        case _:
+            assert_never(name)
