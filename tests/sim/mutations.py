@@ -166,7 +166,7 @@ MUTATIONS: Final = (
     Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
-        instead={"waybill_stage_runner.app.runner.define": stand_ins.since_ever},
+        instead={"waybill_stage_runner.app.changes.define": stand_ins.since_ever},
         only=("manifest",),
     ),
     Mutation(
