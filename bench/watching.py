@@ -19,7 +19,7 @@ from bench.waking import (
 )
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.clients import make_consumer, make_producer
@@ -52,7 +52,7 @@ class Watches:
                 actor="bench",
                 token=token,
                 at=now_ms,
-                expires_at=now_ms + LIFE_MS,
+                expires_at=now_ms + TOKEN_LIFE_MS,
                 state=WatchState.OPEN,
                 labels={},
             )

@@ -28,10 +28,9 @@ from waybill_ingress.core.bodies import avro
 from waybill_ingress.core.connectors import progress
 from waybill_ingress.settings import Settings as Ingress
 from waybill_local.gateway import Settings as Gateway
-from waybill_shared.contract import sealing, slots, token_views, tokens, webhooks
+from waybill_shared.contract import sealing, slots, token_views, webhooks
 from waybill_shared.contract.manifest import connectors as written
 from waybill_shared.contract.manifest.iceberg import LOCAL
-from waybill_shared.contract.manifest.maintenance import TOKEN_LIFE
 from waybill_shared.contract.manifest.model import (
     BUDGET_MAX,
     DeadLetterSettings,
@@ -40,6 +39,7 @@ from waybill_shared.contract.manifest.model import (
 )
 from waybill_shared.contract.manifest.sinks import KINDS, ConsoleSinkSettings
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
+from waybill_shared.contract.token_life import TOKEN_LIFE
 from waybill_shared.setup import SetupSettings
 from waybill_spark.driver.reading import ignored
 from waybill_spark.kafka import topic_ids
@@ -56,7 +56,6 @@ from waybill_token_tracker.settings import Settings as Tracker
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 MAKEFILE: Final = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
-DAY_MS: Final = 24 * 3_600_000
 MB: Final = 1_000_000
 PAGES: Final = (*sorted(DOCS.glob("*.md")), DOCS.parent / "README.md")
 VARIABLE: Final = re.compile(r"WAYBILL_[A-Z0-9_]*[A-Z0-9]")
@@ -133,8 +132,11 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("repeating", f"so `K` has {send.KEY_CHARACTERS_MAX} characters"),
     ("feldera", f"{default(Status, 'status_feldera_hold_s'):g} seconds at most"),
     ("backup", f"A ring has at most {sealing.KEYS_MAX} keys"),
-    ("backup", f"A token is valid for {tokens.LIFE_MS // DAY_MS} days"),
+    ("backup", f"A token is valid for {TOKEN_LIFE}"),
     ("delivery", f"`waybill.commits` is kept for {TOKEN_LIFE}"),
+    ("delivery", f"older than {TOKEN_LIFE} with 410"),
+    ("dead-letters", f"What was sent is remembered for {TOKEN_LIFE}"),
+    ("iceberg", f"`olderThan` is {TOKEN_LIFE}, the life of a token"),
     ("delivery", f"only after {default(Runner, 'stage_runner_topic_absent_s'):g} seconds, and"),
     ("delivery", f"created again only after {topic_ids.OTHER_ID_S:g} seconds"),
     ("delivery", f"up to a lag of {hops.HOP_OFFSETS_MAX // 3:,} / `n` batches"),
@@ -153,7 +155,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("watches", f"the newest {event_log.NEWEST_MAX} events"),
     ("watches", f"Up to {token_views.PIPELINES_MAX} may be named"),
     ("watches", f"the newest {slots.HISTORY_LENGTH_MAX:,} of each sink"),
-    ("watches", f"it expires, {tokens.LIFE_MS // DAY_MS} days old"),
+    ("watches", f"it expires, {TOKEN_LIFE} old"),
     ("watches", f"{watches.WATCHES_MAX:,} open watches at most"),
     ("watches", f"Labels have {LABELS_BYTES_MAX:,} bytes"),
     ("watches", f"or nothing for {receivers.SILENCE_S:g} s | it is tried"),

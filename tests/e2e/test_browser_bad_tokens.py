@@ -20,7 +20,8 @@ from waybill_local.stack import StackState
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.contract.sealing import KEY_BYTES, NONCE_BYTES, KeyRing
-from waybill_shared.contract.tokens import LIFE_MS, Token, open_token, seal
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
+from waybill_shared.contract.tokens import Token, open_token, seal
 from waybill_shared.process.clock import SystemClock
 
 pytestmark = needs_browser
@@ -94,7 +95,7 @@ def of_last_month(token: str, ours: KeyRing) -> str:
     """It was issued a minute too long ago."""
     now = SystemClock().now_ms()
     opened = open_token(token, ours, tenant=DEFAULT_TENANT, now_ms=now)
-    return sealed(replace(opened, issued_at=now - LIFE_MS - 60_000), ours)
+    return sealed(replace(opened, issued_at=now - TOKEN_LIFE_MS - 60_000), ours)
 
 
 def cut_short(token: str, ours: KeyRing) -> str:

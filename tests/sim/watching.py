@@ -18,8 +18,9 @@ from waybill_shared.contract.asked_views import settled
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
-from waybill_shared.contract.tokens import LIFE_MS, Token
+from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import UnknownReason, WatchState
@@ -117,7 +118,7 @@ class Watches:
                 actor="key",
                 token=issued.text,
                 at=now_ms,
-                expires_at=now_ms + LIFE_MS,
+                expires_at=now_ms + TOKEN_LIFE_MS,
                 state=WatchState.OPEN,
                 labels={},
                 view=self._view(issued),

@@ -14,8 +14,8 @@ from waybill_ingress.app.merges import TOKENS_MAX, Merges
 from waybill_ingress.core.token_coverage import merged_parts
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.tokens import (
-    LIFE_MS,
     Part,
     Token,
     open_token,
@@ -88,11 +88,11 @@ def test_a_merged_token_that_nobody_could_carry_is_refused() -> None:
 
 
 def test_it_is_as_old_as_its_oldest_and_stays_so() -> None:
-    old = sealed_token(span(0, 0, 3), issued_at=NOW - LIFE_MS)
+    old = sealed_token(span(0, 0, 3), issued_at=NOW - TOKEN_LIFE_MS)
     merges = Merges(RandomMint(RING, FixedClock()))
     once = asyncio.run(merges.merge(ANYONE, [sealed_token(span(0, 3, 4)), old])).token
     twice = merge(once, sealed_token(span(0, 4, 5)))
-    assert twice.lives_since == NOW - LIFE_MS
+    assert twice.lives_since == NOW - TOKEN_LIFE_MS
     assert twice.issued_at == NOW
 
 
@@ -112,7 +112,7 @@ def test_tokens_are_opened_and_sealed_for_the_tenant_that_asks() -> None:
 
 
 def test_an_expired_token_is_named_by_its_place() -> None:
-    old = sealed_token(span(0, 0, 3), issued_at=NOW - LIFE_MS - 1)
+    old = sealed_token(span(0, 0, 3), issued_at=NOW - TOKEN_LIFE_MS - 1)
     refused = refusal(sealed_token(span(0, 0, 3)), old)
     assert refused.slug == "token_expired"
     assert refused.members["rejected"] == [{"index": 1, "reason": "expired"}]

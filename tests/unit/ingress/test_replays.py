@@ -29,7 +29,7 @@ from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
 
 
@@ -116,7 +116,7 @@ def test_part_of_what_was_sent_has_a_token_of_its_own_which_stays_the_same(world
 def test_what_is_new_among_what_was_sent_is_sent_and_the_token_has_both(world: World) -> None:
     old, new = world.letters.bury(1), world.letters.bury(2)
     world.replay(old)
-    world.clock.later_ms = LIFE_MS // 2
+    world.clock.later_ms = TOKEN_LIFE_MS // 2
     world.directory.records["orders"] = replace(pipeline(source()), generation=3)
     done = world.replay(old, new)
     assert (done.replayed, done.already, world.sent()) == (1, 1, [1, 2])
@@ -161,7 +161,7 @@ def test_a_record_that_died_again_is_another_record(world: World) -> None:
 def test_what_no_token_is_old_enough_for_is_forgotten(world: World) -> None:
     letter = world.letters.bury(17)
     world.replay(letter)
-    world.clock.later_ms = LIFE_MS
+    world.clock.later_ms = TOKEN_LIFE_MS
     assert world.replay(letter).replayed == 1
 
 

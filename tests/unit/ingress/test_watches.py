@@ -30,7 +30,7 @@ from waybill_ingress.app.watches import Watches
 from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.watches import TokenWatch, told
 from waybill_shared.contract.webhooks import (
@@ -152,7 +152,7 @@ def test_what_is_no_watch_is_refused_and_nothing_is_written(
 
 
 def test_an_expired_token_is_refused(around: Around, client: TestClient) -> None:
-    old = sealed_token(span(0, 0, 5), issued_at=NOW - LIFE_MS - 1)
+    old = sealed_token(span(0, 0, 5), issued_at=NOW - TOKEN_LIFE_MS - 1)
     answer = client.post("/v1/watches", json={"token": old})
     assert (answer.status_code, around.written()) == (410, [])
 

@@ -13,7 +13,8 @@ from strategies import patiently, tokens
 from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.contract.errors import TokenExpired, TokenRefused, UserError
 from waybill_shared.contract.sealing import KeyRing
-from waybill_shared.contract.tokens import LIFE_MS, Part, Token, open_token, pipeline_id, seal
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
+from waybill_shared.contract.tokens import Part, Token, open_token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 
 RING = KeyRing(active=1, keys={1: b"k" * 32})
@@ -113,13 +114,13 @@ def test_old_key_still_opens() -> None:
 
 
 def test_token_past_its_life_has_expired() -> None:
-    assert reopen(TEXT, now=NOW + LIFE_MS) == TOKEN
+    assert reopen(TEXT, now=NOW + TOKEN_LIFE_MS) == TOKEN
     with pytest.raises(TokenExpired):
-        reopen(TEXT, now=NOW + LIFE_MS + 1)
+        reopen(TEXT, now=NOW + TOKEN_LIFE_MS + 1)
 
 
 def test_a_merged_token_expires_with_the_oldest_in_it() -> None:
-    text = seal(replace(TOKEN, oldest_at=NOW - LIFE_MS), RING, tenant="default", nonce=NONCE)
+    text = seal(replace(TOKEN, oldest_at=NOW - TOKEN_LIFE_MS), RING, tenant="default", nonce=NONCE)
     assert reopen(text).issued_at == NOW
     with pytest.raises(TokenExpired):
         reopen(text, now=NOW + 1)

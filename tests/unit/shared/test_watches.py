@@ -6,7 +6,8 @@ import pytest
 
 from builders import TENANT
 from watch_builders import make_watch
-from waybill_shared.contract.watches import LIFE_MS, closed, told
+from waybill_shared.contract.token_life import WATCH_LIFE_MS
+from waybill_shared.contract.watches import closed, told
 from waybill_shared.contract.words import WatchEnd, WatchState
 from waybill_shared.topic_views.watches import WatchBook
 
@@ -55,7 +56,7 @@ def test_of_another_tenant_nothing_is_shown() -> None:
 
 
 def test_the_newest_come_first_and_those_of_last_month_are_forgotten() -> None:
-    day = LIFE_MS // 31
+    day = WATCH_LIFE_MS // 31
     ids = [f"w{number:02}" for number in range(40)]
     watches = [replace(TOLD, id=each, at=OPEN.at + n * day) for n, each in enumerate(ids)]
     book = book_of(*watches[20:], *watches[:20], *watches[20:])
@@ -67,7 +68,7 @@ def test_the_newest_come_first_and_those_of_last_month_are_forgotten() -> None:
 
 
 def test_one_that_is_open_is_never_forgotten_whatever_the_clocks_of_others_say() -> None:
-    book = book_of(OPEN, replace(OPEN, id="late", at=OPEN.at + 2 * LIFE_MS))
+    book = book_of(OPEN, replace(OPEN, id="late", at=OPEN.at + 2 * WATCH_LIFE_MS))
     assert {each.id for each in book.all()} == {OPEN.id, "late"}
 
 

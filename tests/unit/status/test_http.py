@@ -23,7 +23,8 @@ from unit.status.fakes import (
 )
 from unit.status.test_tokens import DONE, SHORT
 from waybill_shared.contract.errors import UNKNOWN_HINT
-from waybill_shared.contract.tokens import LIFE_MS, Token
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
+from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import (
     LossReason,
     StateInSink,
@@ -74,7 +75,7 @@ def test_all_that_is_no_token_of_ours_is_one_404(client: TestClient) -> None:
 
 
 def test_an_old_token_has_expired(client: TestClient) -> None:
-    answer = client.get(path(token(span(0, 5), issued_at=NOW - LIFE_MS - 1)))
+    answer = client.get(path(token(span(0, 5), issued_at=NOW - TOKEN_LIFE_MS - 1)))
     assert answer.status_code == 410
     assert "a new token" in answer.json()["hint"]
 

@@ -17,7 +17,7 @@ from unit.status.test_tokens import DONE, SHORT
 from unit.status.watching import TEXT, WAIT_S, Scene, run, watch
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.status_events import token_hash
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.watches import closed
 from waybill_shared.contract.words import EventType, OutcomeKind, WatchEnd, WatchState
 from waybill_status.app.watches import open_watches, watch_judge, watchers
@@ -102,7 +102,7 @@ def test_a_token_that_expires_is_told_as_expired() -> None:
         await s.process()
         s.log.write(watch("a"))
         await s.quiet()
-        s.clock.now += LIFE_MS + 1
+        s.clock.now += TOKEN_LIFE_MS + 1
         (event,) = await s.reports(1)
         assert (event.data["ended_as"], event.data["outcome"]) == (WatchEnd.EXPIRED, None)
 
@@ -117,7 +117,7 @@ def test_a_token_that_no_key_opens_here_is_tried_again_until_it_expires() -> Non
         s.log.write(watch("a", "wb1.of-another"))
         await s.quiet()
         assert s.log.events == []
-        s.clock.now += LIFE_MS + 1
+        s.clock.now += TOKEN_LIFE_MS + 1
         (event,) = await s.reports(1)
         assert event.data["ended_as"] == WatchEnd.EXPIRED
 

@@ -21,7 +21,7 @@ from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.tokens import LIFE_MS
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.watch_details import WatchDetail, watch_detail
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.webhooks import Webhook
@@ -50,7 +50,7 @@ def watch(id: str, text: str = TEXT, url: str | None = None) -> TokenWatch:
         actor="key",
         token=text,
         at=NOW,
-        expires_at=NOW + LIFE_MS,
+        expires_at=NOW + TOKEN_LIFE_MS,
         state=WatchState.OPEN,
         labels={"batch": "7"},
         webhook=None if url is None else Webhook(url=url, secret="sealed"),

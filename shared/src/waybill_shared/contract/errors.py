@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.token_life import TOKEN_LIFE
 
 EXPIRED_HINT = "a new token for the pipeline's input covers all that it holds now"
 UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short or of another one"
@@ -89,4 +90,5 @@ class TokenExpired(Refusal):
     """A genuine token past its life."""
 
     def __init__(self) -> None:
-        super().__init__(Slug.TOKEN_EXPIRED, "the token is older than 30 days", hint=EXPIRED_HINT)
+        detail = f"the token is older than {TOKEN_LIFE}"
+        super().__init__(Slug.TOKEN_EXPIRED, detail, hint=EXPIRED_HINT)

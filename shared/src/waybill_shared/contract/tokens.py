@@ -14,13 +14,13 @@ from functools import lru_cache
 
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.sealing import KeyRing, NotOpened, open_bytes, seal_bytes
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
 
 PREFIX = "wb1."
 PIPELINE_ID_BYTES = 8
 REQUEST_ID_BYTES = 8
 TOPIC_ID_BYTES = 16
-LIFE_MS = 30 * 24 * 3600 * 1000
 CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
 PIPELINES_MAX = 10_000  # so many short names are remembered
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
@@ -84,7 +84,7 @@ def open_token(text: str, ring: KeyRing, *, tenant: str, now_ms: int) -> Token:
         token = _unpack(open_bytes(raw, ring, bound=(PREFIX, tenant)))
     except (binascii.Error, NotOpened, IndexError, ValueError, struct.error) as error:
         raise TokenRefused from error
-    if now_ms - token.lives_since > LIFE_MS:
+    if now_ms - token.lives_since > TOKEN_LIFE_MS:
         raise TokenExpired
     return token
 

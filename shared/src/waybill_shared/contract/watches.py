@@ -4,14 +4,10 @@ They are the messages of `waybill.watches`, where the newest of an id counts.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchEnd, WatchState
-
-LIFE_MS: Final = 31 * 24 * 3600 * 1000
-"""As long as its topic keeps one: a day longer than a token lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ import re
 from enum import StrEnum
 from typing import Self
 
+from waybill_shared.contract.token_life import TOKEN_LIFE
+
 
 class Word(StrEnum):
     """As text it is the word itself, in JSON and Avro too."""
@@ -287,7 +289,7 @@ class WatchEnd(Word):
     COMPLETE = "complete", "the outcome of the token, which is final"
     DEAD_LETTERED = "dead_lettered", "the outcome of the token, which is final"
     LOST = "lost", "the outcome of the token, which is final"
-    EXPIRED = "expired", "the token was not final in the 30 days of its life, and says no more"
+    EXPIRED = "expired", f"the token was not final in its life of {TOKEN_LIFE}, and says no more"
 
 
 class EventType(Word):

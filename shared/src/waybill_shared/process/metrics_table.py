@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from waybill_shared.contract.routes import SERVICES
+from waybill_shared.contract.token_life import TOKEN_LIFE
 
 CounterName = Literal[
     "waybill_http_requests_total",
@@ -165,7 +166,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         services=("status",),
         labels=("ended_as",),
         says="Watches that were told, by what they were told.",
-        worry="`expired`: tokens that were not final in 30 days. `lost`: records will never come.",
+        worry=f"`expired`: tokens not final in {TOKEN_LIFE}. `lost`: records will never come.",
     ),
     "waybill_deliveries": Metric(
         services=("status",),

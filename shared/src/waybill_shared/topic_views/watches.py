@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from waybill_shared.contract.watches import LIFE_MS, TokenWatch, without_token
+from waybill_shared.contract.token_life import WATCH_LIFE_MS
+from waybill_shared.contract.watches import TokenWatch, without_token
 from waybill_shared.contract.words import WatchState
 
 ENDED_MAX: Final = 200_000
@@ -37,7 +38,7 @@ class WatchBook:
             return
         self._ended[watch.id] = kept  # before it is removed from where others may look for it
         self._opened.pop(watch.id, None)
-        self._forget(watch.at - LIFE_MS)
+        self._forget(watch.at - WATCH_LIFE_MS)
 
     def get(self, tenant: str, id: str) -> TokenWatch | None:
         """Return the watch of this tenant; None also if it was closed."""

@@ -15,8 +15,9 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.token_views import ALL, TokenView, WantedView
-from waybill_shared.contract.tokens import LIFE_MS, Token
+from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.watches import TokenWatch, closed
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
@@ -85,7 +86,7 @@ class Watches:
             actor=caller.actor,
             token=wanted.token,
             at=self._mint.now_ms(),
-            expires_at=opened.lives_since + LIFE_MS,
+            expires_at=opened.lives_since + TOKEN_LIFE_MS,
             state=WatchState.OPEN,
             labels=wanted.labels,
             view=view,

@@ -11,7 +11,8 @@ from waybill_ingress.core.dead_letters import Resent
 from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.replays import Replay, ReplayedRecord, Source
-from waybill_shared.contract.tokens import LIFE_MS, Part
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
+from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import record_spans
 
 
@@ -50,7 +51,7 @@ def newest(answers: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecor
     Replays that are older than the life of a token are left out. The topic deletes them later, too.
     """
     found = {record.source: record for answer in answers for record in answer.records}
-    return {key: record for key, record in found.items() if now_ms - record.at < LIFE_MS}
+    return {key: record for key, record in found.items() if now_ms - record.at < TOKEN_LIFE_MS}
 
 
 def replayed(

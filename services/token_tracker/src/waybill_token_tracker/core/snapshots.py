@@ -39,7 +39,8 @@ AGE_MS_MAX: Final = 600_000
 class SnapshotRule:
     """How far back a fact may be that is in no snapshot, in messages and in time.
 
-    Commits are kept for 30 days. What is older must be in a snapshot, however little happens.
+    Commits are kept as long as a token lives. What is older must be in a snapshot, however
+    little happens.
     """
 
     tail_max: int = TAIL_MAX

@@ -9,8 +9,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from waybill_shared.contract.manifest import iceberg_properties
 from waybill_shared.contract.manifest.fields import ColumnName, Name, Strict, TableName
-from waybill_shared.contract.manifest.maintenance import TOKEN_LIFE, Maintenance, TableTask, age_ms
+from waybill_shared.contract.manifest.maintenance import Maintenance, TableTask, age_ms
 from waybill_shared.contract.manifest.sink_settings import TableSettings
+from waybill_shared.contract.token_life import TOKEN_LIFE
 
 LOCAL: Final = "lakehouse"
 PROPERTIES_MAX: Final = 64

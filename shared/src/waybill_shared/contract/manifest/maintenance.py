@@ -7,13 +7,13 @@ from pydantic import Field, field_validator
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.fields import Strict
+from waybill_shared.contract.token_life import TOKEN_LIFE
 
 if TYPE_CHECKING:
     from waybill_shared.contract.manifest.model import Manifest
 
 AGE: Final = re.compile(r"([1-9]\d{0,4}) ?(minute|hour|day)s?")
 AGE_MS: Final = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
-TOKEN_LIFE: Final = "30 days"
 DAY_MS: Final = AGE_MS["day"]
 MIB: Final = 1024 * 1024
 

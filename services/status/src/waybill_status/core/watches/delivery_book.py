@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.watches import LIFE_MS
+from waybill_shared.contract.token_life import WATCH_LIFE_MS
 
 ENDED_MAX: Final = 200_000
 """So many that are over are remembered, about."""
@@ -40,4 +40,4 @@ class DeliveryBook:
         return iter([*self._due.values()])
 
     def _is_old(self, oldest: WebhookDelivery, now_ms: int) -> bool:
-        return len(self._ended) > ENDED_MAX or (oldest.at or 0) < now_ms - LIFE_MS
+        return len(self._ended) > ENDED_MAX or (oldest.at or 0) < now_ms - WATCH_LIFE_MS
