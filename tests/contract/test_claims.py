@@ -7,7 +7,6 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
-import waybill.client
 import waybill.connection
 import waybill.waiting
 import waybill_ingress.adapters.files.patience as fetching
@@ -148,7 +147,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("sdk", f"lists {dead_letters.TOLD_MAX:,} entries at most"),
     ("sdk", f"up to {merges.TOKENS_MAX:,} tokens"),
     ("sdk", f"`Client(repeat_s={waybill.waiting.REPEAT_S:g})` seconds"),
-    ("sdk", f"`Client(timeout_s={waybill.client.TIMEOUT_S:g})` seconds"),
+    ("sdk", f"`Client(timeout_s={waybill.waiting.TIMEOUT_S:g})` seconds"),
     ("sdk", f"connecting ends after {waybill.connection.CONNECT_TIMEOUT_S:g}\nseconds"),
     ("sdk", f"(at most {proposals.RECORDS_MAX})"),
     ("watches", f"One may be for {merges.TOKENS_MAX:,} tokens"),

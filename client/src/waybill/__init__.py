@@ -6,6 +6,7 @@ for: a Spark driver that only uses `waybill_spark` pays for nothing else.
 
 from typing import TYPE_CHECKING
 
+from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
 from waybill.dead_letters import DeadLetter, Dropped, RecordPlace
 from waybill.errors import (
     Conflict,
@@ -33,20 +34,7 @@ from waybill.errors import (
 from waybill.findings import Change, CheckedStage, Findings
 from waybill.flows import InputFlow, PipelineFlow, SinkFlow
 from waybill.manifest_versions import ManifestVersion
-from waybill.models import (
-    AsyncIssuedToken,
-    AsyncReceipt,
-    AsyncReplayed,
-    FailedRecord,
-    Fault,
-    IssuedToken,
-    Operation,
-    Position,
-    Receipt,
-    Rejected,
-    Replayed,
-    Span,
-)
+from waybill.models import FailedRecord, Fault, Operation, Position, Rejected, Span
 from waybill.outcomes import (
     LostSpan,
     Outcome,
@@ -67,12 +55,12 @@ from waybill.pipelines import (
     PipelineStuck,
 )
 from waybill.proposals import Proposal
-from waybill.tokens import AsyncToken, Token
+from waybill.sync.tokens import IssuedToken, Receipt, Replayed, Token
 from waybill.watches import Event, Watch, WatchWebhook
 
 if TYPE_CHECKING:
-    from waybill.async_client import AsyncClient
-    from waybill.client import Client
+    from waybill.aio.client import AsyncClient
+    from waybill.sync.client import Client
 
 __all__ = [
     "AsyncClient",
@@ -147,11 +135,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     match name:
         case "Client":
-            from waybill.client import Client
+            from waybill.sync.client import Client
 
             return Client
         case "AsyncClient":
-            from waybill.async_client import AsyncClient
+            from waybill.aio.client import AsyncClient
 
             return AsyncClient
     raise AttributeError(f"module 'waybill' has no attribute {name!r}")

@@ -1,10 +1,11 @@
 """HTTP to Waybill: requests in, JSON out, every failure as a WaybillError.
 
-The only file that imports the HTTP library. Never repeats a request, never shows the API key.
+`Line` is what both connections share, in `aio.connection` and `sync.connection`. Only these three
+files import the HTTP library. They never show the API key.
 """
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -123,108 +124,3 @@ class Line:
     @property
     def place(self) -> str:
         return f"{self.target.url} ({self.target.source})"
-
-
-class Connection:
-    """Talks to one target."""
-
-    def __init__(
-        self,
-        target: Target,
-        *,
-        timeout_s: float,
-        api_key: str | None = None,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        self.line = Line(target)
-        self._timeout_s = timeout_s
-        self._http = httpx2.Client(transport=transport, **self.line.options(api_key))
-
-    def close(self) -> None:
-        self._http.close()
-
-    def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
-        """The JSON object answered; `held_s` is how long the server may hold the request."""
-        timeout_s = self._timeout_s + held_s
-        with self.line.translate_errors(timeout_s), self._open(question, timeout_s) as response:
-            response.read()
-            return self.line.json(response, question)
-
-    def text(self, question: Question) -> str:
-        """The text answered, such as metrics."""
-        timeout_s = self._timeout_s
-        with self.line.translate_errors(timeout_s), self._open(question, timeout_s) as response:
-            response.read()
-            if response.status_code != httpx2.codes.OK:
-                self.line.json(response, question)
-            return response.text
-
-    @contextmanager
-    def listen(self, question: Question, *, silence_s: float) -> Iterator[Iterator[bytes]]:
-        """The bytes of an event stream as they come; NoAnswer after `silence_s` without any."""
-        with self.line.translate_errors(silence_s), self._open(question, silence_s) as response:
-            if response.status_code != httpx2.codes.OK:
-                response.read()
-                self.line.json(response, question)
-            self.line.check_stream(response, question)
-            yield response.iter_bytes()
-
-    @contextmanager
-    def _open(self, question: Question, timeout_s: float) -> Iterator[httpx2.Response]:
-        request = self.line.request(self._http, question, timeout_s)
-        response = self._http.send(request, stream=True)
-        try:
-            self.line.heard = True
-            yield response
-        finally:
-            response.close()
-
-
-class AsyncConnection:
-    """Talks to one target, for an event loop."""
-
-    def __init__(
-        self,
-        target: Target,
-        *,
-        timeout_s: float,
-        api_key: str | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        self.line = Line(target)
-        self._timeout_s = timeout_s
-        self._http = httpx2.AsyncClient(transport=transport, **self.line.options(api_key))
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    async def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
-        """As `Connection.ask`."""
-        timeout_s = self._timeout_s + held_s
-        with self.line.translate_errors(timeout_s):
-            async with self._open(question, timeout_s) as response:
-                await response.aread()
-                return self.line.json(response, question)
-
-    @asynccontextmanager
-    async def listen(
-        self, question: Question, *, silence_s: float
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """As `Connection.listen`."""
-        with self.line.translate_errors(silence_s):
-            async with self._open(question, silence_s) as response:
-                if response.status_code != httpx2.codes.OK:
-                    await response.aread()
-                    self.line.json(response, question)
-                self.line.check_stream(response, question)
-                yield response.aiter_bytes()
-
-    @asynccontextmanager
-    async def _open(self, question: Question, timeout_s: float) -> AsyncIterator[httpx2.Response]:
-        request = self.line.request(self._http, question, timeout_s)
-        response = await self._http.send(request, stream=True)
-        try:
-            self.line.heard = True
-            yield response
-        finally:
-            await response.aclose()

@@ -11,9 +11,8 @@ from typing import Generic, Literal, Self, TypeVar
 
 from waybill.fields import Fields, no_json
 from waybill.pipelines import PipelineConnector
-from waybill.tokens import AsyncToken, Token
 
-Handle = TypeVar("Handle", Token, AsyncToken)
+Handle = TypeVar("Handle", bound=str)
 StartFrom = Literal["earliest", "latest"]
 """Where to begin in a topic."""
 
@@ -52,18 +51,6 @@ class ReceiptOf(Generic[Handle]):
             request_id=fields.text_or_none("request_id"),
             raw=fields.raw,
         )
-
-
-class Receipt(ReceiptOf[Token]):
-    """What became of one `Client.send`."""
-
-    __slots__ = ()
-
-
-class AsyncReceipt(ReceiptOf[AsyncToken]):
-    """What became of one `AsyncClient.send`."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +124,6 @@ class ReplayedOf(Generic[Handle]):
         )
 
 
-class Replayed(ReplayedOf[Token]):
-    """What became of one `Client.replay`."""
-
-    __slots__ = ()
-
-
-class AsyncReplayed(ReplayedOf[AsyncToken]):
-    """What became of one `AsyncClient.replay`."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRecord:
     """A record that a tracked producer did not deliver to a place that is known."""
@@ -162,18 +137,6 @@ class FailedRecord:
     def __str__(self) -> str:
         key = "" if self.key is None else f" with key {self.key!r}"
         return f"a record for {self.topic}{key}: {self.reason}"
-
-
-class IssuedToken(IssuedTokenOf[Token]):
-    """What `Client.token_for` makes."""
-
-    __slots__ = ()
-
-
-class AsyncIssuedToken(IssuedTokenOf[AsyncToken]):
-    """What `AsyncClient.token_for` makes."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,9 @@
-"""A token: its text, which may be printed, stored and passed on, and the client that asks about it.
-
-Never asks by itself.
-"""
+"""The text of a token, which may be printed, stored and passed on."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from waybill.errors import Unusable
-from waybill.outcomes import Outcome
-from waybill.waiting import WAIT_TIMEOUT_S
-
-if TYPE_CHECKING:
-    from waybill.async_client import AsyncClient
-    from waybill.client import Client
 
 TOKEN = re.compile(r"wb\d+\.[\w-]+", re.ASCII)  # of a later version too
 FORM = "a token is wb1. and then only letters, digits, - and _"
@@ -27,75 +17,6 @@ class HoldsToken(Protocol):
 
 
 AnyToken = str | HoldsToken
-
-
-class Token(str):
-    """The text of a token, bound to the `Client` that it came from.
-
-    It is a `str`: print it, store it, send it to others; `Client.token` binds a stored one again.
-    """
-
-    __slots__ = ("_client",)
-
-    _client: "Client"
-
-    def __new__(cls, text: str, client: "Client") -> "Token":
-        token = super().__new__(cls, text)
-        token._client = client
-        return token
-
-    def outcome(self) -> Outcome:
-        """What its status says now; raises as `Client.outcome`."""
-        return self._client.outcome(self)
-
-    def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
-        """The final outcome; raises as `Client.wait`."""
-        return self._client.wait(self, timeout_s)
-
-    def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
-        """Every change up to the final outcome; raises as `Client.follow`."""
-        return self._client.follow(self, timeout_s)
-
-    def merge(self, *others: AnyToken) -> "Token":
-        """One token for all that this and the others cover; raises as `Client.merge`."""
-        return self._client.merge([self, *others])
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Copied and pickled it is its text: a client stays where it is."""
-        return str, (str(self),)
-
-
-class AsyncToken(str):
-    """The text of a token, bound to the `AsyncClient` that it came from: as `Token`, awaited."""
-
-    __slots__ = ("_client",)
-
-    _client: "AsyncClient"
-
-    def __new__(cls, text: str, client: "AsyncClient") -> "AsyncToken":
-        token = super().__new__(cls, text)
-        token._client = client
-        return token
-
-    async def outcome(self) -> Outcome:
-        """What its status says now; raises as `Client.outcome`."""
-        return await self._client.outcome(self)
-
-    async def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
-        """The final outcome; raises as `Client.wait`."""
-        return await self._client.wait(self, timeout_s)
-
-    def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncIterator[Outcome]:
-        """Every change up to the final outcome; raises as `Client.follow`."""
-        return self._client.follow(self, timeout_s)
-
-    async def merge(self, *others: AnyToken) -> "AsyncToken":
-        """One token for all that this and the others cover; raises as `Client.merge`."""
-        return await self._client.merge([self, *others])
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Copied and pickled it is its text: a client stays where it is."""
-        return str, (str(self),)
 
 
 def text_of(token: AnyToken, name: str = "the token") -> str:

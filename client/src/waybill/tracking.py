@@ -4,7 +4,6 @@ Sends nothing of its own and never changes the producer. The topic ids are those
 reads; with the id of the producer's cluster they make sure that its offsets mean its records.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,15 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from waybill.errors import KafkaAway, NotDelivered, StillUndelivered, Unusable, WaybillError
 from waybill.models import FailedRecord, Span
 from waybill.pipelines import Pipeline
-from waybill.waiting import WAIT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
     from confluent_kafka import Producer as Producer  # noqa: PLC0414 - the faces name it too
-
-    from waybill.async_client import AsyncClient
-    from waybill.client import Client
-    from waybill.tokens import AsyncToken, Token
 
     OnDelivery = Callable[[KafkaError | None, Message], object]
 
@@ -93,8 +87,8 @@ class Deliveries:
             ]
 
 
-class _Tracking:
-    """What both faces share."""
+class Tracking:
+    """What both clients share of a tracked producer."""
 
     def __init__(
         self,
@@ -175,64 +169,6 @@ class _Tracking:
         if not spans:
             raise Unusable(f"nothing was produced to pipeline {self._pipeline} in this block")
         return [spans[at : at + SPANS_MAX] for at in range(0, len(spans), SPANS_MAX)]
-
-
-class Tracked(_Tracking):
-    """A producer whose records are covered by a token; `Client.track` makes it."""
-
-    def __init__(
-        self,
-        client: "Client",
-        producer: "Producer",
-        pipeline: Pipeline,
-        cluster_id: str,
-        on_delivery: "OnDelivery | None",
-    ) -> None:
-        super().__init__(producer, pipeline, cluster_id, on_delivery)
-        self._client = client
-
-    def token(self, timeout_s: float = WAIT_TIMEOUT_S) -> "Token":
-        """One token for all that was produced here until now; flushes the producer first.
-
-        NotDelivered: some records were not, `failed` says which. StillUndelivered: `timeout_s` is
-        over before all were acknowledged. Unusable: nothing was produced. Invalid: a topic was
-        created anew meanwhile, or the producer writes to another Kafka than the pipeline reads.
-        """
-        tokens = [
-            self._client.token_for(
-                self._pipeline, positions=spans, cluster_id=self._cluster_id
-            ).token
-            for spans in self._settle(timeout_s)
-        ]
-        return tokens[0] if len(tokens) == 1 else self._client.merge(tokens)
-
-
-class AsyncTracked(_Tracking):
-    """A producer whose records are covered by a token; `AsyncClient.track` makes it.
-
-    `produce` does not wait and is not awaited. While `token` flushes, callbacks run in a thread.
-    """
-
-    def __init__(
-        self,
-        client: "AsyncClient",
-        producer: "Producer",
-        pipeline: Pipeline,
-        cluster_id: str,
-        on_delivery: "OnDelivery | None",
-    ) -> None:
-        super().__init__(producer, pipeline, cluster_id, on_delivery)
-        self._client = client
-
-    async def token(self, timeout_s: float = WAIT_TIMEOUT_S) -> "AsyncToken":
-        """As `Tracked.token`, awaited."""
-        tokens: list[AsyncToken] = []
-        for spans in await asyncio.to_thread(self._settle, timeout_s):
-            issued = await self._client.token_for(
-                self._pipeline, positions=spans, cluster_id=self._cluster_id
-            )
-            tokens.append(issued.token)
-        return tokens[0] if len(tokens) == 1 else await self._client.merge(tokens)
 
 
 def topic_ids_of(pipeline: Pipeline) -> dict[str, str]:

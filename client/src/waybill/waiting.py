@@ -3,11 +3,13 @@
 Owns no connection and never sleeps. Time comes from a Clock, so that tests need not wait.
 """
 
-import time
 from typing import Protocol
 
 from waybill.errors import NotReady, Unreachable
 
+TIMEOUT_S = 60.0  # twice what ingress gives Kafka, so that its own answer is heard
+START_TIMEOUT_S = 10.0  # of tracking: a broker that is there says its cluster's id at once
+NAME_GRACE_S = 2.0  # a pipeline applied a moment ago may not be known yet
 WAIT_TIMEOUT_S = 60.0  # two stages with an Iceberg sink, from cold
 LONG_POLL_S_MAX = 30.0  # what one request may be held; proxies cut idle connections at 60 s
 POLL_INTERVAL_S_MIN = 0.25  # between two looks when the server does not hold the request
@@ -23,28 +25,6 @@ class Time(Protocol):
     """Seconds that never go back."""
 
     def monotonic(self) -> float: ...
-
-
-class Timer(Time, Protocol):
-    """Time that a test can replace."""
-
-    def sleep(self, seconds: float) -> None: ...
-
-
-class AsyncTimer(Time, Protocol):
-    """The same for an AsyncClient."""
-
-    async def sleep(self, seconds: float) -> None: ...
-
-
-class SystemTimer:
-    """The machine's clock."""
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
 
 
 class Patience:

@@ -183,18 +183,6 @@ def _plain(result: object, url: str) -> str:
     ).replace(url, "http://waybill")  # fmt: skip
 
 
-def test_both_clients_have_the_same_methods_and_arguments() -> None:
-    def words(client: type) -> dict[str, list[str]]:
-        return {
-            name: list(inspect.signature(member).parameters)
-            for name, member in inspect.getmembers(client, inspect.isfunction)
-            if not name.startswith("_") or name == "__init__"
-        }
-
-    assert words(Client) == words(AsyncClient)
-    assert words(Token) == words(AsyncToken)
-
-
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Token, AsyncToken])
 def test_every_public_method_says_its_contract(kind: type) -> None:
     members = inspect.getmembers(kind, inspect.isfunction)

@@ -8,8 +8,8 @@ import pytest
 
 from waybill.cli import demo
 from waybill.cli.demo import show_what_next
-from waybill.client import Client
 from waybill.errors import WaybillError
+from waybill.sync.client import Client
 from waybill_local import stack
 from waybill_local.state import AlreadyRunning
 

@@ -21,8 +21,9 @@ from waybill import (
     WaybillError,
 )
 from waybill.models import Span
+from waybill.sync.tracked import Tracked
 from waybill.testing import Response, ScriptedServer, problem
-from waybill.tracking import SPANS_MAX, Deliveries, Tracked
+from waybill.tracking import SPANS_MAX, Deliveries
 
 TOPIC, TOPIC_ID = "orders.in", "b2xkb2xkb2xkb2xkb2xkbw"
 PIPELINE = {

@@ -11,7 +11,7 @@ from waybill.outcomes import LostSpan, Outcome
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 DEAD_LINES_MAX = 10  # then it is no answer to read, but a list
 

@@ -18,7 +18,7 @@ from waybill.errors import Conflict, ProblemError
 from waybill.models import Operation, StartFrom
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="end with 4 when it is not done in this time")

@@ -10,7 +10,7 @@ from waybill.errors import NotFound, Unreachable, WaybillError
 from waybill.pipelines import Pipeline
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 LOST = "end lost, pipeline_deleted"
 

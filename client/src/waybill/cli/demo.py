@@ -28,7 +28,7 @@ from waybill.models import Position
 from waybill.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
     from waybill_local.state import StackState
 
 PIPELINE = "orders"
@@ -68,7 +68,7 @@ def demo() -> None:
     """
     story = Story()
     with local_stack(), _ends_in_a_sentence(), _stack(story) as (state, own):
-        from waybill.client import Client
+        from waybill.sync.client import Client
 
         with Client(state.url) as client, _stopped_at_the_end(client, own=own):
             with story.step("apply", f"examples/{MANIFEST}: Kafka, Spark, Kafka, Spark, Iceberg"):

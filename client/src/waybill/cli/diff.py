@@ -17,7 +17,7 @@ from waybill.findings import Change, Findings
 from waybill.manifests import manifest_name
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 NOTHING = "nothing would change"
 NOT_KNOWN = "what would change is not known now"

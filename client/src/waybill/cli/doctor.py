@@ -21,8 +21,8 @@ from waybill.questions import Question
 from waybill.version import client_version
 
 if TYPE_CHECKING:
-    from waybill.connection import Connection
     from waybill.fields import Fields
+    from waybill.sync.connection import Connection
     from waybill_local.checks import CheckResult
 
 NAME_WIDTH = 22

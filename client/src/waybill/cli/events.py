@@ -16,7 +16,7 @@ from waybill.fields import Fields
 from waybill.questions import Question, event_stream, pipeline_events
 
 if TYPE_CHECKING:
-    from waybill.connection import Connection
+    from waybill.sync.connection import Connection
 
 TIMEOUT_S = 30.0
 SILENCE_S_MAX = 45.0  # the service says every 15 s that it lives

@@ -23,10 +23,11 @@ from waybill.cli.session import connect
 from waybill.errors import NotFound, WaybillError
 from waybill.findings import found_in
 from waybill.models import Fault, Operation
-from waybill.waiting import Patience, SystemTimer
+from waybill.sync.clock import SystemTimer
+from waybill.waiting import Patience
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 CHECK, MAINTAIN = "validate", "maintain"  # as operations call them
 ANSWERS_KEPT_S = 3600.0  # by Waybill; what it has forgotten it tells as pending

@@ -18,7 +18,7 @@ from waybill.errors import WaybillError
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 DRIVER_WAIT_S = 120.0  # for a pipeline to run: on a busy machine a first driver takes most of it
 LOOK_INTERVAL_S = 0.5

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from waybill.errors import Conflict, Expired, NotFound, TooLarge
 
 if TYPE_CHECKING:
-    from waybill.client import Client
-    from waybill.models import Replayed
+    from waybill.sync.client import Client
+    from waybill.sync.tokens import Replayed
 
 AT_ONCE: Final = 1_000  # dead letters in one request
 

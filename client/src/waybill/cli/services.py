@@ -8,7 +8,7 @@ from waybill.fields import Fields
 from waybill.questions import Question
 
 if TYPE_CHECKING:
-    from waybill.connection import Connection
+    from waybill.sync.connection import Connection
 
 READY = "ready"
 NOT_READY = "not ready"

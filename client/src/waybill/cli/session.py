@@ -17,8 +17,8 @@ from waybill.target import URL_VARIABLE, Target, find_api_key, find_target
 if TYPE_CHECKING:
     import typer.models
 
-    from waybill.client import Client
-    from waybill.connection import Connection
+    from waybill.sync.client import Client
+    from waybill.sync.connection import Connection
 
 COMPLETION_TIMEOUT_S = 1.0
 ASK_TIMEOUT_S = 6.0  # for all services: the gateway gives each 5
@@ -96,7 +96,7 @@ class CommandGroup(TyperGroup):
 
 def direct(timeout_s: float) -> "Connection":
     """For questions that the SDK has no method for."""
-    from waybill.connection import Connection
+    from waybill.sync.connection import Connection
 
     target = find_target(None, os.environ, Path.cwd())
     return Connection(target, timeout_s=timeout_s, api_key=find_api_key(None, os.environ))
@@ -104,7 +104,8 @@ def direct(timeout_s: float) -> "Connection":
 
 def connect(timeout_s: float | None = None) -> "Client":
     """A client for WAYBILL_URL or the stack around this folder; imports HTTP only now."""
-    from waybill.client import TIMEOUT_S, Client
+    from waybill.sync.client import Client
+    from waybill.waiting import TIMEOUT_S
 
     return Client(timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)
 

@@ -22,7 +22,7 @@ from waybill.models import Position
 from waybill.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 tokens = typer.Typer(
     cls=CommandGroup,

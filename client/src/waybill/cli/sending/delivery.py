@@ -18,7 +18,7 @@ from waybill.outcomes import Outcome
 from waybill.payloads import Payload
 
 if TYPE_CHECKING:
-    from waybill.client import Client
+    from waybill.sync.client import Client
 
 MERGED_MAX = 1_000  # tokens in one request; Waybill takes ten times as many
 

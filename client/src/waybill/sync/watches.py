@@ -1,32 +1,19 @@
-"""What clients ask about watches and events; `Client` and `AsyncClient` have these methods."""
+# Made by `python -m infra.client.render` from waybill/aio: change that.
+"""What clients ask about watches and events."""
 
 import uuid
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from waybill import questions
-from waybill.connection import AsyncConnection, Connection
 from waybill.errors import NotReady, Unreachable, Unusable
 from waybill.event_following import SILENCE_S_MAX, EventFollowing
-from waybill.fields import Fields
-from waybill.questions import Question
+from waybill.sync.asking import Asking
 from waybill.tokens import AnyToken
 from waybill.watches import Event, Watch
 from waybill.webhooks import new_secret
 
 
-class WatchCalls:
-    _connection: Connection
-
-    @abstractmethod
-    def _ask(self, question: Question) -> Fields: ...
-
-    @abstractmethod
-    def _write(self, question: Question) -> Fields: ...
-
-    @abstractmethod
-    def _pause(self, seconds: float) -> None: ...
-
+class WatchCalls(Asking):
     def watch(
         self,
         token: AnyToken,
@@ -56,7 +43,8 @@ class WatchCalls:
         cursor: str | None = ""
         while cursor is not None:
             page = self._ask(questions.watches(cursor))
-            yield from map(Watch.read, page.objects("items"))
+            for each in page.objects("items"):
+                yield Watch.read(each)
             cursor = page.text_or_none("next_cursor")
 
     def find_watch(self, id: str) -> Watch:
@@ -96,87 +84,11 @@ class WatchCalls:
                 question = following.question()
                 with self._connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
                     for piece in pieces:
-                        yield from following.read(piece)
-            except (Unreachable, NotReady) as error:
-                failure = error
-            self._pause(following.pause_after(failure))
-
-
-class AsyncWatchCalls:
-    _connection: AsyncConnection
-
-    @abstractmethod
-    async def _ask(self, question: Question) -> Fields: ...
-
-    @abstractmethod
-    async def _write(self, question: Question) -> Fields: ...
-
-    async def watch(
-        self,
-        token: AnyToken,
-        *,
-        labels: Mapping[str, str] | None = None,
-        sinks: Iterable[str] = (),
-        through: Iterable[str] = (),
-        webhook: str | None = None,
-        secret: str | None = None,
-    ) -> Watch:
-        """As `Client.watch`."""
-        made = _made_secret(webhook, secret)
-        hook = _hook(webhook, secret or made)
-        view = questions.view(sinks, through)
-        asked = questions.watch(token, labels or {}, view, hook, key=str(uuid.uuid4()))
-        return Watch.read(await self._write(asked), secret=made)
-
-    async def watches(self) -> AsyncIterator[Watch]:
-        """As `Client.watches`."""
-        cursor: str | None = ""
-        while cursor is not None:
-            page = await self._ask(questions.watches(cursor))
-            for each in page.objects("items"):
-                yield Watch.read(each)
-            cursor = page.text_or_none("next_cursor")
-
-    async def find_watch(self, id: str) -> Watch:
-        """As `Client.find_watch`."""
-        return Watch.read(await self._ask(questions.find_watch(id)))
-
-    async def unwatch(self, id: str) -> Watch:
-        """As `Client.unwatch`."""
-        return Watch.read(await self._write(questions.unwatch(id, str(uuid.uuid4()))))
-
-    async def redeliver(self, id: str) -> Watch:
-        """As `Client.redeliver`."""
-        return Watch.read(await self._write(questions.redeliver(id, str(uuid.uuid4()))))
-
-    async def events(
-        self,
-        *,
-        types: Iterable[str] = (),
-        pipeline: str | None = None,
-        stage: str | None = None,
-        watch: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        after: str | None = None,
-    ) -> AsyncIterator[Event]:
-        """As `Client.events`."""
-        from asyncio import sleep
-
-        asked = questions.status_events(
-            types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
-        )
-        following = EventFollowing(self._connection.line, asked, after)
-        while True:
-            failure: Unreachable | NotReady | None = None
-            try:
-                question = following.question()
-                async with self._connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
-                    async for piece in pieces:
                         for event in following.read(piece):
                             yield event
             except (Unreachable, NotReady) as error:
                 failure = error
-            await sleep(following.pause_after(failure))
+            self._pause(following.pause_after(failure))
 
 
 def _made_secret(webhook: str | None, secret: str | None) -> str | None:

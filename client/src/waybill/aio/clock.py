@@ -1,0 +1,23 @@
+"""The clock of an `AsyncClient`, which a test can replace."""
+
+import asyncio
+import time
+from typing import Protocol
+
+from waybill.waiting import Time
+
+
+class AsyncTimer(Time, Protocol):
+    """Time, and pauses."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class AsyncSystemTimer:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

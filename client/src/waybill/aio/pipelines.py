@@ -1,0 +1,103 @@
+"""What clients ask about pipelines: to change them, and what they do."""
+
+from waybill import plans, questions
+from waybill.aio.asking import AsyncAsking
+from waybill.flows import PipelineFlow, flows_in
+from waybill.manifest_versions import ManifestVersion, versions_in
+from waybill.models import Operation, StartFrom
+from waybill.pipelines import Pipeline
+from waybill.waiting import ANSWER_WAIT_S, NAME_GRACE_S, WAIT_TIMEOUT_S
+
+LINES = 200
+
+
+class AsyncPipelineCalls(AsyncAsking):
+    async def apply(
+        self,
+        manifest_text: str,
+        name: str | None = None,
+        *,
+        allow_shared: bool = False,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
+        """Create or change a pipeline; Invalid names line and column of what is wrong.
+
+        Conflict: another pipeline writes to the topic or table of a sink. With `allow_shared` that
+        is only a warning, unless both upsert by other keys.
+
+        As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
+        which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
+        """
+        return await self._change(
+            questions.apply(manifest_text, name, allow_shared=allow_shared), wait_s
+        )
+
+    async def maintain(
+        self, name: str, sink: str, *, dry_run: bool = False, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Keep the table of a sink in order, at once, by what its manifest names; `result` of the
+        operation says what was done, or with `dry_run` would be. NotFound: no such pipeline."""
+        return await self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
+
+    async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Start a stopped or failed pipeline; NotFound when there is none."""
+        return await self._change(questions.start(name), wait_s)
+
+    async def stop(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Stop a pipeline; what it has not processed waits. NotFound when there is none."""
+        return await self._change(questions.stop(name), wait_s)
+
+    async def restart(
+        self,
+        name: str,
+        start_from: StartFrom | None = None,
+        *,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
+        """Run it with a new driver, which goes on where its sinks stand, and with `start_from` in
+        topics that were deleted and created again."""
+        return await self._change(questions.restart(name, start_from), wait_s)
+
+    async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Delete a pipeline: what it has not processed ends `lost`."""
+        operation = await self._change(questions.delete(name), wait_s)
+        self._generations.forget(name)
+        return operation
+
+    async def operation(self, id: str, wait_s: float = 0.0) -> Operation:
+        """The operation as soon as it is no longer pending, or as it is after `wait_s`."""
+        found = await self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        return self._generations.learn(found)
+
+    async def pipelines(self) -> tuple[Pipeline, ...]:
+        """All pipelines, without the details that `pipeline` has."""
+        return await self._run(plans.pipelines())
+
+    async def pipeline(self, name: str) -> Pipeline:
+        """One pipeline with its details; NotFound when there is none."""
+        return Pipeline.read(await self._connection.ask(questions.pipeline(name)))
+
+    async def wait_pipeline(
+        self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S
+    ) -> Pipeline:
+        """The pipeline once it is in the phase.
+
+        PipelineFailed when it comes to Failed instead, PhaseNotReached when the time is over.
+        """
+        grace = self._patience(min(NAME_GRACE_S, timeout_s))
+        return await self._run(
+            plans.phase(name, phase, self._patience(timeout_s), grace, self._heard)
+        )
+
+    async def flow(self) -> tuple[PipelineFlow, ...]:
+        """How much came into each pipeline, and how much of it has arrived."""
+        return flows_in(await self._ask(questions.flow()))
+
+    async def manifests(self, name: str) -> tuple[ManifestVersion, ...]:
+        """That of a pipeline and up to ten before it, newest first; NotFound: no such pipeline."""
+        return versions_in(await self._ask(questions.manifests(name)))
+
+    async def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
+        """The newest lines of the log of its driver, at most a thousand; NotFound: no pipeline."""
+        log = await self._ask(questions.logs(name, lines))
+        return log.texts("lines")

@@ -1,0 +1,101 @@
+"""What clients ask about watches and events."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from waybill import questions
+from waybill.aio.asking import AsyncAsking
+from waybill.errors import NotReady, Unreachable, Unusable
+from waybill.event_following import SILENCE_S_MAX, EventFollowing
+from waybill.tokens import AnyToken
+from waybill.watches import Event, Watch
+from waybill.webhooks import new_secret
+
+
+class AsyncWatchCalls(AsyncAsking):
+    async def watch(
+        self,
+        token: AnyToken,
+        *,
+        labels: Mapping[str, str] | None = None,
+        sinks: Iterable[str] = (),
+        through: Iterable[str] = (),
+        webhook: str | None = None,
+        secret: str | None = None,
+    ) -> Watch:
+        """Be told by an event when the token is final; `labels` come back with it.
+
+        `sinks`: only these are waited for, by name; also such that another stage reads. `through`:
+        pipelines that it is to pass, too, each of which reads what the one before it writes; then
+        `sinks` are those of the last. `webhook`: a URL that it is sent to, too, signed by `secret`;
+        without one, a secret is made, and the watch that comes back has it. NotFound: no token of
+        this Waybill; Expired: it is too old; Invalid: a sink, a pipeline or a webhook is refused.
+        """
+        made = _made_secret(webhook, secret)
+        hook = _hook(webhook, secret or made)
+        view = questions.view(sinks, through)
+        asked = questions.watch(token, labels or {}, view, hook, key=str(uuid.uuid4()))
+        return Watch.read(await self._write(asked), secret=made)
+
+    async def watches(self) -> AsyncIterator[Watch]:
+        """All that are open, or were told in the last month; the newest first."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._ask(questions.watches(cursor))
+            for each in page.objects("items"):
+                yield Watch.read(each)
+            cursor = page.text_or_none("next_cursor")
+
+    async def find_watch(self, id: str) -> Watch:
+        """Whether it was told, and as what; NotFound when there is none."""
+        return Watch.read(await self._ask(questions.find_watch(id)))
+
+    async def unwatch(self, id: str) -> Watch:
+        """End a watch; NotFound when there is none."""
+        return Watch.read(await self._write(questions.unwatch(id, str(uuid.uuid4()))))
+
+    async def redeliver(self, id: str) -> Watch:
+        """Have the event of a watch sent to its webhook again, at once. Conflict: it has none, is
+        not told yet, or was told more than a week ago."""
+        return Watch.read(await self._write(questions.redeliver(id, str(uuid.uuid4()))))
+
+    async def events(
+        self,
+        *,
+        types: Iterable[str] = (),
+        pipeline: str | None = None,
+        stage: str | None = None,
+        watch: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """The events from now on, or behind the `position` of an earlier one, for ever.
+
+        A connection that breaks is made again where it was: none is missed, and none comes twice.
+        """
+        asked = questions.status_events(
+            types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
+        )
+        following = EventFollowing(self._connection.line, asked, after)
+        while True:
+            failure: Unreachable | NotReady | None = None
+            try:
+                question = following.question()
+                async with self._connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
+                    async for piece in pieces:
+                        for event in following.read(piece):
+                            yield event
+            except (Unreachable, NotReady) as error:
+                failure = error
+            await self._pause(following.pause_after(failure))
+
+
+def _made_secret(webhook: str | None, secret: str | None) -> str | None:
+    """Made here: the answer to a request that may be sent again has no secret in it."""
+    return new_secret() if webhook is not None and secret is None else None
+
+
+def _hook(webhook: str | None, secret: str | None) -> Mapping[str, str] | None:
+    if webhook is None and secret is not None:
+        raise Unusable("a secret is for a webhook, and there is none")
+    return None if webhook is None or secret is None else {"url": webhook, "secret": secret}

@@ -1,0 +1,23 @@
+# Made by `python -m infra.client.render` from waybill/aio: change that.
+"""The clock of a `Client`, which a test can replace."""
+
+import time
+from typing import Protocol
+
+from waybill.waiting import Time
+
+
+class Timer(Time, Protocol):
+    """Time, and pauses."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemTimer:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,70 @@
+# Made by `python -m infra.client.render` from waybill/aio: change that.
+"""The connection of a `Client`: requests in, JSON out. Never repeats a request."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+
+from waybill.connection import Line
+from waybill.fields import Fields
+from waybill.questions import Question
+from waybill.target import Target
+
+
+class Connection:
+    """Talks to one target."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        timeout_s: float,
+        api_key: str | None = None,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self.line = Line(target)
+        self._timeout_s = timeout_s
+        self._http = httpx2.Client(transport=transport, **self.line.options(api_key))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
+        """Return the JSON object answered; `held_s` is how long the server may hold the request."""
+        timeout_s = self._timeout_s + held_s
+        with self.line.translate_errors(timeout_s):
+            with self._open(question, timeout_s) as response:
+                response.read()
+                return self.line.json(response, question)
+
+    def text(self, question: Question) -> str:
+        """Return the text answered, such as metrics."""
+        timeout_s = self._timeout_s
+        with self.line.translate_errors(timeout_s):
+            with self._open(question, timeout_s) as response:
+                response.read()
+                if response.status_code != httpx2.codes.OK:
+                    self.line.json(response, question)
+                return response.text
+
+    @contextmanager
+    def listen(self, question: Question, *, silence_s: float) -> Iterator[Iterator[bytes]]:
+        """Yield the bytes of an event stream; NoAnswer after `silence_s` without any."""
+        with self.line.translate_errors(silence_s):
+            with self._open(question, silence_s) as response:
+                if response.status_code != httpx2.codes.OK:
+                    response.read()
+                    self.line.json(response, question)
+                self.line.check_stream(response, question)
+                yield response.iter_bytes()
+
+    @contextmanager
+    def _open(self, question: Question, timeout_s: float) -> Iterator[httpx2.Response]:
+        request = self.line.request(self._http, question, timeout_s)
+        response = self._http.send(request, stream=True)
+        try:
+            self.line.heard = True
+            yield response
+        finally:
+            response.close()

@@ -1,0 +1,62 @@
+# Made by `python -m infra.client.render` from waybill/aio: change that.
+"""What clients ask about the outcome of a token."""
+
+from collections.abc import Iterator
+
+from waybill import plans, questions
+from waybill.errors import NotReady, Unreachable
+from waybill.outcomes import Outcome
+from waybill.sse import Following
+from waybill.sync.asking import Asking
+from waybill.tokens import AnyToken
+from waybill.waiting import WAIT_TIMEOUT_S, Patience
+
+
+class OutcomeCalls(Asking):
+    def outcome(self, token: AnyToken) -> Outcome:
+        """What the token's status says now, `unknown` too.
+
+        NotFound: no token of ours. Expired: older than tokens live.
+        """
+        return self._run(plans.outcome(token))
+
+    def wait(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
+        """The final outcome, which need not be complete.
+
+        StillInProgress or StillUnknown when `timeout_s` is over before it; else as `outcome`.
+        Rides out dropped connections.
+        """
+        return self._run(plans.final(token, self._patience(timeout_s), self._heard))
+
+    def follow(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
+        """Every change up to the final outcome; when `timeout_s` is over raises as `wait` does."""
+        patience = self._patience(timeout_s)
+        if questions.long(token):
+            return self._look_on(token, patience)
+        return self._listen(token, patience)
+
+    def _listen(self, token: AnyToken, patience: Patience) -> Iterator[Outcome]:
+        following = Following(self._connection.line, questions.token_path(token), patience)
+        while not following.ended():
+            failure: Unreachable | NotReady
+            try:
+                question, silence_s = following.question(), following.silence_s
+                with self._connection.listen(question, silence_s=silence_s) as pieces:
+                    for piece in pieces:
+                        for outcome in following.read(piece):
+                            yield outcome
+                        if following.ended():
+                            return
+                failure = following.ended_early()
+            except (Unreachable, NotReady) as error:
+                failure = error
+            unknown = following.unknown_in(failure)
+            if unknown is not None:
+                yield unknown
+            self._pause(following.pause_after(failure))
+
+    def _look_on(self, token: AnyToken, patience: Patience) -> Iterator[Outcome]:
+        last: Outcome | None = None
+        while last is None or not last.final:
+            last = self._run(plans.await_change(token, last, patience, self._heard))
+            yield last
