@@ -60,6 +60,13 @@ def test_the_page_shows_the_words_as_they_are() -> None:
     assert same, "run `.venv/bin/python -m waybill_shared.tools.words_page > docs/words.md`"
 
 
+@pytest.mark.parametrize("kind", OutcomeKind)
+def test_the_readme_explains_the_outcomes_as_the_page_does(kind: OutcomeKind) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert f"| `{kind}` | {kind.meaning} |" in readme
+
+
 def test_the_console_has_the_words_as_they_are() -> None:
     same = (ROOT / "console/meanings.js").read_text(encoding="utf-8") == console_words.render()
 

@@ -1,0 +1,49 @@
+"""The pages that newcomers read first have short sentences, and tables that fit on a screen."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORDS_MAX = 30
+CELL_CHARACTERS_MAX = 160
+ROW_CHARACTERS_MAX = 200
+PAGES = ("README.md", "docs/first-steps.md", "docs/manifest.md")
+FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +", re.MULTILINE)
+BREAK = re.compile(r"\n\s*\n|(?<!\\)\||(?<=[.!?])[\"')*]*\s+")
+
+
+def text_of(page: str) -> str:
+    return FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+
+
+def rows_of(page: str) -> list[str]:
+    return [line for line in text_of(page).splitlines() if line.startswith("|")]
+
+
+def sentences(text: str) -> list[str]:
+    """Return what a point, a cell, an item or an empty line ends. A piece of code is one word."""
+    plain = ITEM.sub("\n\n", LINK.sub(r"\1", CODE.sub("code", text)))
+    return [" ".join(sentence.split()) for sentence in BREAK.split(plain)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_sentence_is_long(page: str) -> None:
+    long = [each for each in sentences(text_of(page)) if len(each.split()) > WORDS_MAX]
+    assert not long, f"more than {WORDS_MAX} words"
+
+
+def test_no_cell_of_the_readme_is_long() -> None:
+    cells = [cell.strip() for row in rows_of("README.md") for cell in row.split("|")]
+    assert [cell for cell in cells if len(cell) > CELL_CHARACTERS_MAX] == []
+
+
+def test_a_sentence_ends_where_a_reader_stops() -> None:
+    found = sentences("One `a. b` c. Two\nlines: d!\n\n- three\n- four | five [six](seven.md).")
+    assert [each for each in found if each] == [
+        "One code c.", "Two lines: d!", "three", "four", "five six.",
+    ]  # fmt: skip
