@@ -53,7 +53,7 @@ class Pool:
         self.drivers.start(make_record(uid=uid), LEASE, urgent=True)
 
     def heard(self, kind: type[PoolReport]) -> list[PoolReport]:
-        self.news += self.drivers.hear()
+        self.news += self.drivers.receive()
         return [each for each in self.news if isinstance(each, kind)]
 
     def said(self, kind: str) -> bool:
@@ -67,7 +67,7 @@ class Pool:
 
     def living(self) -> list[Path]:
         """Folders of the drivers whose process is there."""
-        self.news += self.drivers.hear()
+        self.news += self.drivers.receive()
         homes = self.folder.glob(f"{DRIVERS}/*/{HOME}")
         return [home.parent for home in homes if groups.groups_with(str(home).__eq__)]
 

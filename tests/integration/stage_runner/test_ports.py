@@ -50,7 +50,7 @@ class RealDrivers:
 
     def _living(self) -> list[tuple[str, int]]:
         """Each process group counts, whether or not the runner knows it."""
-        list(self.drivers.hear())
+        list(self.drivers.receive())
         notes = self._folder.glob(f"{DRIVERS}/*/{RUNS}/*")
         return [
             (uid, json.loads((self._folder / uid / SPEC).read_text())["epoch"])

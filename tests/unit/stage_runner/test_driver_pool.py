@@ -67,7 +67,7 @@ def processes(pool: DriverPool) -> Processes:
     assert isinstance(processes, Processes)
     pool.check(CHECK.check_id, UID, CHECK.manifest)
     processes.says("1", "ready")
-    assert list(pool.hear()) == []
+    assert list(pool.receive()) == []
     assert processes.orders == [("1", CHECK)]
     return processes
 
@@ -75,13 +75,13 @@ def processes(pool: DriverPool) -> Processes:
 def test_a_check_is_answered_once(pool: DriverPool, processes: Processes) -> None:
     for _ in range(2):
         processes.says("1", "checked", "c1")
-    assert list(pool.hear()) == [Checked(check_id="c1")]
+    assert list(pool.receive()) == [Checked(check_id="c1")]
 
 
 def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Processes) -> None:
     pool.check("c2", UID, "now", for_run=False, before="before")
     processes.says("1", "checked", "c1")
-    list(pool.hear())
+    list(pool.receive())
     assert processes.orders[-1] == (
         "1",
         CheckOrder(check_id="c2", pipeline_uid=UID, manifest="now", before="before"),
@@ -89,7 +89,7 @@ def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Proces
     columns = {"load": {"lake": "`a` int"}}
     event = DriverEvent(kind="checked", check_id="c2", columns_before=columns)
     processes.events.put(DriverMessage(driver_id="1", event=event))
-    assert list(pool.hear()) == [Checked(check_id="c2", columns_before=columns)]
+    assert list(pool.receive()) == [Checked(check_id="c2", columns_before=columns)]
 
 
 def test_a_check_that_is_wanted_anew_is_answered_by_the_driver_that_has_it_now(
@@ -101,10 +101,10 @@ def test_a_check_that_is_wanted_anew_is_answered_by_the_driver_that_has_it_now(
     pool.check(CHECK.check_id, UID, CHECK.manifest)
     processes.says("1", "checked", "c1")
     processes.says("2", "ready")
-    assert list(pool.hear()) == []
+    assert list(pool.receive()) == []
     assert processes.orders[-1] == ("2", CHECK)
     processes.says("2", "checked", "c1")
-    assert list(pool.hear()) == [Checked(check_id="c1")]
+    assert list(pool.receive()) == [Checked(check_id="c1")]
 
 
 def test_a_check_has_its_time_from_when_its_driver_begins_it(
@@ -113,11 +113,11 @@ def test_a_check_has_its_time_from_when_its_driver_begins_it(
     """What warms the driver up comes first, and takes long on a busy machine."""
     now = time.monotonic_ns
     monkeypatch.setattr(time, "monotonic_ns", lambda: now() + 60_000_000_000)
-    assert list(pool.hear()) == []
+    assert list(pool.receive()) == []
     processes.says("1", "checking", "c1")
-    assert list(pool.hear()) == []
+    assert list(pool.receive()) == []
     monkeypatch.setattr(time, "monotonic_ns", lambda: now() + 120_000_000_000)
-    assert list(pool.hear()) == [Checked(check_id="c1", failed="deadline")]
+    assert list(pool.receive()) == [Checked(check_id="c1", failed="deadline")]
     assert processes.killed == ["1"]
 
 
@@ -138,8 +138,8 @@ def test_the_next_driver_starts_when_a_run_has_begun(
     for uid in ("a", "b"):
         pool.start(make_record(uid=uid), Lease(epoch=1, lifecycle_id="L1"))
     processes.says("1", "ready")
-    list(pool.hear())
+    list(pool.receive())
     assert processes.started == ["1"]
     processes.says("1", word)
-    list(pool.hear())
+    list(pool.receive())
     assert processes.started == ["1", "2"]

@@ -7,21 +7,21 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_stage_runner.core.pipelines.records import (
     EARLIER_BYTES_MAX,
     EARLIER_MAX,
-    changed,
-    created,
-    restarted,
+    change_record,
+    create_record,
+    restart_record,
 )
 
 NOW = 1_000
 
 
 def first(manifest: str = "name: orders # 1") -> PipelineRecord:
-    return created(command(1), manifest, "running", (), NOW)
+    return create_record(command(1), manifest, "running", (), NOW)
 
 
 def applied(before: PipelineRecord, manifest: str) -> PipelineRecord:
     now = NOW + before.generation
-    return changed(before, manifest, "running", (), now)
+    return change_record(before, manifest, "running", (), now)
 
 
 def kept(record: PipelineRecord) -> list[tuple[int, str]]:
@@ -36,7 +36,7 @@ def test_a_change_keeps_what_was_before_and_until_when() -> None:
 
 
 def test_a_restart_and_other_topics_are_the_same_manifest() -> None:
-    record = restarted(first("a"), (), NOW)
+    record = restart_record(first("a"), (), NOW)
     assert (record.generation, kept(record)) == (2, [])
     assert kept(applied(record, "b")) == [(2, "a")]
     assert kept(applied(replace(record, stages=()), "a")) == []

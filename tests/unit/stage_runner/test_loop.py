@@ -37,7 +37,7 @@ class Around:
     def release(self, partitions: Iterable[int]) -> None:
         self.released.update(partitions)
 
-    def hear(self, timeout_s: float) -> Iterable[Checked]:
+    def receive(self, timeout_s: float) -> Iterable[Checked]:
         """Every check finds nothing."""
         if not self.checks_end:
             return []
@@ -82,7 +82,7 @@ def turn(turned: Loop, around: Around, seconds: float = RETRY_S) -> None:
     around.now += seconds
     for world in around.worlds:
         world.waited += round(seconds * 1000)
-    turned.turn()
+    turned.run_once()
 
 
 def test_a_partition_that_kafka_does_not_take_holds_up_no_other(around: Around) -> None:

@@ -23,7 +23,7 @@ from waybill_stage_runner.core.pipelines.actions import (
     StopDriver,
     WriteRecord,
 )
-from waybill_stage_runner.core.pipelines.removal import going
+from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
@@ -54,16 +54,16 @@ def closing() -> Pipeline:
 
 
 def test_what_goes_are_the_sinks_that_are_there_no_more() -> None:
-    assert going(BEFORE, AFTER) == GOES
-    assert going(AFTER, BEFORE) is None
-    assert going(BEFORE, replace(BEFORE, desired="deleted")) is None
+    assert sinks_to_remove(BEFORE, AFTER) == GOES
+    assert sinks_to_remove(AFTER, BEFORE) is None
+    assert sinks_to_remove(BEFORE, replace(BEFORE, desired="deleted")) is None
 
 
 def test_a_sink_that_came_back_under_its_name_is_another_one() -> None:
     again = replace(LAKE, since=3)
     before = make_record(stages=(make_stage(sinks=(LAKE, OUT)),))
     after = make_record(stages=(make_stage(sinks=(again, OUT)),))
-    assert going(before, after) == make_record(stages=(make_stage(sinks=(LAKE,)),))
+    assert sinks_to_remove(before, after) == make_record(stages=(make_stage(sinks=(LAKE,)),))
 
 
 def test_the_change_is_said_when_what_goes_is_closed() -> None:

@@ -66,7 +66,7 @@ class Loop:
             while not stop.is_set():
                 self._health.beat()
                 try:
-                    self.turn()
+                    self.run_once()
                 except Retryable as error:
                     count_retry()
                     logger.warning("will be tried again", extra={"reason": str(error)})
@@ -77,9 +77,9 @@ class Loop:
             return False
         return True
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         runners = self._ownership.runners()
-        self._hear(runners.values())
+        self._forward_reports(runners.values())
         now = time.monotonic()
         beats = now >= self._beat_at
         for runner in runners.values():
@@ -139,37 +139,37 @@ class Loop:
             runner.refuse(command, str(error))
         self._act(runner, now, beats=False)
 
-    def _hear(self, runners: Iterable[Runner]) -> None:
+    def _forward_reports(self, runners: Iterable[Runner]) -> None:
         """Pass on reports of drivers. Wait a little for the first, so that the loop does
         not spin.
         """
-        for news in self._drivers.hear(POLL_S):
+        for report in self._drivers.receive(POLL_S):
             for runner in runners:
-                if isinstance(news, Checked):
-                    runner.finish_check(news)
+                if isinstance(report, Checked):
+                    runner.finish_check(report)
                 else:
-                    _tell(runner, news)
+                    _forward(runner, report)
 
 
-def _tell(runner: Runner, news: RunReport | QueueReport | EndReport) -> None:
-    event = _as_event(news)
+def _forward(runner: Runner, report: RunReport | QueueReport | EndReport) -> None:
+    event = _as_event(report)
     if event is not None:
-        runner.receive(news.pipeline_uid, news.epoch, event)
+        runner.receive(report.pipeline_uid, report.epoch, event)
 
 
-def _as_event(news: RunReport | QueueReport | EndReport) -> RunEvent | None:
-    match news:
+def _as_event(report: RunReport | QueueReport | EndReport) -> RunEvent | None:
+    match report:
         case EndReport(exit_code=exit_code):
             return DriverEnded(exit_code=exit_code)
         case QueueReport(place=place):
             return RunQueued(place=place)
         case RunReport(event=event):
-            return _as_said(event)
+            return _as_run_event(event)
         case _:
-            assert_never(news)
+            assert_never(report)
 
 
-def _as_said(event: DriverEvent) -> RunEvent | None:
+def _as_run_event(event: DriverEvent) -> RunEvent | None:
     match event.kind:
         case "running":
             return DriverRuns()

@@ -1,7 +1,7 @@
 """Gives runs and checks to drivers, as `core.pool.decide` says. Fulfils `Drivers`.
 
-`hear` returns what became of them. All of it happens on the main thread, because a driver dies with
-the thread that has started it.
+`receive` returns what became of them. All of it happens on the main thread, because a driver dies
+with the thread that has started it.
 """
 
 import logging
@@ -121,7 +121,7 @@ class DriverPool:
         """Orders of checks and maintenance that are not done, by check id."""
         self._faults: dict[str, LifecycleError] = {}
         """What drivers reported as their own fault before they ended, by driver id."""
-        self._news: deque[PoolReport] = deque()
+        self._reports: deque[PoolReport] = deque()
 
     def start(
         self,
@@ -140,10 +140,10 @@ class DriverPool:
         except OSError as error:
             raise Retryable(f"folder {folder} cannot be written: {error}") from error
         self._specs[uid] = spec
-        self._take(RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
+        self._decide(RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
-        self._take(RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
+        self._decide(RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
 
     def check(
         self,
@@ -162,28 +162,28 @@ class DriverPool:
             before=before,
         )
         job = CheckJob(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run)
-        self._take(CheckRequested(job=job))
+        self._decide(CheckRequested(job=job))
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
             check_id=check_id, spec=self._spec(record, NO_LEASE), sink=sink, dry_run=dry_run
         )
-        self._take(CheckRequested(job=MaintenanceJob(check_id=check_id)))
+        self._decide(CheckRequested(job=MaintenanceJob(check_id=check_id)))
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
         return newest_lines(self._state_folder / pipeline_uid / LOG, lines)
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
-        self._take(CheckCancelled(check_id=check_id))
+        self._decide(CheckCancelled(check_id=check_id))
 
-    def hear(self, timeout_s: float = 0.0) -> Iterable[PoolReport]:
+    def receive(self, timeout_s: float = 0.0) -> Iterable[PoolReport]:
         """Return what became of runs and checks. Wait at most so long for the first report."""
-        self._take(Tick())
-        self._listen(0.0 if self._news else timeout_s)
+        self._decide(Tick())
+        self._listen(0.0 if self._reports else timeout_s)
         while True:
-            while self._news:
-                yield self._news.popleft()
+            while self._reports:
+                yield self._reports.popleft()
             if not self._listen(0.0):
                 return
 
@@ -192,7 +192,7 @@ class DriverPool:
 
     def stop_all(self, timeout_s: float) -> None:
         """Let every driver end after its batch, and kill what is left when the time is over."""
-        self._take(EndAll())
+        self._decide(EndAll())
         deadline = time.monotonic() + timeout_s
         while self._processes.living and time.monotonic() < deadline:
             self._listen(POLL_S)
@@ -208,48 +208,48 @@ class DriverPool:
     def _listen(self, timeout_s: float) -> bool:
         """Wait for one report of a driver. Return True if there was one."""
         try:
-            heard = (
+            received = (
                 self._processes.events.get(timeout=timeout_s)
                 if timeout_s
                 else (self._processes.events.get_nowait())
             )
         except queue.Empty:
             return False
-        if isinstance(heard, ProcessExited):
-            self._take(DriverExited(driver_id=heard.driver_id, exit_code=heard.exit_code))
-            self._faults.pop(heard.driver_id, None)
-            self._processes.forget(heard.driver_id)
+        if isinstance(received, ProcessExited):
+            self._decide(DriverExited(driver_id=received.driver_id, exit_code=received.exit_code))
+            self._faults.pop(received.driver_id, None)
+            self._processes.forget(received.driver_id)
         else:
-            self._hear(heard)
+            self._receive(received)
         return True
 
-    def _hear(self, heard: DriverMessage) -> None:
-        driver_id, event = heard.driver_id, heard.event
+    def _receive(self, received: DriverMessage) -> None:
+        driver_id, event = received.driver_id, received.event
         match event.kind:
             case "ready":
-                self._take(DriverReady(driver_id=driver_id))
+                self._decide(DriverReady(driver_id=driver_id))
             case "ended":
-                self._take(RunEnded(driver_id=driver_id))
+                self._decide(RunEnded(driver_id=driver_id))
             case "checking":
-                self._take(CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
+                self._decide(CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
             case "checked":
                 self._checked(driver_id, event)
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
             case "running" | "blocked":
-                self._take(RunStarted(driver_id=driver_id))
-                self._said(event)
+                self._decide(RunStarted(driver_id=driver_id))
+                self._report_run(event)
             case "compiling" | "ignored" | "maintained" | "failed":
-                self._said(event)
+                self._report_run(event)
             case _:
                 assert_never(event.kind)
 
-    def _said(self, event: DriverEvent) -> None:
+    def _report_run(self, event: DriverEvent) -> None:
         spec = next((s for s in self._specs.values() if s.run_id == event.run_id), None)
         if spec is not None:
-            said = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
-            self._news.append(said)
+            report = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+            self._reports.append(report)
 
     def _checked(self, driver_id: str, event: DriverEvent) -> None:
         """Report the result of a check, unless this driver's check is another one or none.
@@ -261,9 +261,9 @@ class DriverPool:
         if check_id is None or check_id != event.check_id:
             return
         keep = not event.problems
-        self._take(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
+        self._decide(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
         del self._checks[check_id]
-        self._news.append(
+        self._reports.append(
             Checked(
                 check_id=check_id,
                 problems=event.problems,
@@ -274,7 +274,7 @@ class DriverPool:
             )
         )
 
-    def _take(self, event: PoolEvent) -> None:
+    def _decide(self, event: PoolEvent) -> None:
         self._pool, actions = decide(self._pool, event, _now())
         for action in actions:
             self._carry_out(action)
@@ -301,12 +301,12 @@ class DriverPool:
         match action:
             case ReportQueuePosition(pipeline_uid=uid, place=place):
                 spec = self._specs[uid]
-                self._news.append(QueueReport(pipeline_uid=uid, epoch=spec.epoch, place=place))
+                self._reports.append(QueueReport(pipeline_uid=uid, epoch=spec.epoch, place=place))
             case ReportRunEnded():
-                self._tell_over(action)
+                self._report_end(action)
             case ReportCheckFailed(check_id=check_id, why=why):
                 if self._checks.pop(check_id, None) is not None:
-                    self._news.append(Checked(check_id=check_id, failed=why))
+                    self._reports.append(Checked(check_id=check_id, failed=why))
             case _:
                 assert_never(action)
 
@@ -326,23 +326,23 @@ class DriverPool:
             return
         self._processes.send(driver_id, RunOrder(spec=spec))
 
-    def _tell_over(self, over: ReportRunEnded) -> None:
+    def _report_end(self, over: ReportRunEnded) -> None:
         uid = over.pipeline_uid
         spec = self._specs.pop(uid)
         if over.driver_id is not None:
             self._processes.forget_run(over.driver_id, uid)
-            self._tell_fault(over.driver_id, spec)
+            self._report_fault(over.driver_id, spec)
         ended = EndReport(pipeline_uid=uid, epoch=spec.epoch, exit_code=over.exit_code)
-        self._news.append(ended)
+        self._reports.append(ended)
 
-    def _tell_fault(self, driver_id: str, spec: RunSpec) -> None:
+    def _report_fault(self, driver_id: str, spec: RunSpec) -> None:
         """Report the fault that the driver named before the run started or after it was over."""
         error = self._faults.get(driver_id)
         if error is None:
             return
         event = DriverEvent(kind="failed", run_id=spec.run_id, error=error)
-        said = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
-        self._news.append(said)
+        report = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
+        self._reports.append(report)
         with spec.log_file.open("ab") as log:
             log.write(self._processes.log_of(driver_id))
 

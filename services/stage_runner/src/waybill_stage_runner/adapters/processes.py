@@ -99,7 +99,7 @@ class DriverProcesses:
         os.close(writer)
         driver = _Driver(process=process, folder=home.folder)
         self._drivers[driver_id] = driver
-        threading.Thread(target=_say, args=(driver,), daemon=True).start()
+        threading.Thread(target=_write_orders, args=(driver,), daemon=True).start()
         threading.Thread(target=self._follow, args=(driver_id, driver, reader), daemon=True).start()
 
     def note_run(self, driver_id: str, pipeline_uid: str) -> None:
@@ -169,7 +169,7 @@ class DriverProcesses:
                 try:
                     event = DriverEvent.model_validate_json(line)
                 except ValidationError as error:
-                    logger.error("driver told nonsense", extra={"reason": str(error)})
+                    logger.error("driver sent what nobody knows", extra={"reason": str(error)})
                     continue
                 self.events.put(DriverMessage(driver_id=driver_id, event=event))
         exit_code = driver.process.wait()
@@ -178,7 +178,7 @@ class DriverProcesses:
         self.events.put(ProcessExited(driver_id=driver_id, exit_code=exit_code))
 
 
-def _say(driver: _Driver) -> None:
+def _write_orders(driver: _Driver) -> None:
     """Write the orders to the driver, for as long as it reads them."""
     assert driver.process.stdin is not None
     with suppress(BrokenPipeError), driver.process.stdin as lines:  # its end is reported separately

@@ -121,13 +121,13 @@ class KafkaPublisher:
         phase_from: str | None,
         maintenance: TableMaintenance | None = None,
     ) -> LifecycleEvent:
-        said = MessageOrigin(
+        origin = MessageOrigin(
             run_id=self._run_id,
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,
         )
-        return state.event(kind, phase_from, said, maintenance)
+        return state.event(kind, phase_from, origin, maintenance)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
         return self._keyed(topic, pipeline_key(message.tenant, message.pipeline_uid), message)

@@ -33,7 +33,12 @@ from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
 from waybill_stage_runner.core.pipelines.compatibility import refuse_recreated
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
-from waybill_stage_runner.core.pipelines.records import changed, created, refuse_gone, restarted
+from waybill_stage_runner.core.pipelines.records import (
+    change_record,
+    create_record,
+    refuse_gone,
+    restart_record,
+)
 
 
 class Changes:
@@ -160,13 +165,13 @@ class Changes:
         plans = topics_of(manifest)
         if before is None:
             stages = define(manifest, self._topics.prepare(plans), before)
-            return created(command, text, manifest.state, stages, now)
+            return create_record(command, text, manifest.state, stages, now)
         present = self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
-            changed(before, text, manifest.state, planned, now)
+            change_record(before, text, manifest.state, planned, now)
             stages = define(manifest, self._topics.prepare(plans), before)
-            return changed(before, text, manifest.state, stages, now)
+            return change_record(before, text, manifest.state, stages, now)
         except UserError as error:
             raise UserError(place(error.problems, text), error.slug) from error
 
@@ -181,4 +186,4 @@ class Changes:
         topics = self._topics.prepare(plans)
         if start_from is None:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
-        return restarted(before, define(manifest, topics, before), now)
+        return restart_record(before, define(manifest, topics, before), now)

@@ -9,11 +9,11 @@ from waybill_stage_runner.app.runner import Runner
 
 
 class Ownership:
-    def __init__(self, past: Recovery, make_runner: Callable[[int], Runner]) -> None:
+    def __init__(self, recovery: Recovery, make_runner: Callable[[int], Runner]) -> None:
         """Keep `make_runner`: it fences the earlier owner of the partition before it returns. It
         raises Retryable.
         """
-        self._past = past
+        self._recovery = recovery
         self._make_runner = make_runner
         self._runners: dict[int, Runner] | None = None
 
@@ -24,10 +24,10 @@ class Ownership:
         in all our topics. Records are read only after every earlier owner was fenced, so they are
         final.
         """
-        commands_id = self._past.commands_id()  # asked before anything is read
+        commands_id = self._recovery.commands_id()  # asked before anything is read
         fresh = {partition: self._make_runner(partition) for partition in partitions}
-        records = self._past.records(fresh)
-        answered = self._past.answered(fresh)
+        records = self._recovery.records(fresh)
+        answered = self._recovery.answered(fresh)
         for partition, runner in fresh.items():
             runner.adopt_answered(answered.get(partition, ()))
             for record in records.get(partition, []):

@@ -29,8 +29,8 @@ from waybill_stage_runner.app.change_preview import compare
 from waybill_stage_runner.app.ports import Checked, Drivers, Topics
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.core.pipelines.changes import notes_of
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
+from waybill_stage_runner.core.pipelines.manifest_changes import notes_of
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 from waybill_stage_runner.core.pool.model import CheckFailure
 

@@ -22,7 +22,7 @@ PROBLEM_OF: Final[Mapping[str, Slug]] = {
 """The problem of a command that failed, by the domain of the error that ended its driver."""
 
 
-def crash(event: DriverEnded) -> LifecycleError:
+def crash_error(event: DriverEnded) -> LifecycleError:
     return LifecycleError(
         domain="internal",
         message=f"the driver ended with exit code {event.exit_code}",
@@ -32,7 +32,7 @@ def crash(event: DriverEnded) -> LifecycleError:
     )
 
 
-def worth_another(state: PipelineState, error: LifecycleError) -> bool:
+def may_retry(state: PipelineState, error: LifecycleError) -> bool:
     """Return True if the driver is to be started again after `error`.
 
     External errors are retried without end: an outside system may be down for a day, and the
@@ -43,7 +43,7 @@ def worth_another(state: PipelineState, error: LifecycleError) -> bool:
     return error.domain == "external" or state.crashes < CRASHES_MAX
 
 
-def later(state: PipelineState, error: LifecycleError, now: int) -> PipelineState:
+def wait_longer(state: PipelineState, error: LifecycleError, now: int) -> PipelineState:
     wait = min(BACKOFF_MS_FIRST * 2 ** min(state.attempt, DOUBLINGS_MAX), BACKOFF_MS_MAX)
     wait = max(wait, min(error.retry_after_ms, BACKOFF_MS_MAX))
     return replace(
@@ -55,7 +55,7 @@ def later(state: PipelineState, error: LifecycleError, now: int) -> PipelineStat
     )
 
 
-def anew(state: PipelineState) -> PipelineState:
+def reset_attempts(state: PipelineState) -> PipelineState:
     """Reset the counts of attempts and crashes, so that earlier failures count no more."""
     return replace(state, attempt=0, crashes=0)
 

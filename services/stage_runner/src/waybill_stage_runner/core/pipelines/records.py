@@ -18,7 +18,7 @@ EARLIER_MAX: Final = 10  # earlier manifests that are kept
 EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
 
 
-def created(
+def create_record(
     command: Command,
     manifest: str,
     desired: Literal["running", "stopped"],
@@ -40,7 +40,7 @@ def created(
     )
 
 
-def changed(
+def change_record(
     before: PipelineRecord,
     manifest: str,
     desired: Literal["running", "stopped"],
@@ -75,7 +75,7 @@ def _earlier(before: PipelineRecord, manifest: str, now: int) -> tuple[EarlierMa
     return tuple(kept)
 
 
-def restarted(
+def restart_record(
     before: PipelineRecord, stages: tuple[StageDefinition, ...], now: int
 ) -> PipelineRecord:
     """Return the record after a restart: always a new generation, because it needs a new driver."""

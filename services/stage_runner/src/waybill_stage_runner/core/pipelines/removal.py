@@ -5,7 +5,7 @@ from dataclasses import replace
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 
 
-def going(before: PipelineRecord, after: PipelineRecord) -> PipelineRecord | None:
+def sinks_to_remove(before: PipelineRecord, after: PipelineRecord) -> PipelineRecord | None:
     """Return `before` with only the sinks that `after` does not have; None if all of them stay.
 
     A stage or sink that was added again under its old name is a new one: its `since` differs.

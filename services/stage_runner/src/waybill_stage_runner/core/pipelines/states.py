@@ -61,7 +61,7 @@ class PipelineState:
         self,
         kind: EventKind,
         phase_from: str | None,
-        said: MessageOrigin,
+        origin: MessageOrigin,
         maintenance: TableMaintenance | None = None,
     ) -> LifecycleEvent:
         return LifecycleEvent(
@@ -75,12 +75,12 @@ class PipelineState:
             reason=self.reason,
             error=self.error,
             actor=self.actor if kind == "transition" else ITSELF,
-            run_id=said.run_id,
+            run_id=origin.run_id,
             attempt=self.attempt,
-            next_at=None if self.next_at is None else said.at + max(0, self.next_at - said.now),
+            next_at=None if self.next_at is None else origin.at + max(0, self.next_at - origin.now),
             blocked_by=self.blocked_by,
             waits=self.waits,
             maintenance=maintenance,
-            at=said.at,
-            sql_guard=said.sql_guard,
+            at=origin.at,
+            sql_guard=origin.sql_guard,
         )

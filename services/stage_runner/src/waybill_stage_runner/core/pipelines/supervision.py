@@ -8,9 +8,9 @@ through this machine as follows.
 their answer fail as superseded. A record that removes no sink is written at once (`WriteRecord`). A
 record that removes a sink waits in `next`.
 
-2. If no driver lives, the next step follows at once (`_go_on`). If one lives and the record is a
-new generation or is not to run, it is stopped first; the next step follows when `DriverEnded`
-reports its end.
+2. If no driver lives, the next step follows at once. If one lives and the record is a new
+generation or is not to run, it is stopped first; the next step follows when `DriverEnded` reports
+its end.
 
 3. The next step is to close what is removed, if anything is: the sinks that `next` removes, or all
 sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
@@ -57,17 +57,17 @@ from waybill_stage_runner.core.pipelines.actions import (
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import (
-    anew,
-    crash,
-    later,
-    worth_another,
+    crash_error,
+    may_retry,
+    reset_attempts,
+    wait_longer,
 )
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
-from waybill_stage_runner.core.pipelines.removal import going
+from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.tick import Tick
 
-SAID_CHARACTERS: Final = 300  # at most, of a message of a sink
+MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
 HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
 STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
 CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
@@ -76,13 +76,13 @@ CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or 
 def decide(state: PipelineState, event: Event, now: int) -> Decision:
     match event:
         case RecordRequested():
-            return _wanted(state, event, now)
+            return _accept_record(state, event, now)
         case RunQueued():
-            return _waits(state, event, now)
+            return _show_queue_position(state, event, now)
         case DriverRuns():
-            return _runs(state, now)
+            return _note_running(state, now)
         case DriverBlocked():
-            return _blocked(state, event)
+            return _note_blocked(state, event)
         case DriverIgnores():
             return replace(state, ignored=event.fields), ()
         case DriverMaintained():
@@ -90,14 +90,14 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
         case DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case DriverEnded():
-            return _ended(replace(state, driver=False), event, now)
+            return _handle_end(replace(state, driver=False), event, now)
         case Tick():
             return _tick_closing(state, now) if state.closing else _tick(state, now)
         case _:
             assert_never(event)
 
 
-def _wanted(state: PipelineState, event: RecordRequested, now: int) -> Decision:
+def _accept_record(state: PipelineState, event: RecordRequested, now: int) -> Decision:
     """Accept a new record. One that removes a sink waits as `next`; any other is written at
     once.
     """
@@ -106,7 +106,7 @@ def _wanted(state: PipelineState, event: RecordRequested, now: int) -> Decision:
         Answer(
             command=c,
             state=OperationState.FAILED,
-            errors=(_superseded(state, c, record),),
+            errors=(_problem_of_superseded(state, c, record),),
             problem=Slug.SUPERSEDED,
         )
         for c in state.pending
@@ -114,24 +114,24 @@ def _wanted(state: PipelineState, event: RecordRequested, now: int) -> Decision:
     )
     pending = (event.command,) if event.command is not None else state.pending
     changed = record.generation != state.record.generation
-    said: tuple[PipelineAction, ...] = ()
-    if going(state.record, record) is not None:
+    written: tuple[PipelineAction, ...] = ()
+    if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
         state = replace(state, record=record, next=None, pending=pending)
-        said = () if event.written else (WriteRecord(),)
+        written = () if event.written else (WriteRecord(),)
     after, actions = _toward(state, changed, now)
-    return after, (*superseded, *said, *actions)
+    return after, (*superseded, *written, *actions)
 
 
-def _superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
+def _problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
     """Return the problem of a superseded command.
 
     If the change of the command was written already, the hint says so: it stays in force, even if
     it never ran.
     """
-    said = state.next is None and command.action in (Action.APPLY, Action.RESTART)
-    hint = _became(state.record, by) if said else ""
+    written = state.next is None and command.action in (Action.APPLY, Action.RESTART)
+    hint = _became(state.record, by) if written else ""
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
 
 
@@ -140,7 +140,7 @@ def _became(before: PipelineRecord, by: PipelineRecord) -> str:
     old, new = before.generation, by.generation
     if new == old:
         return f"its change is in force: generation {old}"
-    if going(before, by) is None:
+    if sinks_to_remove(before, by) is None:
         return f"its change was generation {old}; generation {new} is in force now"
     later = f"generation {new} follows when what it removes is closed"
     return f"its change is in force: generation {old}; {later}"
@@ -149,11 +149,11 @@ def _became(before: PipelineRecord, by: PipelineRecord) -> str:
 def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
     """Decide one step from the state of the driver to what is wanted."""
     if not state.driver:
-        return _go_on(anew(state), now, "started")
+        return _next_step(reset_attempts(state), now, "started")
     if state.phase is Phase.STOPPING:
         return state, ()  # the next step follows when the driver has ended
     if changed or state.record.desired != "running":
-        fresh = replace(anew(state), stop_mode=_stop_mode(state))
+        fresh = replace(reset_attempts(state), stop_mode=_stop_mode(state))
         return move(fresh, Happening.STOP, now, _why(state))
     if state.phase is Phase.RUNNING:
         return answer_all(state, OperationState.DONE)
@@ -166,7 +166,7 @@ def _stop_mode(state: PipelineState) -> StopMode:
     return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.AFTER_BATCH)
 
 
-def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
+def _next_step(state: PipelineState, now: int, reason: str) -> Decision:
     """Decide the next step when no driver lives."""
     target = _to_close(state)
     if target is not None:
@@ -180,7 +180,7 @@ def _go_on(state: PipelineState, now: int, reason: str) -> Decision:
 def _to_close(state: PipelineState) -> PipelineRecord | None:
     if state.record.desired == "deleted":
         return None if state.record.closed else state.record
-    return going(state.record, state.next) if state.next is not None else None
+    return sinks_to_remove(state.record, state.next) if state.next is not None else None
 
 
 def _why(state: PipelineState) -> str:
@@ -200,7 +200,7 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
     return replace(closing, since=now), actions
 
 
-def _waits(state: PipelineState, event: RunQueued, now: int) -> Decision:
+def _show_queue_position(state: PipelineState, event: RunQueued, now: int) -> Decision:
     """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
     happening = Happening.QUEUE if event.place else Happening.ASSIGN
     if (state.phase, happening) not in MOVES:
@@ -210,27 +210,27 @@ def _waits(state: PipelineState, event: RunQueued, now: int) -> Decision:
     return replace(waiting, reason=reason) if event.place else waiting, actions
 
 
-def _runs(state: PipelineState, now: int) -> Decision:
+def _note_running(state: PipelineState, now: int) -> Decision:
     if (state.phase, Happening.RUN) not in MOVES:
         return state, ()
     return move(replace(state, error=None), Happening.RUN, now, "driver runs")
 
 
-def _blocked(state: PipelineState, event: DriverBlocked) -> Decision:
+def _note_blocked(state: PipelineState, event: DriverBlocked) -> Decision:
     going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
     after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
     return (after, (SendHeartbeat(),)) if going_on and after != state else (state, ())
 
 
-def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+def _handle_end(state: PipelineState, event: DriverEnded, now: int) -> Decision:
     if state.closing is not None:
-        return _closing_ended(state, event, now)
+        return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
-        return _go_on(state, now, _why(state))
-    error = state.error or crash(event)
+        return _next_step(state, now, _why(state))
+    error = state.error or crash_error(event)
     state = replace(state, error=error)
-    if worth_another(state, error):
-        waiting = replace(later(state, error, now), waits=_waits_for_sink(error))
+    if may_retry(state, error):
+        waiting = replace(wait_longer(state, error, now), waits=_waits_for_sink(error))
         return move(waiting, Happening.RETRY, now, error.message)
     return move(state, Happening.FAIL, now, error.message)
 
@@ -238,21 +238,22 @@ def _ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
 def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
     if error.stage is None or error.sink is None or error.domain != "external":
         return ()
-    said = error.message.split("\n", 1)[0][:SAID_CHARACTERS]
+    first_line = error.message.split("\n", 1)[0][:MESSAGE_CHARACTERS_MAX]
     by = Obstacle.SINK_RETRYING
-    return (SinkWait(stage=error.stage, sink=error.sink, blocked_by=by, message=said),)
+    return (SinkWait(stage=error.stage, sink=error.sink, blocked_by=by, message=first_line),)
 
 
-def _closing_ended(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+def _handle_end_of_closing(state: PipelineState, event: DriverEnded, now: int) -> Decision:
     if not _as_asked(state):
-        return _go_on(anew(state), now, _why(state))  # a later command wants something else
-    error = None if event.exit_code == 0 else state.error or crash(event)
+        # A later command wants something else.
+        return _next_step(reset_attempts(state), now, _why(state))
+    error = None if event.exit_code == 0 else state.error or crash_error(event)
     state = replace(state, error=error)
-    if error is not None and worth_another(state, error):
-        return later(state, error, now), ()
+    if error is not None and may_retry(state, error):
+        return wait_longer(state, error, now), ()
     if state.record.desired == "deleted":
-        return _deleted(state, now)
-    return _removed(state, now) if error is None else _kept(state, now)
+        return _finish_deletion(state, now)
+    return _finish_removal(state, now) if error is None else _refuse_removal(state, now)
 
 
 def _as_asked(state: PipelineState) -> bool:
@@ -265,25 +266,27 @@ def _as_asked(state: PipelineState) -> bool:
     )
 
 
-def _deleted(state: PipelineState, now: int) -> Decision:
+def _finish_deletion(state: PipelineState, now: int) -> Decision:
     closed = replace(state, closing=None, record=replace(state.record, closed=True))
     return move(closed, Happening.DELETE, now, state.record.desired)
 
 
-def _removed(state: PipelineState, now: int) -> Decision:
+def _finish_removal(state: PipelineState, now: int) -> Decision:
     """Put the change in force: its removed sinks are closed and all they contain is reported."""
     assert state.next is not None
-    in_force = anew(replace(state, record=state.next, next=None, closing=None))
-    after, actions = _go_on(in_force, now, _why(in_force))
+    in_force = reset_attempts(replace(state, record=state.next, next=None, closing=None))
+    after, actions = _next_step(in_force, now, _why(in_force))
     return after, (WriteRecord(), *actions)
 
 
-def _kept(state: PipelineState, now: int) -> Decision:
+def _refuse_removal(state: PipelineState, now: int) -> Decision:
     """Refuse the change, because its sinks could not be closed. The pipeline continues as
     it was.
     """
     refused, answers = answer_failed(state)
-    after, actions = _go_on(anew(replace(refused, next=None)), now, "a change was refused")
+    after, actions = _next_step(
+        reset_attempts(replace(refused, next=None)), now, "a change was refused"
+    )
     return after, (*answers, *actions)
 
 
@@ -293,7 +296,7 @@ def _tick(state: PipelineState, now: int) -> Decision:
         case Phase.RECOVERING if state.next_at is not None and now >= state.next_at:
             return _start(state, now, f"attempt {state.attempt + 1}")
         case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
-            return anew(state), ()
+            return reset_attempts(state), ()
         case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
             return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
         case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:

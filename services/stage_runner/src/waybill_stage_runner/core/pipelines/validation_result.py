@@ -10,7 +10,7 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_stage_runner.core.pipelines.changes import Change, Columns
+from waybill_stage_runner.core.pipelines.manifest_changes import Change, Columns
 from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much
@@ -39,16 +39,20 @@ def validation_result(
         problems = [replace(each, line=None, column=None) for each in problems]
     own = () if manifest is None else (*manifest.warnings(), *notes)
     warnings = [*own, *body.notes]
-    told = _told(manifest, problems, columns, changes, warnings)
-    if len(told) > RESULT_BYTES_MAX:
-        told = _told(manifest, problems, {}, changes, warnings)
-    while len(told) > RESULT_BYTES_MAX and len(problems) > 1:
+    encoded = _encode(manifest, problems, columns, changes, warnings)
+    if len(encoded) > RESULT_BYTES_MAX:
+        encoded = _encode(manifest, problems, {}, changes, warnings)
+    while len(encoded) > RESULT_BYTES_MAX and len(problems) > 1:
         problems = problems[: len(problems) // 2]
-        told = _told(manifest, problems, {}, changes, warnings)
-    return told if len(told) <= RESULT_BYTES_MAX else _told(manifest, problems, {}, None, warnings)
+        encoded = _encode(manifest, problems, {}, changes, warnings)
+    return (
+        encoded
+        if len(encoded) <= RESULT_BYTES_MAX
+        else _encode(manifest, problems, {}, None, warnings)
+    )
 
 
-def _told(
+def _encode(
     manifest: Manifest | None,
     problems: Sequence[Problem],
     columns: Columns,

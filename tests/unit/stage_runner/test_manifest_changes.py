@@ -7,7 +7,7 @@ import pytest
 from unit.stage_runner.fakes import EXAMPLE, command
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.reading import parse_manifest
-from waybill_stage_runner.core.pipelines.changes import (
+from waybill_stage_runner.core.pipelines.manifest_changes import (
     Alterations,
     Change,
     Columns,
@@ -15,7 +15,7 @@ from waybill_stage_runner.core.pipelines.changes import (
     split_columns,
 )
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
-from waybill_stage_runner.core.pipelines.records import created
+from waybill_stage_runner.core.pipelines.records import create_record
 
 LOAD = EXAMPLE.index("  - name: load")
 SINK = "      - {name: lake, iceberg: {table: raw.orders, mode: append}}"
@@ -31,7 +31,7 @@ OTHER_INPUT = 'inputs:\n  - {name: people, kafka: {topic: people}, schema: "id B
 def pipeline(text: str) -> PipelineRecord:
     manifest = parse_manifest(text)
     stages = define(manifest, as_planned(topics_of(manifest), {}), None)
-    return created(command(1), text, manifest.state, stages, 0)
+    return create_record(command(1), text, manifest.state, stages, 0)
 
 
 def changes(
