@@ -49,7 +49,7 @@ def test_slot_with_all_the_hops_that_it_may_have_is_saved(surroundings: Surround
         for number in range(HOPS)
     )
     slot = Slot(tenant="default", pipeline_uid=uid, sinks={"a/b": SinkState(hops=hops)})
-    assert len(slot_to_json(slot)) > 2_000_000
+    assert len(slot_to_json(slot)) > 1_500_000
     snapshot = make_snapshot(pack(slot, ()), uid=uid)
     kafka = surroundings.kafka
     member = Member(surroundings)
