@@ -25,7 +25,7 @@ from bench.surroundings import Surroundings
 from waybill_local import jars
 from waybill_shared.contract.events import Range
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.topics import create_missing
 from waybill_spark import driver
@@ -106,7 +106,7 @@ def batch(around: Surroundings) -> Iterator[Batch]:
         producer.produce(topic, value=value, partition=number % PARTITIONS)
     assert producer.flush(FLUSH_S) == 0
     with session(around) as spark:
-        manifest = parse_manifest(MANIFEST.format(topic=topic, columns=COLUMNS))
+        manifest = read_manifest(MANIFEST.format(topic=topic, columns=COLUMNS)).model
         (compiled,) = compile_pipeline(spark, manifest, allowed())
         yield Batch(spark=spark, kafka=around.kafka, topic=topic, compiled=compiled)
 

@@ -41,6 +41,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     pipeline_key,
 )
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.topics import create_missing
@@ -104,7 +105,9 @@ class World:
     def _define(self, number: int, uid: str) -> None:
         name = f"pipeline-{number:03d}"
         manifest, stage = MANIFEST.replace("NAME", name), stage_of(TOPIC, self._topic_id)
-        self._say("pipelines", uid, record(uid, name=name, manifest=manifest, stage=stage))
+        self._say(
+            "pipelines", uid, record(uid, name=name, manifest=read_manifest(manifest), stage=stage)
+        )
         self._fact(uid, Definition(name=name, deleted=False, stages=(stage,)))
 
     def _fact(self, uid: str, body: Definition | Commit) -> None:

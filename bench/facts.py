@@ -18,6 +18,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     pipeline_key,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.tokens import (
     Part,
     Token,
@@ -102,11 +103,14 @@ def definition(uid: str) -> Definition:
     return Definition(name=uid, deleted=False, stages=(STAGE,))
 
 
+MANIFEST = AppliedManifest(native="{}", source="version: 1\n")
+
+
 def record(
     uid: str,
     *,
     name: str | None = None,
-    manifest: str = "version: 1\n",
+    manifest: AppliedManifest = MANIFEST,
     stage: StageDefinition = STAGE,
 ) -> PipelineRecord:
     return PipelineRecord(

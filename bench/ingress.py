@@ -16,6 +16,7 @@ from bench.contest import Contest, Turns
 from bench.facts import publish, record, stage_of
 from bench.peers import echo
 from bench.surroundings import Surroundings, await_ready, peer, service
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.topics import create_missing
@@ -63,7 +64,10 @@ def ready_ingress(around: Surroundings) -> Iterator[str]:
     while TOPIC not in known:  # what was created a moment ago may not be told of yet
         known = admin.identify([TOPIC])
     stage = stage_of(TOPIC, known[TOPIC].topic_id)
-    publish(around, record(str(uuid.uuid4()), name="orders", manifest=MANIFEST, stage=stage))
+    publish(
+        around,
+        record(str(uuid.uuid4()), name="orders", manifest=read_manifest(MANIFEST), stage=stage),
+    )
     with service("ingress", around) as url:
         await_ready(url)
         yield url

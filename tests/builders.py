@@ -1,6 +1,8 @@
 """One builder per event, with sensible defaults: a test says only what it is about."""
 
+import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal, cast
 
 from waybill_shared.contract.commands import (
@@ -14,7 +16,7 @@ from waybill_shared.contract.commands import (
 )
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
-from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Beat,
     Command,
@@ -33,6 +35,8 @@ from waybill_shared.contract.events import (
     Snapshot,
     StageDefinition,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import SLOT_VERSION
@@ -57,6 +61,15 @@ stages:
     sinks:
       - {name: enriched, kafka: {topic: orders.enriched}}
 """
+
+
+@cache
+def applied(text: str = MANIFEST) -> AppliedManifest:
+    """As ingress makes it. If the text is no manifest, it is one that this version cannot read."""
+    try:
+        return read_manifest(text)
+    except UserError:
+        return AppliedManifest(native=json.dumps({"unreadable": text}), source=text)
 
 
 def make_range(
@@ -225,7 +238,7 @@ def make_record(
         name=name,
         generation=generation,
         desired=desired,
-        manifest=MANIFEST,
+        manifest=applied(),
         stages=(make_stage(),) if stages is None else stages,
         created_at=created_at,
         updated_at=created_at,
@@ -236,7 +249,7 @@ def make_body(
     action: str, *, manifest: str = MANIFEST, start_from: str | None = None
 ) -> ChangeBody:
     body = {
-        "apply": Apply(manifest=manifest),
+        "apply": Apply(manifest=applied(manifest)),
         "start": Start(),
         "stop": Stop(),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),

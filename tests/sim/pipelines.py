@@ -39,7 +39,7 @@ class Pipeline:
     def applied(self) -> Shape:
         """The shape of the newest manifest that was not refused."""
         mine = (r for r in reversed(self._world.records) if r.name == self.name)
-        return next((self._shapes[record.manifest] for record in mine), self.shape)
+        return next((self._shapes[record.manifest.source] for record in mine), self.shape)
 
     def newest(self) -> PipelineRecord | None:
         """Of its last life."""

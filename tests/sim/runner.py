@@ -23,6 +23,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import (
@@ -300,10 +301,10 @@ class RunnerProcess:
         self,
         check_id: str,
         pipeline_uid: str,
-        manifest: str,
+        manifest: AppliedManifest,
         *,
         for_run: bool = True,
-        before: str | None = None,
+        before: AppliedManifest | None = None,
         compared_with: str | None = None,
     ) -> None:
         self._checks.append(check_id)

@@ -14,8 +14,7 @@ from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
 from sim.shapes import SHAPES, Shape, name_of, place_of_sink, topic_of_input
 from sim.world import Rates, World
-from waybill_shared.contract.manifest.document import Document
-from waybill_shared.contract.manifest.yaml_source import YamlPlaces
+from waybill_shared.contract.manifest.document import Document, paths_of
 
 STEPS = (60, 180)
 OFTEN = 3
@@ -73,7 +72,7 @@ def simulate(
 
 def _read_json(text: str) -> Document:
     tree = json.loads(text)
-    return Document(tree=tree, places=YamlPlaces(tree=tree))
+    return Document(tree=tree, marks=dict.fromkeys(paths_of(tree), (1, 1)), source=text)
 
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import httpx2
 from confluent_kafka.admin import NewTopic
 
+from builders import applied
 from integration.conftest import Surroundings
 from integration.ingress.test_records import make_pipeline, stored, write_record
 from integration.waiting import eventually
@@ -47,11 +48,11 @@ class Fetched:
         record = self.known.record
         self._generation += 1
         text = json.dumps(list(connectors))
-        manifest = record.manifest.replace("    key:", f"    connectors: {text}\n    key:")
-        assert manifest != record.manifest
+        manifest = record.manifest.source.replace("    key:", f"    connectors: {text}\n    key:")
+        assert manifest != record.manifest.source
         write_record(
             self._around,
-            replace(record, manifest=manifest, generation=self._generation, desired=state),
+            replace(record, manifest=applied(manifest), generation=self._generation, desired=state),
         )
 
     def told(self, name: str = "file") -> dict[str, Any]:

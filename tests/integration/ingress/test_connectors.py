@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from builders import applied
 from integration.conftest import StartService, Surroundings
 from integration.ingress.fetched import LOOPBACK, Fetched, once, rows
 from integration.ingress.files import FileServer, ServedFile, serving_files
@@ -277,8 +278,10 @@ def test_one_manifest_that_is_refused_today_holds_up_no_other(
     surroundings: Surroundings, admin: KafkaAdmin, ingress: httpx2.Client, files: FileServer
 ) -> None:
     old = make_pipeline(surroundings, admin, ingress).record
-    manifest = f"{old.manifest}unknown: 1\n"
-    write_record(surroundings, replace(old, manifest=manifest, generation=old.generation + 1))
+    manifest = f"{old.manifest.source}unknown: 1\n"
+    write_record(
+        surroundings, replace(old, manifest=applied(manifest), generation=old.generation + 1)
+    )
     files.put("orders.json", ServedFile(rows(10)))
     fetched = Fetched(surroundings, admin, ingress)
     fetched.declare({"name": "file", "url": files.url("orders.json")})

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from builders import applied
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
@@ -98,7 +99,7 @@ def make_pipeline(
         name=name,
         generation=3,
         desired="running",
-        manifest=MANIFEST.format(name=name, topic=topic),
+        manifest=applied(MANIFEST.format(name=name, topic=topic)),
         stages=(StageDefinition(name="copy", since=1, inputs=(source,), sinks=()),),
         created_at=1,
         updated_at=1,

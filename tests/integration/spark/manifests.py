@@ -3,7 +3,7 @@
 import json
 
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 ORDERS = (
     "order_id BIGINT, customer STRING, amount DECIMAL(10,2), placed_at TIMESTAMP,"
@@ -27,7 +27,7 @@ def make_manifest(
         f"{{name: step_{number}, sql: {json.dumps(sql, ensure_ascii=False)}}}"
         for number, sql in enumerate(steps)
     )
-    return parse_manifest(f"""
+    return read_manifest(f"""
 version: 1
 name: orders
 inputs:
@@ -38,7 +38,7 @@ stages:
     inputs: [orders, others]
     steps: [{named}]
     sinks: [{", ".join(sinks)}]
-""")
+""").model
 
 
 def _more(keys: str) -> str:

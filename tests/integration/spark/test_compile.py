@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_spark.driver.sql.compile import compile_pipeline, compile_stages
 from waybill_spark.guard.allowed import allowed
 
@@ -65,7 +65,7 @@ def refused(spark: SparkSession, *steps: str, sinks: tuple[str, ...] = (LAKE_SIN
 
 
 def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None:
-    enrich, load = compile_pipeline(spark, parse_manifest(EXAMPLE.read_text()), allowed())
+    enrich, load = compile_pipeline(spark, read_manifest(EXAMPLE.read_text()).model, allowed())
     enriched = (
         "`order_id` bigint, `customer` string, `amount` decimal(10,2), `placed_at` timestamp,"
         " `tax` decimal(12,3)"
@@ -224,7 +224,7 @@ def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSessio
       - {name: second, kafka: {topic: second, key: no_more}}
 """
     )
-    compiled, problems = compile_stages(spark, parse_manifest(text), allowed())
+    compiled, problems = compile_stages(spark, read_manifest(text).model, allowed())
     assert [each.stage.name for each in compiled] == ["copy"]
     assert [problem.message for problem in problems] == [
         "no view is called `nonsense`",

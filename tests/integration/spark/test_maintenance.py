@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import make_fence
+from builders import applied, make_fence
 from integration.spark.iceberg_sinks import NAME, as_rows, loaded, local, numbers_in, opened
 from integration.spark.table_ages import HOUR_MS, Hand
 from waybill_shared.contract.driver import MaintainOrder, RunSpec, SinkPlaces
@@ -46,7 +46,7 @@ def order(folder: Path, *, dry_run: bool = False) -> MaintainOrder:
         epoch=0,
         lifecycle_id="",
         run_id="r1",
-        manifest=MANIFEST.replace("TABLE", NAME),
+        manifest=applied(MANIFEST.replace("TABLE", NAME)),
         stages=(),
         topic_prefix="waybill",
         checkpoint_folder=folder / "checkpoints",

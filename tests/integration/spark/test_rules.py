@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from integration.spark.manifests import make_manifest
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_spark.driver.sql.compile import compile_pipeline, compile_stages
 from waybill_spark.guard.allowed import allowed
 
@@ -121,9 +121,11 @@ stages:
     steps: [{name: shaped, sql: "SELECT amuont FROM orders"}]
     sinks: [{name: lake, iceberg: {table: raw.orders}}]
 """
-    compiled, problems = compile_stages(spark, parse_manifest(text), allowed())
+    compiled, problems = compile_stages(spark, read_manifest(text).model, allowed())
     assert compiled == ()
-    assert [(each.line, each.column, each.message) for each in place(problems, text)] == [
+    assert [
+        (each.line, each.column, each.message) for each in read_manifest(text).place(problems)
+    ] == [
         (14, 17, "no column is called `amout`"),
         (18, 41, "a rule is true or false, this is of type int"),
         (22, 41, "no column is called `amuont`"),

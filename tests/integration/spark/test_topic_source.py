@@ -15,7 +15,7 @@ from containers import Servers
 from integration.spark.conftest import RawFrame
 from integration.waiting import eventually
 from waybill_shared.contract.events import Range
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
@@ -91,7 +91,7 @@ def bench(spark: SparkSession, servers: Servers, request: pytest.FixtureRequest)
     eventually(lambda: len(admin.identify(names.values())) == len(names))
     fill(servers.kafka, names)
     eventually(lambda: admin.stable_ends(names["orders"], (0, 1)) == {0: 9, 1: 3})
-    (compiled,) = compile_pipeline(spark, parse_manifest(MANIFEST % names), allowed())
+    (compiled,) = compile_pipeline(spark, read_manifest(MANIFEST % names).model, allowed())
     source = TopicSource(
         admin,
         spark,

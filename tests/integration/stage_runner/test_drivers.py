@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from builders import UID, make_record
+from builders import UID, applied, make_record
 from integration.waiting import eventually
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.errors import Retryable
@@ -120,7 +120,7 @@ def test_spare_is_there_before_anybody_asks_and_again_when_it_was_taken(
 
 
 def test_check_finds_its_way_to_a_driver_and_back(pool: Pool) -> None:
-    pool.drivers.check("c1", UID, "text")
+    pool.drivers.check("c1", UID, applied())
     wait(lambda: pool.heard(Checked))
     assert pool.heard(Checked) == [Checked(check_id="c1")]
 
@@ -129,7 +129,7 @@ def test_check_that_ends_its_driver_twice_has_failed(tmp_path: Path, pools: list
     ending = (sys.executable, "-c", "pass")
     pool = Pool(tmp_path, ending)
     pools.append(pool)
-    pool.drivers.check("c1", UID, "text")
+    pool.drivers.check("c1", UID, applied())
     wait(lambda: pool.heard(Checked))
     assert pool.heard(Checked) == [Checked(check_id="c1", failed="driver_exited")]
 

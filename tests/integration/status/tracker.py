@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import redis
 
+from builders import applied
 from integration.conftest import Surroundings
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
@@ -72,7 +73,7 @@ def record_pipeline(surroundings: Surroundings) -> str:
         name=f"orders-{uid[:8]}",
         generation=1,
         desired="running",
-        manifest="version: 1\n",
+        manifest=applied(),
         stages=STAGES,
         created_at=1,
         updated_at=1,

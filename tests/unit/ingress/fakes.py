@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
+from builders import applied
 from waybill_ingress.app.connector_ports import FetchFailed, FileDownload
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
@@ -67,7 +68,7 @@ def pipeline(*inputs: InputDefinition, name: str = "orders") -> PipelineRecord:
         name=name,
         generation=2,
         desired="running",
-        manifest=MANIFEST,
+        manifest=applied(MANIFEST),
         stages=stages,
         created_at=0,
         updated_at=0,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders import applied
 from unit.ingress.bodies import WholeBody
 from unit.ingress.fakes import (
     MANIFEST,
@@ -37,7 +38,7 @@ def test_a_command_goes_to_the_pipelines_own_key() -> None:
         "apply",
         "request-1",
     )
-    assert command.body == Apply(manifest=MANIFEST)
+    assert command.body == Apply(manifest=applied(MANIFEST))
 
 
 @pytest.mark.parametrize(("key_id", "actor"), [("3f9c", "3f9c"), (None, "anonymous")])

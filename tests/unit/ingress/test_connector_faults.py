@@ -16,7 +16,7 @@ from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.connectors import FileConnector
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 Ask = Callable[[World, str], Awaitable[object]]
 ASKS: list[Ask] = [
@@ -81,5 +81,7 @@ def test_a_connection_that_is_not_there_is_refused_in_its_line(ask: Ask) -> None
 
 
 def test_a_file_that_may_come_is_taken(tmp_path: Path) -> None:
-    (connector,) = parse_manifest(with_file(f"file://{tmp_path}/later.json")).inputs[0].connectors
+    (connector,) = (
+        read_manifest(with_file(f"file://{tmp_path}/later.json")).model.inputs[0].connectors
+    )
     assert fetcher(tmp_path).fault(connector) is None

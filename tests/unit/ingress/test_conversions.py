@@ -9,7 +9,7 @@ from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.http.models import ConversionAnswer, ConvertRequest
 from waybill_ingress.core.conversions import manifest_of
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 SQL = """\
 create table VENDOR (
@@ -23,7 +23,7 @@ create table unit_price (part bigint not null, "Unit price" decimal(12, 2));
 
 
 def test_each_table_is_an_input_and_has_a_stage() -> None:
-    manifest = parse_manifest(manifest_of(SQL, "supply-chain"))
+    manifest = read_manifest(manifest_of(SQL, "supply-chain")).model
     assert manifest.name == "supply-chain"
     assert [(each.name, each.kafka.topic, each.key, each.columns) for each in manifest.inputs] == [
         (
@@ -70,7 +70,7 @@ def test_a_name_that_yaml_does_not_keep_is_refused() -> None:
     ],
 )
 def test_all_that_is_made_has_a_name_of_its_own(sql: str) -> None:
-    manifest = parse_manifest(manifest_of(sql, "on"))
+    manifest = read_manifest(manifest_of(sql, "on")).model
     targets = [stage.sinks[0].settings.target for stage in manifest.stages]
     assert len({*targets}) == len(targets) == len(manifest.inputs)
 
@@ -116,5 +116,5 @@ def test_what_has_no_effect_is_kept_and_warned_of(client: TestClient) -> None:
     """As the tables of Feldera's tutorial have it."""
     sql = "CREATE TABLE vendor (id BIGINT) WITH ('materialized' = 'true');"
     manifest = client.post("/v1/convert", json={"name": "shop", "sql": sql}).json()["manifest"]
-    (warning,) = parse_manifest(manifest).warnings()
+    (warning,) = read_manifest(manifest).model.warnings()
     assert "WITH ('materialized') has no effect" in warning

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders import applied
 from unit.ingress.fakes import MANIFEST, OLD_ID, pipeline, source
 from unit.ingress.world import OTHER, World
 from waybill_shared.access.authentication import ANYONE
@@ -72,7 +73,7 @@ def test_to_share_and_to_read_dead_letters_is_taken(text: str) -> None:
 
 def test_who_reads_dead_letters_of_another_keeps_it_from_no_change() -> None:
     reader = replace(
-        orders(), name="late", pipeline_uid="uid-2", manifest=late(read="orders.in.dlq")
+        orders(), name="late", pipeline_uid="uid-2", manifest=applied(late(read="orders.in.dlq"))
     )
     (stage,) = reader.stages
     stage = replace(stage, inputs=(replace(source(), topic="orders.in.dlq"),), sinks=())
@@ -82,7 +83,9 @@ def test_who_reads_dead_letters_of_another_keeps_it_from_no_change() -> None:
 
 
 def test_names_are_compared_as_they_are_meant() -> None:
-    world = World(replace(orders(), manifest=MANIFEST.replace("orders.in", '"orders\\u002ein"')))
+    world = World(
+        replace(orders(), manifest=applied(MANIFEST.replace("orders.in", '"orders\\u002ein"')))
+    )
     with pytest.raises(UserError, match="has the dead letters of pipeline 'orders'"):
         asyncio.run(world.commands.apply(ANYONE, "late", late(write="orders.in.dlq"), "r"))
 
@@ -91,7 +94,7 @@ def test_names_are_compared_as_they_are_meant() -> None:
 def test_a_manifest_that_would_be_refused_today_stands_in_nobodys_way(name: str) -> None:
     """As one that was applied when less was checked."""
     old = MANIFEST.replace("orders.out", "orders.in.dlq")
-    world = World(replace(orders(), manifest=old))
+    world = World(replace(orders(), manifest=applied(old)))
     mended = MANIFEST if name == "orders" else late()
     asyncio.run(world.commands.apply(ANYONE, name, mended, "r"))
     assert len(world.kafka.written) == 1

@@ -13,7 +13,7 @@ from waybill_ingress.core.bodies.forms import FORMS, form_of
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import RowLimits
 from waybill_shared.contract.manifest.model import Input
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 ORDERS = Path(__file__).parents[3] / "examples" / "orders.yaml"
 LIMITS = RowLimits(records_max=10, record_bytes_max=1_000, bytes_max=10_000)
@@ -36,7 +36,7 @@ def test_an_example_is_taken_as_it_stands_there(
     media_type: str, example: object, query: str
 ) -> None:
     body = example if isinstance(example, str) else json.dumps(example)
-    rule = row_rules(ORDERS.read_text())["orders"]
+    rule = row_rules(read_manifest(ORDERS.read_text()))["orders"]
     found = rows_of(form_of(media_type, parse_qsl(query)), body.encode(), rule, LIMITS)
     assert (bool(found.records), found.rejected) == (True, [])
 
@@ -47,7 +47,7 @@ def test_all_formats_are_told() -> None:
 
 def test_a_manifest_is_shown_for_each_format_of_an_input() -> None:
     shown = MANIFESTS["content"]["application/yaml"]["examples"].values()
-    manifests = [parse_manifest(example["value"]) for example in shown]
+    manifests = [read_manifest(example["value"]).model for example in shown]
     assert [one.inputs[0].format for one in manifests] == [
         *get_args(Input.model_fields["format"].annotation)
     ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from builders import make_reply
+from builders import applied, make_reply
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
@@ -36,7 +36,7 @@ def answers() -> FakeAnswers:
 
 @pytest.fixture
 def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
-    known = replace(pipeline(source()), manifest=KEPT)
+    known = replace(pipeline(source()), manifest=applied(KEPT))
     app = make_app(kafka, answers=answers, known_pipeline=known)
     with local_client(app, raise_server_exceptions=False) as client:
         yield client

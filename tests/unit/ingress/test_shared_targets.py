@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from builders import applied
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
@@ -18,7 +19,7 @@ from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Apply, Validate
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord, SinkDefinition, StageDefinition
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.problems import Slug
 
 TABLE: Final = "iceberg: {table: raw.orders}"
@@ -44,7 +45,7 @@ def manifest(name: str, sink: str) -> str:
 def record(name: str = "orders", sink: str = TABLE, **fields: object) -> PipelineRecord:
     """As it is once it was applied."""
     text = manifest(name, sink)
-    made = parse_manifest(text).stages[0].sinks[0]
+    made = read_manifest(text).model.stages[0].sinks[0]
     out = SinkDefinition(
         name="out",
         kind=made.kind,
@@ -54,7 +55,9 @@ def record(name: str = "orders", sink: str = TABLE, **fields: object) -> Pipelin
         since=1,
     )
     stage = StageDefinition(name="copy", since=1, inputs=(source(),), sinks=(out,))
-    found = replace(pipeline(source(), name=name), manifest=text, pipeline_uid=f"uid-{name}")
+    found = replace(
+        pipeline(source(), name=name), manifest=applied(text), pipeline_uid=f"uid-{name}"
+    )
     return replace(found, stages=(stage,), **fields)  # type: ignore[arg-type]
 
 
@@ -66,7 +69,7 @@ def found(
 ) -> SharedTargets:
     lives = [*others, *([] if known is None else [known])]
     return find_shared(
-        parse_manifest(manifest("pays", sink)),
+        read_manifest(manifest("pays", sink)).model,
         known,
         lives,
         tenant=ANYONE.tenant,
@@ -123,7 +126,7 @@ def test_who_allows_it_is_only_warned(action: str) -> None:
     (written,) = world.kafka.written
     body = decode(Command, written.value).body
     assert isinstance(body, Apply | Validate)
-    (note,) = body.notes
+    (note,) = body.manifest.warnings
     assert note == (
         "sink out of stage copy: iceberg lakehouse.raw.orders is written by sink 'out' of"
         " pipeline 'orders', too"
@@ -179,7 +182,7 @@ def test_what_a_pipeline_wrote_before_the_change_it_may_go_on_to_write() -> None
 def test_the_same_manifest_again_is_not_compared() -> None:
     known = record("pays")
     world = World(record(), known)
-    asyncio.run(world.commands.apply(ANYONE, "pays", known.manifest, "r"))
+    asyncio.run(world.commands.apply(ANYONE, "pays", known.manifest.source, "r"))
     (written,) = world.kafka.written
     assert decode(Command, written.value).body == Apply(manifest=known.manifest)
 
@@ -226,7 +229,7 @@ def test_two_connections_that_lead_to_one_place_are_one() -> None:
 
 def test_a_manifest_that_is_refused_today_still_counts() -> None:
     """What it wrote to is in the record; whether it shares cannot be read."""
-    old = replace(record(sink=SHARED), manifest="version: 0\n")
+    old = replace(record(sink=SHARED), manifest=applied("version: 0\n"))
     assert found(SHARED, old).undeclared != ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from ruamel.yaml import YAML
 
-from builders import make_reply
+from builders import applied, make_reply
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
@@ -18,7 +18,7 @@ from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.manifest_changes import Change
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
@@ -100,7 +100,7 @@ def test_a_validation_goes_to_who_runs_the_pipeline(client: TestClient, kafka: F
     client.post(PATH, json={"manifest": MANIFEST})
     (record,) = kafka.written
     assert (kafka.topics, record.key) == (["waybill.commands"], b"default/uid-1")
-    assert written(kafka).body == Validate(manifest=MANIFEST, about="uid-1")
+    assert written(kafka).body == Validate(manifest=applied(MANIFEST), about="uid-1")
     assert written(kafka).pipeline_uid == "ab" * 16
 
 
@@ -111,7 +111,7 @@ def test_a_validation_of_no_pipeline_has_a_key_of_its_own(
     client.post(PATH, json={"manifest": manifest})
     (record,) = kafka.written
     assert record.key == f"default/{'ab' * 16}".encode()
-    assert written(kafka).body == Validate(manifest=manifest)
+    assert written(kafka).body == Validate(manifest=applied(manifest))
 
 
 def test_what_is_not_found_in_time_was_taken(client: TestClient) -> None:
@@ -185,7 +185,7 @@ def test_a_manifest_may_be_an_object_which_has_no_lines(
     assert client.post(PATH, json={"manifest": AS_OBJECT}).status_code == 202
     body = written(kafka).body
     assert isinstance(body, Validate)
-    assert (json.loads(body.manifest), body.without_places) == (AS_OBJECT, True)
+    assert (json.loads(body.manifest.native), body.manifest.places) == (AS_OBJECT, ())
 
     answer = client.post(PATH, json={"manifest": {**AS_OBJECT, "version": 2}})
     (error,) = answer.json()["errors"]
@@ -198,7 +198,7 @@ def test_the_documentation_shows_each_answer(client: TestClient) -> None:
     assert {"200", "202", "422", "429", "500"} <= described["responses"].keys()
     schema = described["requestBody"]["content"]["application/json"]["schema"]
     text = schema["example"]["manifest"]
-    parse_manifest(text)
+    read_manifest(text)
     documented = FindingsAnswer.model_validate(FINDINGS)
     (error,) = documented.errors
     assert error.line is not None
@@ -211,6 +211,9 @@ def test_what_a_runner_has_found_is_as_the_documentation_shows_it() -> None:
     problems = [Problem(**error) for error in FINDINGS["errors"]]
     changes = [Change(**change) for change in FINDINGS["changes"]]
     told = validation_result(
-        Validate(manifest=text), problems, {"copy": {"copied": "`order_id` bigint"}}, changes
+        Validate(manifest=applied(text)),
+        problems,
+        {"copy": {"copied": "`order_id` bigint"}},
+        changes,
     )
     assert json.loads(told) == FINDINGS

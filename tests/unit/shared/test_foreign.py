@@ -16,7 +16,7 @@ from waybill_shared.contract.manifest.foreign import (
     tell_foreign,
 )
 from waybill_shared.contract.manifest.foreign_words import FOREIGN_WORDS, Foreign, Spot
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.tables import parse_table, parse_tables
 
 HERE: Final = "{HERE}"
@@ -71,7 +71,7 @@ SQL: Final[dict[Spot, tuple[str, Callable[[str], object]]]] = {
         parse_table,
     ),
     Spot.TABLES: ("CREATE TABLE t (a INT);\n\n-- and\n{HERE} x y", parse_tables),
-    Spot.FILE: ("-- what\n/* it is */\n{HERE} x\ny", parse_manifest),
+    Spot.FILE: ("-- what\n/* it is */\n{HERE} x\ny", read_manifest),
 }
 OF_STEPS: Final = (Spot.QUERY, Spot.TEMPLATE, Spot.FUNCTION)
 """What only a driver meets: see also `test_sql_guard` and `test_guard`."""
@@ -105,7 +105,7 @@ def test_a_key_or_a_value_is_refused_in_its_line(spot: Spot, word: str) -> None:
     text, line = MANIFEST.replace(mark, written.format(word)), line_of(MANIFEST, mark)
     for other in ("{TOP}", "{INPUT}", "{STAGE}", "{STEP}", "{SINK}", "{SETTINGS}", "{SINK_FORMAT}"):
         text = text.replace(other, "#")
-    found = problems_of(parse_manifest, text)
+    found = problems_of(read_manifest, text)
     assert (*said_of(spot, word), line) in [(each.message, each.hint, each.line) for each in found]
     if ROWS[spot, word.lower()][0].whole:
         assert len(found) == 1
@@ -177,6 +177,6 @@ def test_what_is_quoted_or_a_comment_is_no_template(sql: str) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file["what"])
 def test_a_file_of_another_system_says_the_way(file: dict[str, Any]) -> None:
-    read = parse_tables if file.get("by") == "convert" else parse_manifest
+    read = parse_tables if file.get("by") == "convert" else read_manifest
     found = problems_of(read, file["text"])
     assert [f"{p.line}:{p.column}: {p.message} ({p.hint})" for p in found] == file["seen"]

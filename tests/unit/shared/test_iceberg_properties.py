@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import PROPERTIES_MAX
 from waybill_shared.contract.manifest.iceberg_properties import TABLE_PROPERTIES
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 TESTS = Path(__file__).parents[2]
 CORPUS: dict[str, Any] = YAML(typ="safe").load(TESTS / "iceberg_properties.yaml")
@@ -30,7 +30,7 @@ def problems(properties: dict[str, str]) -> list[Problem]:
     stage = {"name": "load", "inputs": ["orders"], "sinks": [sink]}
     steps = [{"name": "all", "sql": "SELECT * FROM orders"}]
     try:
-        parse_manifest(json.dumps({**MANIFEST, "stages": [{**stage, "steps": steps}]}))
+        read_manifest(json.dumps({**MANIFEST, "stages": [{**stage, "steps": steps}]}))
     except UserError as error:
         return list(error.problems)
     return []

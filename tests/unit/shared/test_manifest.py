@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.triggers import Interval
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
@@ -16,7 +16,7 @@ EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
 def problems_of(text: str) -> list[Problem]:
     with pytest.raises(UserError) as raised:
-        parse_manifest(text)
+        read_manifest(text)
     return list(raised.value.problems)
 
 
@@ -34,7 +34,7 @@ def place_of(word: str, text: str = EXAMPLE) -> tuple[int, int]:
 
 
 def test_example_says_what_it_says() -> None:
-    manifest = parse_manifest(EXAMPLE)
+    manifest = read_manifest(EXAMPLE).model
     assert (manifest.name, manifest.state) == ("orders", "running")
     enrich, load = manifest.stages
     assert enrich.source_of(enrich.sinks[0]) == "enriched"
@@ -46,13 +46,13 @@ def test_example_says_what_it_says() -> None:
 
 
 def test_frequent_snapshots_are_warned_of() -> None:
-    (warning,) = parse_manifest(EXAMPLE).warnings()
+    (warning,) = read_manifest(EXAMPLE).model.warnings()
     assert warning.startswith("stage load: a batch every 1 second")
-    assert parse_manifest(EXAMPLE.replace("1 second", "10 seconds")).warnings() == ()
+    assert read_manifest(EXAMPLE.replace("1 second", "10 seconds")).model.warnings() == ()
 
 
 def test_stages_come_in_the_order_of_their_data() -> None:
-    manifest = parse_manifest(EXAMPLE)
+    manifest = read_manifest(EXAMPLE).model
     backwards = manifest.model_copy(update={"stages": manifest.stages[::-1]})
     assert [stage.name for stage in backwards.stages_in_order()] == ["enrich", "load"]
 
@@ -108,7 +108,7 @@ def test_what_may_become_a_path_is_a_short_and_plain_name(old: str, path: str, v
 @pytest.mark.parametrize("old", ["orders.in", "orders.enriched"])
 def test_topic_that_others_need_is_refused(old: str, topic: str, whose: str) -> None:
     with pytest.raises(UserError) as raised:
-        parse_manifest(EXAMPLE.replace(old, topic), reserved="waybill")
+        read_manifest(EXAMPLE.replace(old, topic), reserved="waybill")
     (problem,) = raised.value.problems
     assert problem.message == f"topic {topic!r} is one of {whose}'s own"
     assert (problem.line, problem.column) == place_of(topic, EXAMPLE.replace(old, topic))
@@ -251,7 +251,7 @@ debris = st.text("&*!<>?[]{}-:'\"#|%@~ 1a\n\t\0", max_size=4)
 @example(0, len(EXAMPLE), "{1: 2, 2026-11-21: x}\n")
 def test_any_text_is_a_manifest_or_has_problems(cut: int, drop: int, put: str) -> None:
     try:
-        parse_manifest(EXAMPLE[:cut] + put + EXAMPLE[cut + drop :])
+        read_manifest(EXAMPLE[:cut] + put + EXAMPLE[cut + drop :])
     except UserError as error:
         problems = error.problems
     else:
@@ -261,14 +261,14 @@ def test_any_text_is_a_manifest_or_has_problems(cut: int, drop: int, put: str) -
 
 
 def test_what_stands_in_a_list_may_be_named_in_a_path() -> None:
-    (named,) = place([Problem(message="wrong", path="stages.load.sinks")], EXAMPLE)
-    (counted,) = place([Problem(message="wrong", path="stages.1.sinks")], EXAMPLE)
+    (named,) = read_manifest(EXAMPLE).place([Problem(message="wrong", path="stages.load.sinks")])
+    (counted,) = read_manifest(EXAMPLE).place([Problem(message="wrong", path="stages.1.sinks")])
     assert named == counted
     assert named.path == "stages.1.sinks"
 
 
 def test_a_path_into_what_is_not_there_is_kept() -> None:
-    (gone,) = place([Problem(message="wrong", path="stages.removed.sinks")], EXAMPLE)
+    (gone,) = read_manifest(EXAMPLE).place([Problem(message="wrong", path="stages.removed.sinks")])
     assert gone.path == "stages.removed.sinks"
     assert gone.line is not None
 
@@ -287,6 +287,6 @@ def test_a_path_into_what_is_not_there_is_kept() -> None:
 def test_what_a_table_loses_is_warned_of(more: str, said: str | None) -> None:
     text = EXAMPLE.replace("mode: append", more)
     assert more in text
-    found = [each for each in parse_manifest(text).warnings() if each.startswith("sink ")]
+    found = [each for each in read_manifest(text).model.warnings() if each.startswith("sink ")]
     assert [each[: len(said)] for each in found if said] == ([said] if said else [])
     assert bool(found) is bool(said)

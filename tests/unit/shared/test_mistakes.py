@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 TABLE = YAML(typ="safe", pure=True).load(Path(__file__).parents[2] / "mistakes.yaml")
 MANIFEST: str = TABLE["manifest"]
@@ -74,13 +74,13 @@ def line_of(problem: Problem) -> str:
 
 
 def test_the_manifest_of_the_table_is_right() -> None:
-    assert parse_manifest(MANIFEST, reserved="waybill").name == "orders"
+    assert read_manifest(MANIFEST, reserved="waybill").model.name == "orders"
 
 
 @pytest.mark.parametrize("mistake", TABLE["mistakes"], ids=lambda mistake: mistake["what"])
 def test_a_mistake_is_told_in_our_words(mistake: dict[str, Any]) -> None:
     with pytest.raises(UserError) as refused:
-        parse_manifest(written(mistake), reserved="waybill")
+        read_manifest(written(mistake), reserved="waybill")
     assert [line_of(problem) for problem in refused.value.problems] == mistake["seen"]
 
 
@@ -102,7 +102,7 @@ def damaged(draw: st.DrawFn) -> str:
 @example(MANIFEST.replace("amount DOUBLE", "amount DECIMAL(" + "9" * 5000 + ")"))
 def test_whatever_is_written_is_told_with_a_place_and_in_our_words(text: str) -> None:
     try:
-        parse_manifest(text, reserved="waybill")
+        read_manifest(text, reserved="waybill")
     except UserError as error:
         problems = error.problems
     else:

@@ -4,7 +4,7 @@ import pytest
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.model import Input
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.tables import is_table, parse_table, parse_tables
 
 PRICE = """\
@@ -33,12 +33,12 @@ inputs:
 
 
 def input_of(schema: str, more: str = "") -> Input:
-    return parse_manifest(manifest(schema, more)).inputs[0]
+    return read_manifest(manifest(schema, more)).model.inputs[0]
 
 
 def problem_of(text: str) -> Problem:
     with pytest.raises(UserError) as caught:
-        parse_manifest(text)
+        read_manifest(text)
     (problem,) = caught.value.problems
     return problem
 
@@ -275,11 +275,11 @@ def test_what_is_wrong_with_connectors_is_told(old: str, new: str, seen: str) ->
 
 def test_what_has_no_effect_in_a_table_is_a_warning() -> None:
     materialized = DOCUMENTED.replace("}]'", "}]', 'materialized' = 'true'")
-    found = parse_manifest(manifest(materialized))
+    found = read_manifest(manifest(materialized)).model
     assert [each.name for each in found.inputs[0].connectors] == ["tutorial-price-s3"]
     (warning,) = found.warnings()
     assert warning.startswith("input price: WITH ('materialized') has no effect: ")
-    assert parse_manifest(manifest(DOCUMENTED)).warnings() == ()
+    assert read_manifest(manifest(DOCUMENTED)).model.warnings() == ()
 
 
 def test_without_names_the_same_file_stands_once() -> None:

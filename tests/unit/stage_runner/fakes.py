@@ -14,6 +14,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Checked, Lease
@@ -56,8 +57,8 @@ class World:
     urgent: list[bool] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     only_checked: list[str] = field(default_factory=list)
-    compared: list[str | None] = field(default_factory=list)
-    maintained: list[tuple[str, str, bool]] = field(default_factory=list)
+    compared: list[AppliedManifest | None] = field(default_factory=list)
+    maintained: list[tuple[AppliedManifest, str, bool]] = field(default_factory=list)
     kept: list[TableMaintenance] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
     """Claims of drivers that were started and not killed, by pipeline."""
@@ -144,10 +145,10 @@ class World:
         self,
         check_id: str,
         pipeline_uid: str,
-        manifest: str,
+        manifest: AppliedManifest,
         *,
         for_run: bool = True,
-        before: str | None = None,
+        before: AppliedManifest | None = None,
         compared_with: str | None = None,
     ) -> None:
         self.checks.append(check_id)

@@ -150,7 +150,7 @@ def test_a_second_change_is_checked_when_the_first_is_carried_out(world: World) 
     check_ends(runner, "c2")
     assert world.checks == ["c1", "c2", "c3"], "by now another text is in force"
     check_ends(runner, "c3")
-    assert [record.manifest for record in world.records] == [EXAMPLE, CHANGED, EXAMPLE]
+    assert [record.manifest.source for record in world.records] == [EXAMPLE, CHANGED, EXAMPLE]
 
 
 def test_what_waits_behind_a_refused_change_is_carried_out(world: World) -> None:

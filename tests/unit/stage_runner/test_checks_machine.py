@@ -14,13 +14,14 @@ from waybill_shared.contract.commands import Apply
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns, RunQueued
 
 PIPELINES = ("a", "b")
-TEXTS = tuple(f"{MANIFEST}# {number}\n" for number in range(2))
+TEXTS = tuple(f"{MANIFEST}title: number {number}\n" for number in range(2))
 ACTIONS = (*["apply"] * 12, *["stop", "start", "restart"] * 4, "delete")
 FOUND = {
     "passed": Checked(check_id=""),
@@ -37,7 +38,7 @@ class StrictWorld(World):
     newest: dict[str, PipelineRecord] = field(default_factory=dict)
     replies: dict[str, Answer] = field(default_factory=dict)
     checking: dict[str, Command] = field(default_factory=dict)
-    passed: set[tuple[str, str]] = field(default_factory=set)
+    passed: set[tuple[str, AppliedManifest]] = field(default_factory=set)
     runs: dict[str, int] = field(default_factory=dict)
     """Claims of the runs whose end was not told, by pipeline."""
     log: list[Command] = field(default_factory=list)
@@ -73,10 +74,10 @@ class StrictWorld(World):
         self,
         check_id: str,
         pipeline_uid: str,
-        manifest: str,
+        manifest: AppliedManifest,
         *,
         for_run: bool = True,
-        before: str | None = None,
+        before: AppliedManifest | None = None,
         compared_with: str | None = None,
     ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
@@ -174,7 +175,8 @@ class Checking(RuleBasedStateMachine):
     def ends_check(self, check_id: str, found: str) -> None:
         checked = self.world.checking.pop(check_id)
         if found == "passed":
-            self.world.passed.add((checked.pipeline_uid, manifest_of(checked)))
+            assert isinstance(checked.body, Apply)
+            self.world.passed.add((checked.pipeline_uid, checked.body.manifest))
         self.acts()
         before, busy = self.world.effects(), self.runner.busy
         self.runner.finish_check(replace(FOUND[found], check_id=check_id))
@@ -280,7 +282,7 @@ class Checking(RuleBasedStateMachine):
         assert self.runner.unanswered() == set()
         for uid in PIPELINES:
             record = self.world.newest.get(uid)
-            told = None if record is None else (record.desired, record.manifest)
+            told = None if record is None else (record.desired, record.manifest.source)
             assert told == self.wanted(uid)
 
     def comes_to_rest(self) -> None:
@@ -301,7 +303,8 @@ class Checking(RuleBasedStateMachine):
             if sent.pipeline_uid != uid or not took_effect(self.world.replies[sent.id]):
                 continue
             desired = {Action.STOP: "stopped", Action.DELETE: "deleted"}.get(sent.action, "running")
-            text = manifest_of(sent) or text
+            sent_manifest = manifest_of(sent)
+            text = text if sent_manifest is None else sent_manifest.source
         return None if desired is None or text is None else (desired, text)
 
 
@@ -309,8 +312,8 @@ def offset_of(command: Command) -> int:
     return int(command.id.removeprefix("c"))
 
 
-def manifest_of(command: Command) -> str:
-    return command.body.manifest if isinstance(command.body, Apply) else ""
+def manifest_of(command: Command) -> AppliedManifest | None:
+    return command.body.manifest if isinstance(command.body, Apply) else None
 
 
 def took_effect(answer: Answer) -> bool:

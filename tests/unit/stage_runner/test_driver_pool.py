@@ -8,14 +8,14 @@ from typing import Literal
 
 import pytest
 
-from builders import UID, make_record
+from builders import UID, applied, make_record
 from waybill_shared.contract.driver import CheckOrder, DriverEvent, DriverHome, Order
 from waybill_stage_runner.adapters.drivers import DriverPool
 from waybill_stage_runner.adapters.processes import DriverMessage, ProcessExited
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings
 
-CHECK = CheckOrder(check_id="c1", pipeline_uid=UID, manifest="version: 1")
+CHECK = CheckOrder(check_id="c1", pipeline_uid=UID, manifest=applied())
 
 
 class Processes:
@@ -79,12 +79,14 @@ def test_a_check_is_answered_once(pool: DriverPool, processes: Processes) -> Non
 
 
 def test_a_check_may_tell_the_columns_before(pool: DriverPool, processes: Processes) -> None:
-    pool.check("c2", UID, "now", for_run=False, before="before")
+    pool.check("c2", UID, applied("now"), for_run=False, before=applied("before"))
     processes.says("1", "checked", "c1")
     list(pool.receive())
     assert processes.orders[-1] == (
         "1",
-        CheckOrder(check_id="c2", pipeline_uid=UID, manifest="now", before="before"),
+        CheckOrder(
+            check_id="c2", pipeline_uid=UID, manifest=applied("now"), before=applied("before")
+        ),
     )
     columns = {"load": {"lake": "`a` int"}}
     event = DriverEvent(kind="checked", check_id="c2", columns_before=columns)

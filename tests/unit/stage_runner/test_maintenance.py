@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders import applied
 from unit.stage_runner.fakes import EXAMPLE, UID, World, command, runner_in, running
 from waybill_shared.contract.commands import Maintain
 from waybill_shared.contract.driver_news import TableMaintenance
@@ -51,7 +52,7 @@ def find(runner: Runner, **found: object) -> None:
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run: bool) -> None:
     ask(runner, maintenance(dry_run=dry_run))
-    assert world.maintained == [(KEPT, "lake", dry_run)]
+    assert world.maintained == [(applied(KEPT), "lake", dry_run)]
     assert runner.unanswered() == {"m2"}
 
     done = {"compact": {"files": 12, "into": 1}, "removeOrphans": {"files": 0, "bytes": 0}}

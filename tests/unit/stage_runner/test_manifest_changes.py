@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from builders import applied
 from unit.stage_runner.fakes import EXAMPLE, command
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_stage_runner.core.pipelines.manifest_changes import (
     Alterations,
     Change,
@@ -29,9 +30,9 @@ OTHER_INPUT = 'inputs:\n  - {name: people, kafka: {topic: people}, schema: "id B
 
 
 def pipeline(text: str) -> PipelineRecord:
-    manifest = parse_manifest(text)
+    manifest = read_manifest(text).model
     stages = define(manifest, as_planned(topics_of(manifest), {}), None)
-    return create_record(command(1), text, manifest.state, stages, 0)
+    return create_record(command(1), applied(text), manifest.state, stages, 0)
 
 
 def changes(
@@ -43,10 +44,10 @@ def changes(
     alterations: Alterations | None = None,
 ) -> tuple[Change, ...]:
     assert now != before or was is not None
-    record, manifest = pipeline(before), parse_manifest(now)
+    record, manifest = pipeline(before), read_manifest(now).model
     return changes_of(
         record,
-        manifest_before=parse_manifest(before),
+        manifest_before=read_manifest(before).model,
         manifest_now=manifest,
         stages_now=define(manifest, as_planned(topics_of(manifest), {}), record),
         columns_before=was or {},
@@ -185,7 +186,7 @@ def test_a_list_of_columns_is_split_at_its_own_commas() -> None:
 
 
 def test_a_pipeline_that_was_stopped_by_hand_would_run() -> None:
-    manifest = parse_manifest(EXAMPLE)
+    manifest = read_manifest(EXAMPLE).model
     record = replace(pipeline(EXAMPLE), desired="stopped")
     (state,) = changes_of(
         record,

@@ -14,7 +14,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible, refuse_recreated
 from waybill_stage_runner.core.pipelines.planning import (
     TopicPlan,
@@ -32,7 +32,7 @@ TOPICS = {
 
 @pytest.fixture
 def manifest() -> Manifest:
-    return parse_manifest(EXAMPLE)
+    return read_manifest(EXAMPLE).model
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_topics_are_those_of_inputs_and_kafka_sinks(manifest: Manifest) -> None:
 
 def test_what_no_stage_reads_has_no_dead_letters() -> None:
     last = EXAMPLE[: EXAMPLE.index("  - name: load")]
-    assert [plan.dead_letters for plan in topics_of(parse_manifest(last))] == [
+    assert [plan.dead_letters for plan in topics_of(read_manifest(last).model)] == [
         "orders.in.dlq",
         None,
     ]
@@ -65,7 +65,7 @@ def test_what_no_stage_reads_has_no_dead_letters() -> None:
 
 def test_dead_letters_go_where_the_manifest_says() -> None:
     text = EXAMPLE.replace("inputs:", "deadLetter: {topic: dead}\ninputs:", 1)
-    assert {plan.dead_letters for plan in topics_of(parse_manifest(text))} == {"dead"}
+    assert {plan.dead_letters for plan in topics_of(read_manifest(text).model)} == {"dead"}
 
 
 def test_stages_know_their_topics_by_id(defined: tuple[StageDefinition, ...]) -> None:
@@ -272,14 +272,14 @@ def test_reader_of_what_another_stage_would_write_is_refused(
 ) -> None:
     """The other one's bases would be how far all had come: rows that are still to be read, too."""
     before = make_record(stages=defined)
-    renamed = parse_manifest(EXAMPLE.replace("name: enrich\n", "name: polish\n"))
+    renamed = read_manifest(EXAMPLE.replace("name: enrich\n", "name: polish\n")).model
     with pytest.raises(
         UserError, match=r"load read what stage enrich wrote .* polish would"
     ) as why:
         refuse_incompatible(before, define(renamed, TOPICS, before))
     assert "keep the name enrich, or give stage load a new name, too" in why.value.problems[0].hint
 
-    both = parse_manifest(renamed_stages(EXAMPLE))
+    both = read_manifest(renamed_stages(EXAMPLE)).model
     refuse_incompatible(before, define(both, TOPICS, before))
 
 
@@ -344,7 +344,7 @@ def look(manifest: str, *before: str) -> tuple[SinkDefinition, ...]:
     """The sinks of the last of these manifests, which were applied one after the other."""
     record: PipelineRecord | None = None
     for generation, text in enumerate((*before, manifest), start=1):
-        stages = define(parse_manifest(text), TOPICS, record)
+        stages = define(read_manifest(text).model, TOPICS, record)
         record = make_record(stages=stages, generation=generation)
     return stages[0].sinks
 

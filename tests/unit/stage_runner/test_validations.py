@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from builders import applied
 from unit.stage_runner.fakes import (
     EXAMPLE,
     UID,
@@ -19,7 +20,7 @@ from unit.stage_runner.fakes import (
 from waybill_shared.contract.commands import Apply, Validate
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import Command
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.admission import VALIDATIONS_MAX, Admission
 from waybill_stage_runner.app.ports import Checked
@@ -41,10 +42,8 @@ def validation(
     manifest: str = EXAMPLE,
     *,
     about: str | None = None,
-    notes: tuple[str, ...] = (),
-    without_places: bool = False,
 ) -> Command:
-    body = Validate(manifest=manifest, about=about, notes=notes, without_places=without_places)
+    body = Validate(manifest=applied(manifest), about=about)
     asked = command(number)
     return replace(asked, id=f"v{number}", pipeline_uid=f"{number:032x}", body=body)
 
@@ -82,7 +81,7 @@ def test_a_good_manifest_is_answered_with_its_graph_and_columns(world: World) ->
     assert (world.answers, world.generations) == ([("v1", "done")], [None])
     found = told(world)
     assert found["errors"] == []
-    assert found["warnings"] == list(parse_manifest(EXAMPLE).warnings())
+    assert found["warnings"] == list(read_manifest(EXAMPLE).warnings)
     nodes = {node["id"]: node for node in found["graph"]["nodes"]}
     assert list(nodes) == [
         "input/orders",
@@ -122,22 +121,21 @@ def test_what_was_found_is_the_result_of_a_check_that_was_made(world: World) -> 
     assert told(world)["graph"] is not None
 
 
-def test_of_a_manifest_that_came_as_an_object_no_places_are_told(world: World) -> None:
-    runner, asked = runner_in(world), validation(1, without_places=True)
-    ask(runner, asked)
-    find(runner, asked, problems=(WRONG,))
-    (error,) = told(world)["errors"]
-    assert (error["line"], error["column"], error["path"]) == (None, None, "stages.0")
+def test_a_manifest_that_came_as_an_object_has_no_places() -> None:
+    found = Problem(message="wrong", path="stages.load.sinks")
+    (problem,) = applied(EXAMPLE).without_places().place([found])
+    assert (problem.line, problem.column, problem.path) == (None, None, "stages.1.sinks")
 
 
 def test_what_ingress_knows_of_other_pipelines_is_a_warning(world: World) -> None:
-    notes = ("sink lake: shared",)
-    runner, asked = runner_in(world), validation(1, notes=notes)
+    noted = applied(EXAMPLE).with_warnings(["sink lake: shared"])
+    asked = replace(validation(1), body=Validate(manifest=noted))
+    runner = runner_in(world)
     ask(runner, asked)
     find(runner, asked)
     assert told(world)["warnings"][-1] == "sink lake: shared"
 
-    carry_out(runner, replace(command(2), body=Apply(manifest=EXAMPLE, notes=notes)), 2)
+    carry_out(runner, replace(command(2), body=Apply(manifest=noted)), 2)
     runner.act()
     assert world.warnings[-1][-1] == "sink lake: shared"
 
@@ -161,7 +159,7 @@ def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: Worl
     now = EXAMPLE.replace("0.2", "0.3")
     was = {"enrich": {"enriched_topic": "`tax` decimal(12,3)"}}
     compared(runner, comparison(2, now), columns=COLUMNS, columns_before=was)
-    assert world.compared == [None, EXAMPLE]
+    assert world.compared == [None, applied(EXAMPLE)]
     changes = told(world)["changes"]
     assert [(each["kind"], each["effect"]) for each in changes] == [
         ("change_stage", ""),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from builders import MANIFEST
+from builders import applied
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -241,7 +241,7 @@ def record(name: str = "orders", uid: str = UID) -> PipelineRecord:
         name=name,
         generation=1,
         desired="running",
-        manifest=MANIFEST,
+        manifest=applied(),
         stages=stages(0, 0),
         created_at=5,
         updated_at=5,

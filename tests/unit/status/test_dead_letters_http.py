@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
+from builders import applied
 from local_client import local_client
 from unit.status.fakes import FakeOwners, FakeStore, record
 from unit.status.letters import TOPIC, FakeTopics, raw
@@ -51,7 +52,7 @@ def client(topics: FakeTopics) -> Iterator[TestClient]:
 
 
 def orders(more: str = "") -> PipelineRecord:
-    return replace(record(), manifest=MANIFEST + more)
+    return replace(record(), manifest=applied(MANIFEST + more))
 
 
 def test_the_newest_come_first_page_by_page(client: TestClient, topics: FakeTopics) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from builders import MANIFEST
+from builders import MANIFEST, applied
 from unit.status.fakes import (
     NOW,
     OPERATION,
@@ -71,7 +71,8 @@ def test_what_is_left_out_is_told_of_its_input(client: TestClient, store: FakeSt
 
 def test_the_manifests_before_are_told_with_the_one_that_is_applied(store: FakeStore) -> None:
     earlier = tuple(
-        EarlierManifest(generation=each, manifest=f"# {each}", until=NOW + each) for each in (2, 4)
+        EarlierManifest(generation=each, manifest=applied(f"# {each}"), until=NOW + each)
+        for each in (2, 4)
     )
     owners = FakeOwners(replace(record(), generation=5, earlier=earlier))
     told = asyncio.run(Pipelines(owners.directory, owners, store).manifests(ANYONE, "orders"))

@@ -12,7 +12,7 @@ from waybill.proposals import Proposal
 from waybill.testing import Response, ScriptedServer, problem
 from waybill_shared.contract.manifest.fields import IN_WORDS, NAME_PATTERN
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 
 FOUND = {
     "topic": "shop.clicks",
@@ -23,7 +23,7 @@ FOUND = {
 
 
 def good(text: str) -> Manifest:
-    return parse_manifest(text, reserved="waybill")
+    return read_manifest(text, reserved="waybill").model
 
 
 def test_the_file_is_a_good_manifest_with_what_is_next(

@@ -12,7 +12,7 @@ from memory_sink.kind import MEMORY
 from memory_sink.loader import SHELVES
 from waybill_shared.contract.driver import RunSpec, SinkPlaces
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.tools import sink_kinds
@@ -50,10 +50,10 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_it_is_read_with_its_errors_in_place() -> None:
-    (stage,) = parse_manifest(MANIFEST).stages
+    (stage,) = read_manifest(MANIFEST).model.stages
     assert (stage.sinks[0].kind, stage.sinks[0].settings.target) == ("memory", "top")
     with pytest.raises(UserError) as refused:
-        parse_manifest(MANIFEST.replace("shelf:", "shelv:"))
+        read_manifest(MANIFEST.replace("shelf:", "shelv:"))
     (unknown,) = (p for p in refused.value.problems if "unknown" in p.message)
     assert (unknown.path, unknown.line) == ("stages.0.sinks.0.memory.shelv", 9)
     assert unknown.hint == "did you mean 'shelf'?"
@@ -64,12 +64,12 @@ def test_it_is_in_the_schema_the_page_and_the_warnings() -> None:
     assert "| `memory` | `shelf` | rows in this process | exactly once | 2 seconds |" in (
         sink_kinds.render()
     )
-    (warning,) = parse_manifest(MANIFEST).warnings()
+    (warning,) = read_manifest(MANIFEST).model.warnings()
     assert warning == "stage keep: a batch every 1 second makes tests slow"
 
 
 def test_it_is_planned_without_a_topic() -> None:
-    manifest = parse_manifest(MANIFEST)
+    manifest = read_manifest(MANIFEST).model
     (stage,) = define(manifest, TOPICS, None)
     (sink,) = stage.sinks
     assert (sink.kind, sink.target, sink.topic_id, sink.terminal) == ("memory", "top", None, True)
@@ -77,7 +77,7 @@ def test_it_is_planned_without_a_topic() -> None:
 
 
 def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
-    manifest, record = parse_manifest(MANIFEST), make_record()
+    manifest, record = read_manifest(MANIFEST).model, make_record()
     (definition,) = define(manifest, TOPICS, None)
     spec = RunSpec.model_construct(
         tenant=record.tenant,

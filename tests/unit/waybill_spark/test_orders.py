@@ -5,13 +5,14 @@ from queue import SimpleQueue
 
 import pytest
 
+from builders import applied
 from integration.waiting import eventually
 from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, StopOrder
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
 
 WAIT_S = 120.0
-CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest="text")
+CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest=applied())
 
 
 class Pipe:

@@ -9,7 +9,7 @@ import pytest
 from builders import make_record
 from waybill_shared.contract.driver import RunSpec, SinkPlaces
 from waybill_shared.contract.events import StageDefinition
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
 from waybill_spark.driver.sql.planned import join
@@ -18,7 +18,7 @@ from waybill_spark.sinks.contract import Opening
 from waybill_spark.tracking.sink import SinkLife
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 
-MANIFEST = parse_manifest(
+MANIFEST = read_manifest(
     """
 version: 1
 name: orders
@@ -28,7 +28,7 @@ stages:
     inputs: [orders]
     sinks: [{name: lake, iceberg: {table: raw.orders}}]
 """
-)
+).model
 TOPICS = {"orders.in": TopicState(topic_id="R", starts={0: 0}, ends={0: 0})}
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Discriminator
 
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.words import Action
 
@@ -40,9 +41,7 @@ STOP_MODES: Final[Mapping[StopMode, StopRow]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apply:
-    manifest: str
-    notes: tuple[str, ...] = ()
-    """Warnings for the answer that only ingress can give, because it alone knows all pipelines."""
+    manifest: AppliedManifest
     action: Literal[Action.APPLY] = Action.APPLY
 
 
@@ -70,12 +69,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validate:
-    manifest: str
+    manifest: AppliedManifest
     about: str | None = None
     """The uid of the pipeline that the manifest would change, if there is one."""
-    notes: tuple[str, ...] = ()
-    without_places: bool = False
-    """True if whoever sent the manifest does not know lines and columns of it."""
     action: Literal[Action.VALIDATE] = Action.VALIDATE
 
 

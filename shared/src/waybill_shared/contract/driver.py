@@ -15,6 +15,7 @@ from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import LifecycleError, SqlGuard, StageDefinition
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.words import Obstacle
 
 SCRATCH: Final = "tmp"  # in a driver's folder: what Spark and its libraries unpack
@@ -75,7 +76,7 @@ class RunSpec(_Message):
     epoch: int
     lifecycle_id: str
     run_id: str
-    manifest: str
+    manifest: AppliedManifest
     stages: tuple[StageDefinition, ...]
     topic_prefix: str
     checkpoint_folder: Path
@@ -109,8 +110,8 @@ class CheckOrder(_Message):
     kind: Literal["check"] = "check"
     check_id: str
     pipeline_uid: str
-    manifest: str
-    before: str | None = None
+    manifest: AppliedManifest
+    before: AppliedManifest | None = None
     """The manifest that is applied now: only its columns are wanted, and only if it compiles."""
 
 

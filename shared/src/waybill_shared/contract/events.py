@@ -12,6 +12,7 @@ from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -171,7 +172,7 @@ class EarlierManifest:
     """
 
     generation: int
-    manifest: str
+    manifest: AppliedManifest
     until: int
 
 
@@ -182,7 +183,7 @@ class PipelineRecord:
     name: str
     generation: int
     desired: Literal["running", "stopped", "deleted"]
-    manifest: str
+    manifest: AppliedManifest
     stages: tuple[StageDefinition, ...]
     created_at: int
     updated_at: int

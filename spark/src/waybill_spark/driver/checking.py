@@ -7,7 +7,6 @@ from dataclasses import replace
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.manifest.model import Manifest, Sink
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.sinks.contract import WantedSink
 from waybill_spark.sinks.opening import loader_of
@@ -61,10 +60,10 @@ def _refuse_one_of_another(sink: Sink, owner: str) -> None:
 
 
 def at_sink(
-    problems: Iterable[Problem], text: str, stage: str | None, name: str | None
+    problems: Iterable[Problem], manifest: Manifest, stage: str | None, name: str | None
 ) -> list[Problem]:
     """Give problems of a sink in a run the path that a check would have given them."""
-    for s, each in enumerate(parse_manifest(text).stages):
+    for s, each in enumerate(manifest.stages):
         for k, sink in enumerate(each.sinks):
             if (each.name, sink.name) == (stage, name):
                 at = f"stages.{s}.sinks"

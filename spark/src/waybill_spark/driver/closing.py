@@ -12,7 +12,6 @@ from dataclasses import replace
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import StageDefinition
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.driver.dead_letter_journals import open_journal
 from waybill_spark.driver.reporting import Reporter
 from waybill_spark.driver.sql.planned import join
@@ -28,7 +27,7 @@ def report_last(spec: RunSpec, reporter: Reporter) -> None:
 
     Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
     """
-    manifest = parse_manifest(spec.manifest)
+    manifest = spec.manifest.model
     closing = join(manifest, spec.closing)
     for going in closing:
         stays = replace(going, definition=find_staying(going.definition, spec.stages))

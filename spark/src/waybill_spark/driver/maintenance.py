@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from waybill_shared.contract.driver import MaintainOrder
 from waybill_shared.contract.errors import Problem, Retryable, UserError
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_spark.sinks.contract import Maintainer, WantedSink
 from waybill_spark.sinks.opening import loader_of
 
@@ -43,7 +42,7 @@ def maintain(
 
 def _maintain(order: MaintainOrder) -> TaskCounts:
     spec = order.spec
-    manifest = parse_manifest(spec.manifest)
+    manifest = spec.manifest.model
     sink = manifest.sink(order.sink)
     assert sink is not None, "the runner has looked for it"
     maintainer = loader_of(sink.kind)

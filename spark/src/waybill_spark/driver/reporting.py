@@ -4,7 +4,6 @@ from confluent_kafka import Producer
 
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import Commit
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock
@@ -52,7 +51,7 @@ class Reporter:
 
         No other driver loses its claim.
         """
-        for planned in join(parse_manifest(self._spec.manifest), self._spec.stages):
+        for planned in join(self._spec.manifest.model, self._spec.stages):
             for ledger in self.ledgers(planned.only(sink)):
                 ledger.claim()
                 ledger.read()

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
@@ -118,7 +117,7 @@ class PipelineRun:
     def _stages(
         self, compiled: Sequence[CompiledStage], around: Surroundings, stack: ExitStack
     ) -> list[RunningStage]:
-        manifest = parse_manifest(self._spec.manifest)
+        manifest = self._spec.manifest.model
         planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
         stages, fences = [], Fences(self._admin, self._spec.topic_prefix)
         make_topics(self._spec, manifest, fences)

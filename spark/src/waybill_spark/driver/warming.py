@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.reading.source import read_topics
@@ -22,22 +22,16 @@ from waybill_spark.guard.allowed import allowed
 
 logger = logging.getLogger(__name__)
 
-MANIFEST: Final = """
-version: 1
-name: rehearsal
-inputs:
-  - name: said
-    kafka: {topic: said}
-    schema: "number BIGINT, word STRING, amount DECIMAL(10,2), at TIMESTAMP"
-stages:
-  - name: only
-    inputs: [said]
-    steps:
-      - {name: some, sql: "SELECT *, amount * 2 AS twice FROM said WHERE number > 0"}
-      - {name: spoken, sql: "SELECT number, upper(word) AS word, twice, at FROM some"}
-    sinks:
-      - {name: heard, kafka: {topic: heard, key: number}}
-"""
+COLUMNS: Final = "number BIGINT, word STRING, amount DECIMAL(10,2), at TIMESTAMP"
+STAGE: Final = {
+    "name": "only",
+    "inputs": ["said"],
+    "steps": [
+        {"name": "some", "sql": "SELECT *, amount * 2 AS twice FROM said WHERE number > 0"},
+        {"name": "spoken", "sql": "SELECT number, upper(word) AS word, twice, at FROM some"},
+    ],
+    "sinks": [{"name": "written", "kafka": {"topic": "written", "key": "number"}}],
+}
 RECORD: Final = '{"number": 1, "word": "one", "amount": 1.5, "at": "2026-01-01T00:00:00Z"}'
 
 BACK: Final = 2  # from the end: a record, and the marker of its transaction
@@ -103,7 +97,10 @@ def _read(spark: SparkSession, kafka: Kafka, topic: str, checkpoint: Path) -> No
 
 
 def _stage(spark: SparkSession, topic: str) -> CompiledStage:
-    manifest = parse_manifest(MANIFEST.replace("topic: said", f"topic: {topic}"))
+    source = {"name": "said", "kafka": {"topic": topic}, "schema": COLUMNS}
+    manifest = Manifest.model_validate(
+        {"version": 1, "name": "rehearsal", "inputs": [source], "stages": [STAGE]}
+    )
     (stage,) = compile_pipeline(spark, manifest, allowed())
     return stage
 

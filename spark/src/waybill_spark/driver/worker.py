@@ -22,8 +22,7 @@ from waybill_shared.contract.driver import (
     RunSpec,
 )
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.checking import ask_sinks, at_sink
 from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
@@ -102,20 +101,14 @@ class Worker:
 
     def _check(self, check: CheckOrder) -> None:
         self._report(DriverEvent(kind="checking", check_id=check.check_id))
-        try:
-            manifest = parse_manifest(check.manifest)
-        except UserError as error:
-            said = tuple(error.problems)
-            self._report(DriverEvent(kind="checked", check_id=check.check_id, problems=said))
-            return
-        before = self._columns_before(check)
-        compiled, problems = self._find_compiled(check.manifest, manifest)
+        manifest, before = check.manifest.model, self._columns_before(check)
+        compiled, problems = self._find_compiled(check.manifest)
         refused, alterations = ask_sinks(manifest, compiled, self._home.places, check.pipeline_uid)
         problems = (*problems, *refused)
         if not problems:
-            self._checked = (check.manifest, compiled)
+            self._checked = (check.manifest.native, compiled)
         columns = {stage.stage.name: stage.columns for stage in compiled}
-        placed = tuple(sorted(place(problems, check.manifest), key=_place))
+        placed = tuple(sorted(check.manifest.place(problems), key=_place))
         self._report(
             DriverEvent(
                 kind="checked",
@@ -143,21 +136,21 @@ class Worker:
         if check.before is None or self._engine is None:
             return {}
         try:
-            manifest = parse_manifest(check.before)
+            manifest = check.before.model
         except UserError:
             return {}
         compiled, _ = compile_stages(self._engine.session, manifest, self._lists)
         return {stage.stage.name: stage.columns for stage in compiled}
 
     def _find_compiled(
-        self, text: str, manifest: Manifest
+        self, manifest: AppliedManifest
     ) -> tuple[Sequence[CompiledStage], tuple[Problem, ...]]:
         """Return the stages that are good, and the problems of the others."""
-        kept = self._kept(text)
+        kept = self._kept(manifest)
         if kept is not None:
             return kept, ()
         assert self._engine is not None, "a driver without Spark was told to check"
-        return compile_stages(self._engine.session, manifest, self._lists)
+        return compile_stages(self._engine.session, manifest.model, self._lists)
 
     def _run(self, spec: RunSpec) -> bool:
         """Run a pipeline. Return True if it ended in good order and left nothing running."""
@@ -189,20 +182,20 @@ class Worker:
         logger.info("pipeline is compiled", extra={"stages": len(compiled)})
         run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
 
-    def _compile(self, manifest: str) -> Sequence[CompiledStage]:
+    def _compile(self, manifest: AppliedManifest) -> Sequence[CompiledStage]:
         kept = self._kept(manifest)
         if kept is not None:
             return kept
         assert self._engine is not None, "a driver without Spark was told to compile"
-        return compile_pipeline(self._engine.session, parse_manifest(manifest), self._lists)
+        return compile_pipeline(self._engine.session, manifest.model, self._lists)
 
-    def _kept(self, manifest: str) -> Sequence[CompiledStage] | None:
+    def _kept(self, manifest: AppliedManifest) -> Sequence[CompiledStage] | None:
         """Return the compiled stages if the manifest was just checked.
 
         A compiled stage serves one run.
         """
-        (text, compiled), self._checked = self._checked, ("", ())
-        return compiled if text == manifest else None
+        (native, compiled), self._checked = self._checked, ("", ())
+        return compiled if native == manifest.native else None
 
     def _find_leftovers(self, threads: set[threading.Thread]) -> list[str]:
         left = [f"thread {t.name}" for t in set(threading.enumerate()) - threads if _ours(t)]
@@ -213,8 +206,8 @@ class Worker:
         stage = error.stage if isinstance(error, StageFailed) else None
         cause = cause_of(error)
         if isinstance(cause, UserError):
-            problems_there = at_sink(cause.problems, spec.manifest, stage, cause.sink)
-            cause = UserError(place(problems_there, spec.manifest))
+            problems_there = at_sink(cause.problems, spec.manifest.model, stage, cause.sink)
+            cause = UserError(spec.manifest.place(problems_there))
         problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
         said = describe(cause, stage)
         self._report(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))

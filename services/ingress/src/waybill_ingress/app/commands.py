@@ -36,9 +36,10 @@ from waybill_shared.contract.events import (
     Reply,
     command_key,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.problems import Slug
@@ -83,14 +84,14 @@ class Commands:
         `log`, here and below: another log to write to. `allow_shared`: permit targets that other
         pipelines write.
         """
-        declared = parse_manifest(manifest, reserved=self._prefix)
-        if declared.name != name:
-            message = f"the manifest is called {declared.name!r}, the address says {name!r}"
-            hint = f"PUT it to /v1/pipelines/{declared.name}, or change its name"
+        applied = read_manifest(manifest, reserved=self._prefix)
+        called = applied.model.name
+        if called != name:
+            message = f"the manifest is called {called!r}, the address says {name!r}"
+            hint = f"PUT it to /v1/pipelines/{called}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        notes = await self._compare(caller.tenant, declared, manifest, allow_shared=allow_shared)
-        body = Apply(manifest=manifest, notes=notes)
-        operation = await self._send(caller, body, name, request_id, log)
+        applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
+        operation = await self._send(caller, Apply(manifest=applied), name, request_id, log)
         self._registry.note_applied(caller.tenant, operation)
         return operation
 
@@ -119,21 +120,17 @@ class Commands:
 
         `without_places`: the sender does not know lines and columns of this text.
         """
-        declared = parse_manifest(manifest, reserved=self._prefix)
+        applied = read_manifest(manifest, reserved=self._prefix)
+        if without_places:
+            applied = applied.without_places()
         try:
-            notes = await self._compare(
-                caller.tenant, declared, manifest, allow_shared=allow_shared
-            )
+            applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
         except UserError as error:
             raise UserError(error.problems) from error  # the answer of a check is what it found
-        known = await self._registry.known(caller.tenant, declared.name)
-        body = Validate(
-            manifest=manifest,
-            about=None if known is None else known.pipeline_uid,
-            notes=notes,
-            without_places=without_places,
-        )
-        return await self._ask(caller, body, declared.name, request_id)
+        name = applied.model.name
+        known = await self._registry.known(caller.tenant, name)
+        about = None if known is None else known.pipeline_uid
+        return await self._ask(caller, Validate(manifest=applied, about=about), name, request_id)
 
     async def maintain(
         self,
@@ -147,7 +144,7 @@ class Commands:
     ) -> OperationId:
         """Request maintenance of a sink's table. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
-        refuse_no_tasks(parse_manifest(known.manifest), sink)
+        refuse_no_tasks(known.manifest.model, sink)
         body = Maintain(about=known.pipeline_uid, sink=sink, dry_run=dry_run)
         return await self._ask(caller, body, name, request_id, log)
 
@@ -172,11 +169,12 @@ class Commands:
         return operation
 
     async def _compare(
-        self, tenant: str, manifest: Manifest, text: str, *, allow_shared: bool
-    ) -> tuple[str, ...]:
-        """Refuse a well-formed manifest that conflicts with what exists. Return warnings about the
-        rest.
+        self, tenant: str, applied: AppliedManifest, *, allow_shared: bool
+    ) -> AppliedManifest:
+        """Refuse a well-formed manifest that conflicts with what exists. Return it with warnings
+        about the rest.
         """
+        manifest = applied.model
         lives = await self._registry.lives(tenant, manifest.name)
         known = await self._registry.known(tenant, manifest.name)
         others = [
@@ -188,25 +186,24 @@ class Commands:
         ]
         crossing = dead_topic_problems(manifest, known, others)
         problems = [*crossing, *self._connector_problems(manifest)]
-        shared = self._shared_targets(tenant, manifest, text, known, lives)
+        shared = self._shared_targets(tenant, applied, known, lives)
         undeclared = () if allow_shared else shared.undeclared
         if every := [*problems, *shared.refused, *undeclared]:
             slug = Slug.KEYS_DIFFER if shared.refused else Slug.TARGET_SHARED
-            raise UserError(place(every, text), Slug.INVALID if problems else slug)
-        return (*shared.permitted, *shared.notes)
+            raise UserError(applied.place(every), Slug.INVALID if problems else slug)
+        return applied.with_warnings([*shared.permitted, *shared.notes])
 
     def _shared_targets(
         self,
         tenant: str,
-        manifest: Manifest,
-        text: str,
+        applied: AppliedManifest,
         known: PipelineRecord | None,
         lives: list[PipelineRecord],
     ) -> SharedTargets:
         """Find targets that other pipelines write. An unchanged manifest is not compared."""
-        if known is not None and known.manifest == text:
+        if known is not None and known.manifest.native == applied.native:
             return SharedTargets()
-        return find_shared(manifest, known, lives, tenant=tenant, places=self._places())
+        return find_shared(applied.model, known, lives, tenant=tenant, places=self._places())
 
     def _connector_problems(self, manifest: Manifest) -> Iterator[Problem]:
         for i, source in enumerate(manifest.inputs):

@@ -38,8 +38,8 @@ from waybill_shared.contract.connector_view import beginning
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, UserError
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, pipeline_key
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.connectors import FileConnector
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.words import ConnectorState
 from waybill_shared.topic_views.connectors import KnownConnectors
 
@@ -69,10 +69,10 @@ class Job(NamedTuple):
 
 
 @lru_cache(maxsize=1_000)
-def _connectors_of(manifest: str) -> tuple[tuple[str, FileConnector], ...]:
+def _connectors_of(manifest: AppliedManifest) -> tuple[tuple[str, FileConnector], ...]:
     """Return the connectors with their inputs; none if the manifest is refused today."""
     try:
-        inputs = parse_manifest(manifest).inputs
+        inputs = manifest.model.inputs
     except UserError:
         return ()
     return tuple((source.name, each) for source in inputs for each in source.connectors)
@@ -258,7 +258,7 @@ class _Writing:
         self._transaction = transaction
         self._registry = registry
         self._mint = mint
-        self._dead_topic = parse_manifest(job.record.manifest).dead_letter_topic(source.topic)
+        self._dead_topic = job.record.manifest.model.dead_letter_topic(source.topic)
         self.progress = progress
         self.sure = True
         """True if it is known that `progress` is the last that was written."""

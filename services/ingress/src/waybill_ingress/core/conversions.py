@@ -10,7 +10,7 @@ from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.connectors import FileConnector
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.tables import SqlTable, parse_tables
 
 NAME_MAX: Final = 63
@@ -49,12 +49,13 @@ def manifest_of(sql: str, name: str) -> str:
     if len(tables) > TABLES_MAX:
         message = f"these are {len(tables)} tables, and a pipeline has {TABLES_MAX} inputs at most"
         raise UserError([Problem(message=message, hint="make several pipelines of them")])
-    inputs = (_input(table, name) for table in tables)
-    text = "".join([HEAD.format(name=_written(name)), *inputs, STAGES, *_stages(tables, name)])
+    written = (_input(table, name) for table in tables)
+    text = "".join([HEAD.format(name=_written(name)), *written, STAGES, *_stages(tables, name)])
     try:
-        read = [(each.columns, each.key, each.connectors) for each in parse_manifest(text).inputs]
+        inputs = read_manifest(text).model.inputs
     except UserError as error:  # their places are in a text that nobody has seen
         raise error.without_places() from error
+    read = [(each.columns, each.key, each.connectors) for each in inputs]
     if read != [(table.columns, *_told(table)) for table in tables]:
         raise UserError([Problem(message="a name in it has a character that YAML does not keep")])
     return text

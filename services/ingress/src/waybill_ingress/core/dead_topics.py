@@ -9,8 +9,8 @@ from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
 
 HINT: Final = "give dead letters a topic of their own: deadLetter: {topic: …}"
 
@@ -39,13 +39,13 @@ def dead_topic_problems(
             yield Problem(message=message, path=written[topic], hint="write to another topic")
 
 
-def _buried_at(manifest: str) -> frozenset[str]:
+def _buried_at(manifest: AppliedManifest) -> frozenset[str]:
     """Return the dead-letter topics of the manifest.
 
     None for a manifest that is refused today: its runner reports what is wrong with it.
     """
     try:
-        return parse_manifest(manifest).dead_letter_topics()
+        return manifest.model.dead_letter_topics()
     except UserError:
         return frozenset()
 

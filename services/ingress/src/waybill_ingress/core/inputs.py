@@ -10,14 +10,14 @@ from waybill_ingress.core.rows import RowRule
 from waybill_shared.contract.connector_view import no_connector
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.connectors import FileConnector
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 
 
 @lru_cache(maxsize=1024)
-def row_rules(manifest: str) -> dict[str, RowRule]:
+def row_rules(manifest: AppliedManifest) -> dict[str, RowRule]:
     """Return the rule of each input by its name. The manifest was checked when it was applied."""
     return {
         source.name: RowRule(
@@ -27,7 +27,7 @@ def row_rules(manifest: str) -> dict[str, RowRule]:
             deletes=source.deletes.column if source.deletes is not None else None,
             form=form_of(source),
         )
-        for source in parse_manifest(manifest).inputs
+        for source in manifest.model.inputs
     }
 
 
@@ -48,7 +48,7 @@ def find_input(record: PipelineRecord, name: str) -> InputDefinition:
 
 
 def find_connector(record: PipelineRecord, source: str, name: str) -> FileConnector:
-    manifest = parse_manifest(record.manifest).input(source)
+    manifest = record.manifest.model.input(source)
     connectors = manifest.connectors if manifest is not None else ()
     found = next((each for each in connectors if each.name == name), None)
     if found is None:

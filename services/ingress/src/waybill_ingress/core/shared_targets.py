@@ -12,7 +12,6 @@ from typing import Final
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition
 from waybill_shared.contract.manifest.model import Manifest, Sink
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.manifest.sinks import KINDS, SinkTarget, target_of
 
@@ -57,7 +56,7 @@ class _Writer:
     def _settings(self) -> SinkSettings | None:
         """Settings from the manifest; None if the manifest would be refused today."""
         try:
-            sink = parse_manifest(self.record.manifest).sink(self.sink.name)
+            sink = self.record.manifest.model.sink(self.sink.name)
         except UserError:
             return None
         return None if sink is None else sink.settings

@@ -27,6 +27,7 @@ from waybill_shared.contract.driver import (
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.adapters.driver_config import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.driver_log import newest_lines
 from waybill_stage_runner.adapters.processes import (
@@ -149,10 +150,10 @@ class DriverPool:
         self,
         check_id: str,
         pipeline_uid: str,
-        manifest: str,
+        manifest: AppliedManifest,
         *,
         for_run: bool = True,
-        before: str | None = None,
+        before: AppliedManifest | None = None,
         compared_with: str | None = None,
     ) -> None:
         self._checks[check_id] = CheckOrder(

@@ -5,6 +5,7 @@ from typing import Final
 
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -31,7 +32,7 @@ class Admission:
     def __init__(self) -> None:
         self._waiting: set[str] = set()
         self._slow: dict[str, int] = {}
-        """Until when a manifest is refused, by its text."""
+        """Until when a manifest is refused, by its native tree."""
 
     def enter(self, command_id: str) -> bool:
         """Return True if there is room for the validation. One that has entered stays in."""
@@ -43,17 +44,17 @@ class Admission:
     def leave(self, command_id: str) -> None:
         self._waiting.discard(command_id)
 
-    def slow(self, manifest: str, now: int) -> bool:
-        self._slow = {text: until for text, until in self._slow.items() if now < until}
-        return manifest in self._slow
+    def slow(self, manifest: AppliedManifest, now: int) -> bool:
+        self._slow = {native: until for native, until in self._slow.items() if now < until}
+        return manifest.native in self._slow
 
     def refuse_unchecked(
-        self, command: Command, manifest: str, why: CheckFailure, now: int
+        self, command: Command, manifest: AppliedManifest, why: CheckFailure, now: int
     ) -> Answer:
         """Return the refusal of a command whose check did not end. Remember one that was slow."""
         if why != "deadline":
             return not_checked(command, NOT_CHECKED[why])
-        self._slow[manifest] = now + SLOW_MS
+        self._slow[manifest.native] = now + SLOW_MS
         return too_slow(command)
 
 

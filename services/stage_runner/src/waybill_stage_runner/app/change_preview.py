@@ -6,8 +6,8 @@ Creates no topic.
 from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest, place
 from waybill_stage_runner.app.ports import Checked, Topics
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 from waybill_stage_runner.core.pipelines.manifest_changes import (
@@ -39,13 +39,13 @@ def _changes(
     body: Validate, found: Checked, before: PipelineRecord, topics: Topics
 ) -> tuple[Change, ...] | None:
     """Return the changes; None if the earlier manifest is not valid any more."""
-    manifest, old = parse_manifest(body.manifest), _readable(before.manifest)
+    manifest, old = body.manifest.model, _readable(before.manifest)
     plans = topics_of(manifest)
     try:
         planned = define(manifest, as_planned(plans, topics.ids(plans)), before)
         refuse_incompatible(before, planned)
     except UserError as error:
-        raise UserError(place(error.problems, body.manifest), error.slug) from error
+        raise UserError(body.manifest.place(error.problems), error.slug) from error
     if old is None:
         return None
     changes = changes_of(
@@ -57,11 +57,12 @@ def _changes(
         columns_now=found.columns,
         alterations=found.alterations,
     )
-    return changes or ((only_text(),) if body.manifest != before.manifest else ())
+    same = body.manifest.source == before.manifest.source
+    return changes or (() if same else (only_text(),))
 
 
-def _readable(manifest: str) -> Manifest | None:
+def _readable(manifest: AppliedManifest) -> Manifest | None:
     try:
-        return parse_manifest(manifest)
+        return manifest.model
     except UserError:
         return None

@@ -22,7 +22,7 @@ from waybill_shared.contract.commands import (
 )
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.manifest.reading import parse_manifest, place
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
@@ -93,14 +93,15 @@ class Changes:
             self._drivers.forget_check(check_id)
         self.queues.clear()
 
-    def _to_check(self, command: Command, offset: int) -> str | None:
+    def _to_check(self, command: Command, offset: int) -> AppliedManifest | None:
         """Return the manifest that must be checked first; None if there is none."""
         if not isinstance(command.body, Apply) or self.queues.is_checked(command):
             return None
         if self._is_over(command, offset):
             return None
         record, manifest = self._supervisor.record(command.pipeline_uid), command.body.manifest
-        return manifest if record is None or manifest != record.manifest else None
+        same = record is not None and manifest.native == record.manifest.native
+        return None if same else manifest
 
     def _is_over(self, command: Command, offset: int) -> bool:
         """Return True if the command was carried out before or is too late: it starts nothing."""
@@ -109,7 +110,7 @@ class Changes:
             return True
         return record is not None and (offset <= record.commanded_at or record.desired == "deleted")
 
-    def _check(self, command: Command, manifest: str, offset: int) -> None:
+    def _check(self, command: Command, manifest: AppliedManifest, offset: int) -> None:
         if self._admission.slow(manifest, self._clock.monotonic_ms()):
             self.answer(too_slow(command))
             return
@@ -155,31 +156,31 @@ class Changes:
                 assert_never(body)
 
     def _apply(
-        self, command: Command, text: str, before: PipelineRecord | None, now: int
+        self, command: Command, applied: AppliedManifest, before: PipelineRecord | None, now: int
     ) -> PipelineRecord:
         """Return the record after `apply`, checked before topics are created: a refusal makes none.
 
         It is checked again afterwards, because a topic may be created again at any moment.
         """
-        manifest = parse_manifest(text)
+        manifest = applied.model
         plans = topics_of(manifest)
         if before is None:
             stages = define(manifest, self._topics.prepare(plans), before)
-            return create_record(command, text, manifest.state, stages, now)
+            return create_record(command, applied, manifest.state, stages, now)
         present = self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
-            change_record(before, text, manifest.state, planned, now)
+            change_record(before, applied, manifest.state, planned, now)
             stages = define(manifest, self._topics.prepare(plans), before)
-            return change_record(before, text, manifest.state, stages, now)
+            return change_record(before, applied, manifest.state, stages, now)
         except UserError as error:
-            raise UserError(place(error.problems, text), error.slug) from error
+            raise UserError(applied.place(error.problems), error.slug) from error
 
     def _restart(
         self, start_from: Beginning | None, before: PipelineRecord, now: int
     ) -> PipelineRecord:
         """Return the record after a restart, checked before and after topics are created."""
-        manifest = parse_manifest(before.manifest)
+        manifest = before.manifest.model
         plans = topics_of(manifest, start_from)
         if start_from is None:
             refuse_recreated(before, self._topics.ids(plans))

@@ -8,6 +8,7 @@ from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import PipelineState
@@ -118,10 +119,10 @@ class Drivers(Protocol):
         self,
         check_id: str,
         pipeline_uid: str,
-        manifest: str,
+        manifest: AppliedManifest,
         *,
         for_run: bool = True,
-        before: str | None = None,
+        before: AppliedManifest | None = None,
         compared_with: str | None = None,
     ) -> None:
         """Ask for a compile without effect. Its result comes as `Checked`.

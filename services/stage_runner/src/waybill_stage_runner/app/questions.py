@@ -13,7 +13,6 @@ from waybill_shared.contract.commands import COMMANDS, Logs, Maintain, QuestionB
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
@@ -149,7 +148,7 @@ class Questions:
                 return gone(command)
             case Maintain(sink=sink):
                 try:
-                    refuse_no_tasks(parse_manifest(record.manifest), sink)
+                    refuse_no_tasks(record.manifest.model, sink)
                 except UserError as error:
                     return failed(command, error.problems, Slug.INVALID)
         return None

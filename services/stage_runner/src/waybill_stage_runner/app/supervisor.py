@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from waybill_shared.contract.commands import Apply, StopMode, Validate
-from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, Definition, LifecycleError, PipelineRecord
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Drivers, Publisher
@@ -182,19 +180,11 @@ class PipelineSupervisor:
 
     def _publish_answer(self, state: PipelineState | None, answer: Answer) -> None:
         generation = state.record.generation if state is not None else None
-        self._publisher.answer(answer, generation, _warnings(answer.command))
+        body = answer.command.body
+        warnings = body.manifest.warnings if isinstance(body, Apply | Validate) else ()
+        self._publisher.answer(answer, generation, warnings)
         count_answer(answer)
 
 
 def _definition(record: PipelineRecord) -> Definition:
     return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
-
-
-def _warnings(command: Command) -> tuple[str, ...]:
-    body = command.body
-    if not isinstance(body, Apply | Validate):
-        return ()
-    try:
-        return (*parse_manifest(body.manifest).warnings(), *body.notes)
-    except UserError:
-        return ()

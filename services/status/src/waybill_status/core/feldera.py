@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from waybill_shared.contract.connector_view import ConnectorDetail, no_connector
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.manifest.reading import parse_manifest
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
@@ -68,7 +68,7 @@ def _is_wanted(summary: PipelineSummary) -> bool:
     return summary.desired == "running" and summary.phase != Phase.FAILED
 
 
-def status_in_full(detail: PipelineDetail) -> dict[str, Any]:
+def status_in_full(detail: PipelineDetail, manifest: Manifest) -> dict[str, Any]:
     """Return the status with the error that stopped the pipeline, and with its tables and sinks."""
     told = status_of(detail)
     if detail.error is not None and detail.phase != Phase.RUNNING:
@@ -79,7 +79,7 @@ def status_in_full(detail: PipelineDetail) -> dict[str, Any]:
         }
     inputs = [
         _relation(source.name, [(c.name, c.type, c.required) for c in source.parsed_columns()])
-        for source in parse_manifest(detail.manifest).inputs
+        for source in manifest.inputs
     ]
     outputs = [_relation(sink.name, []) for stage in detail.stages for sink in stage.sinks]
     return {

@@ -1,6 +1,6 @@
-"""Reads a manifest: the way from its text to the model, and the only place that goes it.
+"""Reads a manifest: the way from its text to an `AppliedManifest`, and the only place that goes it.
 
-`parse_manifest` does these steps in this order. Each step raises UserError with all the problems
+`read_manifest` does these steps in this order. Each step raises UserError with all the problems
 that it finds, and the next one runs only if there are none.
 
 1. `yaml_source.read_yaml` parses the text. It refuses texts that are too large, aliases, tags and
@@ -14,25 +14,25 @@ that it finds, and the next one runs only if there are none.
    twice, missing sources, cycles of stages.
 5. `Document.place` adds the line and column to each problem.
 
-Nobody else parses: services and drivers get the text and call `parse_manifest`, which is cached.
-Problems that are found later (by Spark, by a sink) have a path only; `place` adds the position.
+Ingress calls it once for each text that comes in. All others get the `AppliedManifest`. Problems
+that are found later (by Spark, by a sink) have a path only; `AppliedManifest.place` adds the
+position.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+import json
 
 from pydantic import ValidationError
 
-from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.checks import find_problems
-from waybill_shared.contract.manifest.document import Path
+from waybill_shared.contract.manifest.document import paths_of
 from waybill_shared.contract.manifest.form import find_form_problems
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.yaml_source import read_yaml
 
 
-@lru_cache(maxsize=1_000)  # a command asks several times what it says, and what others say
-def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
+def read_manifest(text: str, *, reserved: str | None = None) -> AppliedManifest:
     """Parse and check the manifest in `text`.
 
     Raise UserError with every problem and its place if there are any.
@@ -49,36 +49,9 @@ def parse_manifest(text: str, *, reserved: str | None = None) -> Manifest:
     ]
     if problems:
         raise UserError(problems)
-    return manifest
-
-
-def place(problems: Sequence[Problem], text: str) -> tuple[Problem, ...]:
-    """Add the line and column to problems that have a dotted path in the manifest.
-
-    An item of a list may have its name in the path; in the result it has its number.
-    """
-    document = read_yaml(text)
-    return tuple(
-        document.place(each, _count(document.tree, each.path.split("."))) if each.path else each
-        for each in problems
+    applied = AppliedManifest(
+        native=json.dumps(document.tree, sort_keys=True, separators=(",", ":")),
+        source=text,
+        places=tuple(n for path in paths_of(document.tree) for n in document.marks[path]),
     )
-
-
-def _count(at: object, parts: Sequence[str]) -> Path:
-    path: list[str | int] = []
-    for part in parts:
-        number: str | int = part
-        if isinstance(at, list):
-            names = [str(each.get("name")) for each in at if isinstance(each, dict)]
-            number = names.index(part) if part in names else int(part) if part.isdigit() else part
-        path.append(number)
-        at = _inside(at, number)
-    return tuple(path)
-
-
-def _inside(at: object, part: str | int) -> object:
-    if isinstance(at, dict):
-        return at.get(part)
-    if isinstance(at, list) and isinstance(part, int) and part < len(at):
-        return at[part]
-    return None
+    return applied.with_warnings(manifest.warnings())

@@ -2,10 +2,11 @@
 line and column of every value. Knows nothing of what the document means."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -43,7 +44,7 @@ def read_yaml(text: str) -> Document:
         tree = _read_tree(text)
     except UserError as error:
         raise UserError([_of_another_system(text, *error.problems)]) from error
-    return Document(tree=tree, places=YamlPlaces(tree=tree, lines=tuple(text.splitlines())))
+    return Document(tree=tree, marks=dict(_marks(tree)), source=text)
 
 
 def _of_another_system(text: str, problem: Problem) -> Problem:
@@ -78,45 +79,17 @@ def _no_mapping(tree: object) -> Problem:
     return Problem(message=message, hint="a manifest begins with `version: 1`", line=1, column=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlPlaces:
-    """Fulfils `Places` by the marks that the parser leaves on mappings and lists."""
-
-    tree: Any
-    lines: tuple[str, ...] = ()
-
-    def find(self, path: Path) -> Mark:
-        _, (line, column) = self._walk(path)
-        return line + 1, column + 1
-
-    def find_inside(self, path: Path, line: int, column: int) -> Mark | None:
-        text, mark = self._walk(path)
-        if not isinstance(text, str):
-            return None
-        within = text.split("\n")  # what ends in a line break has an empty line after it
-        if line > len(within):
-            return None
-        below = self.lines[mark[0]][mark[1]] in "|>"
-        at, wanted = mark[0] + below + line - 1, within[line - 1]
-        written = self.lines[at] if at < len(self.lines) else ""
-        begin = written.find(wanted, 0 if below or line > 1 else mark[1])
-        return None if begin < 0 else (at + 1, begin + column)
-
-    def _walk(self, path: Path) -> tuple[object, Mark]:
-        """Return the deepest part of `path` that exists, and its line and column, counted from
-        0.
-        """
-        at, mark = self.tree, (0, 0)
-        for part in path:
-            lines = getattr(at, "lc", None)
-            if isinstance(at, dict) and part in at and lines is not None:
-                mark = lines.key(part) if isinstance(at[part], dict | list) else lines.value(part)
-            elif isinstance(at, list) and isinstance(part, int) and part < len(at):
-                mark = lines.item(part) if lines is not None else mark
-            else:
-                break
-            at = at[part]
-        return at, mark
+def _marks(at: object, path: Path = (), mark: Mark = (1, 1)) -> Iterator[tuple[Path, Mark]]:
+    """Yield each path and its place, by the marks that the parser leaves on mappings and lists."""
+    yield path, mark
+    if isinstance(at, CommentedMap):
+        for key, value in at.items():
+            place = at.lc.key(key) if isinstance(value, dict | list) else at.lc.value(key)
+            yield from _marks(value, (*path, key), (place[0] + 1, place[1] + 1))
+    elif isinstance(at, CommentedSeq):
+        for number, item in enumerate(at):
+            line, column = at.lc.item(number)
+            yield from _marks(item, (*path, number), (line + 1, column + 1))
 
 
 def _refuse_early(text: str) -> None:

@@ -10,6 +10,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
+from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
@@ -20,7 +21,7 @@ EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
 
 def create_record(
     command: Command,
-    manifest: str,
+    manifest: AppliedManifest,
     desired: Literal["running", "stopped"],
     stages: tuple[StageDefinition, ...],
     now: int,
@@ -42,17 +43,18 @@ def create_record(
 
 def change_record(
     before: PipelineRecord,
-    manifest: str,
+    manifest: AppliedManifest,
     desired: Literal["running", "stopped"],
     stages: tuple[StageDefinition, ...],
     now: int,
 ) -> PipelineRecord:
-    """Return the record after `apply`: a new generation if manifest or stages differ.
+    """Return the record after `apply`: a new generation if the native manifest or
+    the stages differ.
 
     Raises UserError if the stages cannot continue with the change.
     """
-    if manifest == before.manifest and stages == before.stages:
-        return before if desired == before.desired else replace(before, desired=desired)
+    if manifest.native == before.manifest.native and stages == before.stages:
+        return replace(before, desired=desired, manifest=manifest)
     refuse_incompatible(before, stages)
     return replace(
         before,
@@ -65,12 +67,14 @@ def change_record(
     )
 
 
-def _earlier(before: PipelineRecord, manifest: str, now: int) -> tuple[EarlierManifest, ...]:
-    if manifest == before.manifest:
+def _earlier(
+    before: PipelineRecord, manifest: AppliedManifest, now: int
+) -> tuple[EarlierManifest, ...]:
+    if manifest.native == before.manifest.native:
         return before.earlier
     last = EarlierManifest(generation=before.generation, manifest=before.manifest, until=now)
     kept = [*before.earlier, last][-EARLIER_MAX:]
-    while sum(len(each.manifest.encode()) for each in kept) > EARLIER_BYTES_MAX:
+    while sum(each.manifest.size for each in kept) > EARLIER_BYTES_MAX:
         del kept[0]
     return tuple(kept)
 

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Final
 
 from waybill_shared.contract.commands import Validate
-from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_stage_runner.core.pipelines.manifest_changes import Change, Columns
 from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
@@ -31,14 +30,8 @@ def validation_result(
 
     `changes` is None if there is nothing to compare with. `notes` are reported as warnings.
     """
-    try:
-        manifest: Manifest | None = parse_manifest(body.manifest)
-    except UserError as error:
-        manifest, problems = None, problems or error.problems
-    if body.without_places:
-        problems = [replace(each, line=None, column=None) for each in problems]
-    own = () if manifest is None else (*manifest.warnings(), *notes)
-    warnings = [*own, *body.notes]
+    manifest = body.manifest.model
+    warnings = [*body.manifest.warnings, *notes]
     encoded = _encode(manifest, problems, columns, changes, warnings)
     if len(encoded) > RESULT_BYTES_MAX:
         encoded = _encode(manifest, problems, {}, changes, warnings)
@@ -53,7 +46,7 @@ def validation_result(
 
 
 def _encode(
-    manifest: Manifest | None,
+    manifest: Manifest,
     problems: Sequence[Problem],
     columns: Columns,
     changes: Sequence[Change] | None,
@@ -64,7 +57,7 @@ def _encode(
         {
             "errors": [asdict(problem) for problem in problems],
             "warnings": list(warnings),
-            "graph": None if manifest is None else _graph(_planned(manifest), columns),
+            "graph": _graph(_planned(manifest), columns),
             "changes": None if changes is None else [asdict(each) for each in changes],
         },
         separators=(",", ":"),

@@ -58,6 +58,10 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         """Return that all is healthy. `GET /readyz` says more."""
         return {"all_healthy": True}
 
+    async def in_full(request: Request, name: str) -> dict[str, Any]:
+        record = await pipelines.record(caller(request), name)
+        return status_in_full(await pipelines.one(caller(request), name), record.manifest.model)
+
     @router.get(
         "/pipelines",
         summary="All pipelines, as clients of Feldera read them",
@@ -68,7 +72,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         found = await pipelines.all(caller(request))
         if selector != "all":
             return [status_of(each) for each in found]
-        return [status_in_full(await pipelines.one(caller(request), each.name)) for each in found]
+        return [await in_full(request, each.name) for each in found]
 
     @router.get(
         "/pipelines/{pipeline}",
@@ -79,7 +83,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         request: Request, pipeline: str, selector: Selector = "all"
     ) -> dict[str, Any]:
         """Return the pipeline: inputs are its tables, and sinks its views."""
-        return status_in_full(await pipelines.one(caller(request), pipeline))
+        return await in_full(request, pipeline)
 
     @router.get(
         "/pipelines/{pipeline}/stats",

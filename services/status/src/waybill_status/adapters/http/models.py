@@ -14,8 +14,8 @@ from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.pipelines.details import (
     SQL_GUARD,
-    AppliedManifest,
     Failure,
+    GenerationManifest,
     PipelineSummary,
 )
 
@@ -47,7 +47,7 @@ class PipelinesAnswer(BaseModel):
 
 
 class ManifestsAnswer(BaseModel):
-    items: list[AppliedManifest] = Field(description="newest first")
+    items: list[GenerationManifest] = Field(description="newest first")
 
 
 class DeadLettersAnswer(BaseModel):

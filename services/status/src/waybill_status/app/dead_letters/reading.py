@@ -12,7 +12,6 @@ from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId, place_of
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_status.app.pipelines.lookup import Pipelines
@@ -120,7 +119,7 @@ class DeadLetterReader:
 def dead_topics(record: PipelineRecord) -> list[str]:
     """Return the dead-letter topics of the present manifest. Those of earlier manifests are not
     searched."""
-    manifest = parse_manifest(record.manifest)
+    manifest = record.manifest.model
     read = {source.topic for stage in record.stages for source in stage.inputs}
     return sorted({manifest.dead_letter_topic(topic) for topic in read})
 

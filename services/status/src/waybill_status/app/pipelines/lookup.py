@@ -16,7 +16,7 @@ from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.ports import News, SlotStore
 from waybill_status.core.outcomes.views import PipelineKey, SlotReading
 from waybill_status.core.pipelines.details import (
-    AppliedManifest,
+    GenerationManifest,
     PipelineDetail,
     PipelineSummary,
     detail_of,
@@ -58,7 +58,7 @@ class Pipelines:
         readings = await self._read([record])
         return detail_of(record, readings.get(_key(record)), self._connectors)
 
-    async def manifests(self, caller: Caller, name: str) -> list[AppliedManifest]:
+    async def manifests(self, caller: Caller, name: str) -> list[GenerationManifest]:
         return manifests_of(await self.record(caller, name))
 
     async def records(self, caller: Caller) -> list[PipelineRecord]:

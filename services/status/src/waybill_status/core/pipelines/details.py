@@ -16,7 +16,6 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.model import Input
-from waybill_shared.contract.manifest.reading import parse_manifest
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_shared.topic_views.connectors import KnownConnectors
@@ -115,7 +114,7 @@ class PipelineDetail(PipelineSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedManifest:
+class GenerationManifest:
     """`generation`: the last with which this manifest was applied, if it is an earlier one."""
 
     generation: int
@@ -123,11 +122,15 @@ class AppliedManifest:
     until: Moment | None = field(metadata={"description": "when another came; null: it is now"})
 
 
-def manifests_of(record: PipelineRecord) -> list[AppliedManifest]:
+def manifests_of(record: PipelineRecord) -> list[GenerationManifest]:
     """Return the manifests, newest first."""
-    now = AppliedManifest(generation=record.generation, manifest=record.manifest, until=None)
+    now = GenerationManifest(
+        generation=record.generation, manifest=record.manifest.source, until=None
+    )
     before = [
-        AppliedManifest(generation=each.generation, manifest=each.manifest, until=each.until)
+        GenerationManifest(
+            generation=each.generation, manifest=each.manifest.source, until=each.until
+        )
         for each in reversed(record.earlier)
     ]
     return [now, *before]
@@ -176,7 +179,7 @@ def detail_of(
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
         stages=tuple(_stage(stage, slot, waits) for stage in record.stages),
         graph=graph_of(record.stages),
-        manifest=record.manifest,
+        manifest=record.manifest.source,
     )
 
 
@@ -218,7 +221,7 @@ def _failure(error: LifecycleError | None) -> Failure | None:
 def _declared(record: PipelineRecord) -> dict[str, Input]:
     """Return the inputs of the manifest by name."""
     try:
-        return {source.name: source for source in parse_manifest(record.manifest).inputs}
+        return {source.name: source for source in record.manifest.model.inputs}
     except UserError:  # one that is refused today
         return {}
 
