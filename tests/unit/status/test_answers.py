@@ -27,9 +27,9 @@ from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
+from waybill_shared.http.examples import example
 from waybill_shared.http.operations import OPERATION, OperationAnswer
 from waybill_shared.topic_views.connectors import KnownConnectors
-from waybill_status.adapters.http import examples
 from waybill_status.adapters.http.models import PipelinesAnswer
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, kind_of
@@ -140,10 +140,11 @@ def test_accepted_counts_each_record_once() -> None:
 
 def test_an_outcome_reads_as_the_contract_has_it() -> None:
     told = json.loads(TypeAdapter(Outcome).dump_json(complete()))
-    assert list(told) == list(examples.COMPLETE)
+    shown = example("status/complete")
+    assert list(told) == list(shown)
     assert told["issued_at"] == "2026-11-18T11:06:40.000Z"
-    assert list(told["stages"][0]) == list(examples.COMPLETE["stages"][0])
-    assert list(told["stages"][1]["sinks"][0]) == list(examples.COMPLETE["stages"][1]["sinks"][0])
+    assert list(told["stages"][0]) == list(shown["stages"][0])
+    assert list(told["stages"][1]["sinks"][0]) == list(shown["stages"][1]["sinks"][0])
 
 
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:
@@ -154,9 +155,9 @@ def test_a_pipeline_reads_as_the_contract_has_it() -> None:
     content.sinks[sink_key("load", "lake", 1)] = state
     detail = detail_of(record(), reading(content), KnownConnectors())
     told = json.loads(TypeAdapter(PipelineDetail).dump_json(detail))
-    assert list(told) == list(examples.PIPELINE)
+    assert list(told) == list(example("status/pipeline"))
     assert list(told["stages"][1]["last_batch"]) == list(
-        examples.PIPELINE["stages"][0]["last_batch"]
+        example("status/pipeline")["stages"][0]["last_batch"]
     )
     assert told["stages"][0]["last_batch"] is None
     assert told["phase"] == "Running"
@@ -196,10 +197,10 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
 @pytest.mark.parametrize(
     ("model", "example"),
     [
-        (Outcome, examples.COMPLETE),
-        (Outcome, examples.DEAD_LETTERED),
-        (PipelinesAnswer, examples.PIPELINES),
-        (PipelineDetail, examples.PIPELINE),
+        (Outcome, example("status/complete")),
+        (Outcome, example("status/with_dead_letters")),
+        (PipelinesAnswer, example("status/pipelines")),
+        (PipelineDetail, example("status/pipeline")),
         (OperationAnswer, OPERATION),
     ],
 )

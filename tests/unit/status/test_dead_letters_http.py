@@ -14,8 +14,8 @@ from unit.status.letters import TOPIC, FakeTopics, raw
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.http.app import create_app
+from waybill_shared.http.examples import example
 from waybill_shared.process.health import Health
-from waybill_status.adapters.http import examples
 from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.models import DeadLettersAnswer
 from waybill_status.app.dead_letters.reading import DeadLetterReader, dead_topics
@@ -157,7 +157,10 @@ def test_of_a_pipeline_that_is_none_nothing_is_told(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     ("model", "example"),
-    [(DeadLettersAnswer, examples.DEAD_LETTERS), (DeadLetter, examples.DEAD_LETTER)],
+    [
+        (DeadLettersAnswer, example("status/dead_letters")),
+        (DeadLetter, example("status/dead_letter")),
+    ],
 )
 def test_examples_have_the_members_of_their_models(
     model: type[object], example: dict[str, object]

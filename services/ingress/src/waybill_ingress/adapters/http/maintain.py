@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from waybill_ingress.adapters.http.examples import FAILED, NOT_MAINTAINED
+from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
 from waybill_ingress.adapters.http.pipelines import OF_COMMANDS, OF_WRITES, WAIT_S, Carrier, Wait
@@ -40,7 +40,7 @@ RESPONSES: Final[Responses] = {
         Slug.TOO_MANY_CHECKS,
         Slug.INTERNAL,
         *OF_COMMANDS,
-        members={**FAILED, **NOT_MAINTAINED},
+        members=members_of(Action.APPLY, Action.MAINTAIN),
     ),
 }
 DryRun = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.http.examples import FAILED
+from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
 from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
@@ -18,7 +18,7 @@ from waybill_shared.contract.events import Reply
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.app import caller, hold, read_body, refused
 from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
@@ -39,8 +39,12 @@ OF_COMMANDS: Final = (
     Slug.NOT_AVAILABLE_NOW,
 )
 OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
-APPLY_REFUSALS: Final = refusals(*OF_BODIES, *OF_COMMANDS, *OF_TARGETS, members=FAILED)
-ACT_REFUSALS: Final = refusals(Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=FAILED)
+APPLY_REFUSALS: Final = refusals(
+    *OF_BODIES, *OF_COMMANDS, *OF_TARGETS, members=members_of(Action.APPLY)
+)
+ACT_REFUSALS: Final = refusals(
+    Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=members_of(Action.APPLY)
+)
 RESPONSES: Final[Responses] = {
     200: {"model": OperationAnswer, "description": "it is done"},
     202: {

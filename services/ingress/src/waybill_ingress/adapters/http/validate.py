@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from waybill_ingress.adapters.http.examples import NOT_CHECKED
+from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.models import AcceptedAnswer, FindingsAnswer, ValidateRequest
 from waybill_ingress.adapters.http.pipelines import accept, refusal_of
 from waybill_ingress.app.commands import Commands
@@ -15,7 +15,7 @@ from waybill_shared.contract.errors import Refusal, UserError
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.app import caller, hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -37,7 +37,7 @@ RESPONSES: Final[Responses] = {
         Slug.COMMAND_GIVEN_UP,
         Slug.PIPELINE_NOT_READY,
         Slug.NOT_AVAILABLE_NOW,
-        members=NOT_CHECKED,
+        members=members_of(Action.VALIDATE),
     ),
 }
 

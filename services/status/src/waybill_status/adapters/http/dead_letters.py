@@ -9,7 +9,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import DeadReason, meanings
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
-from waybill_status.adapters.http.examples import DEAD_LETTER, DEAD_LETTERS, shown
+from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import DeadLettersAnswer
 from waybill_status.app.dead_letters.reading import DeadLetterReader
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetter, LetterFilter
@@ -39,7 +39,7 @@ def dead_letters_router(letters: DeadLetterReader) -> APIRouter:
         "",
         summary="Records that a pipeline could not process, the newest first",
         responses={
-            200: shown(DEAD_LETTERS),
+            200: shown("dead_letters"),
             **refusals(
                 Slug.PIPELINE_NOT_FOUND,
                 Slug.PIPELINE_NOT_READY,
@@ -73,7 +73,7 @@ def dead_letters_router(letters: DeadLetterReader) -> APIRouter:
         "/{id}",
         summary="One dead letter, with all of its key, value and headers",
         responses={
-            200: shown(DEAD_LETTER),
+            200: shown("dead_letter"),
             **refusals(
                 Slug.PIPELINE_NOT_FOUND,
                 Slug.DEAD_LETTER_NOT_FOUND,

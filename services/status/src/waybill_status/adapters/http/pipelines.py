@@ -11,7 +11,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
-from waybill_status.adapters.http.examples import EVENTS, MANIFESTS, PIPELINE, shown
+from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import (
     EventAnswer,
     EventsAnswer,
@@ -36,7 +36,7 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
         "/{pipeline}",
         summary="One pipeline: inputs, stages, graph, manifest",
         responses={
-            200: shown(PIPELINE),
+            200: shown("pipeline"),
             **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
         },
     )
@@ -49,7 +49,7 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
         "/{pipeline}/manifests",
         summary="The manifest of a pipeline, and those before it",
         responses={
-            200: shown(MANIFESTS),
+            200: shown("manifests"),
             **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
         },
     )
@@ -70,7 +70,7 @@ def events_router(
         summary="What happened to a pipeline in the last day; as a stream, also what happens next",
         response_model=EventsAnswer,
         responses={
-            200: shown(EVENTS, streamed=True),
+            200: shown("events", streamed=True),
             **refusals(
                 Slug.PIPELINE_NOT_FOUND,
                 Slug.TOO_MANY_WAITERS,

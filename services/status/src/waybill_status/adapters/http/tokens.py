@@ -24,7 +24,7 @@ from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.kafka.replies import Replies
-from waybill_status.adapters.http.examples import COMPLETE, DEAD_LETTERED, shown
+from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import QueryAnswer, QueryBody
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
@@ -37,7 +37,7 @@ TOKENS_MAX = 1_000
 DEAD_MAX: Final = 10_000  # dead letters in the answer to one query: 3 MB
 PATH_TOKEN_CHARACTERS_MAX = 4_096  # proxies cut longer addresses
 OUTCOME_ANSWERS: Final[Responses] = {
-    200: shown(COMPLETE, streamed=True, others={"where records have died": DEAD_LETTERED}),
+    200: shown("complete", streamed=True, others={"where records have died": "with_dead_letters"}),
     **refusals(
         Slug.TOKEN_NOT_FOUND,
         Slug.TOKEN_EXPIRED,

@@ -21,7 +21,7 @@ from waybill_shared.http.app import caller
 from waybill_shared.http.asyncapi import PATH, document
 from waybill_shared.http.openapi import refusals
 from waybill_shared.topic_views.watches import WatchBook
-from waybill_status.adapters.http.examples import STATUS_EVENTS, shown
+from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import EventQuery, StatusEventsAnswer, WatchesAnswer
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.event_log import EventFilter, EventLog, SentEvent
@@ -81,7 +81,7 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
         summary="What was told in `waybill.status`; as a stream, what is told from now on",
         response_model=StatusEventsAnswer,
         responses={
-            200: shown(STATUS_EVENTS, streamed=True),
+            200: shown("status_events", streamed=True),
             **refusals(Slug.INVALID, Slug.TOO_MANY_WAITERS, Slug.NOT_AVAILABLE_NOW),
         },
     )
