@@ -22,9 +22,9 @@ export const UNKNOWN = {
 	tracker_silent: "not all of it had arrived, and the tracker has confirmed nothing for 5 s",
 	nothing_required: "the tracker knows of no sink that is to have the records of the token",
 	pipeline_not_known_yet: "this process of status does not know the pipeline of the token yet",
-	sink_came_later: "its rows came to the next pipeline before some sink of that, which has no part in them",
+	sink_came_later: "its rows reached the next pipeline before a sink there was added, which does not get them",
 	batch_forgotten: "which batches have its rows is not remembered any more, so nobody knows where they went",
-	dead_letters_missing: "a stage has gone past records in a dead-letter topic that the tracker has not heard of",
+	dead_letters_missing: "a stage has passed records in a dead-letter topic that were not reported to the tracker",
 };
 
 /** @type {Record<string, string>} */
@@ -78,7 +78,7 @@ export const IN_SINK = {
 /** @type {Record<string, string>} */
 export const BATCHES = {
 	expired: "it is committed, by a batch too old for its details to be kept",
-	version_expired: "the snapshot that it came with has expired",
+	version_expired: "the snapshot of its batch has expired",
 };
 
 /** @type {Record<string, string>} */

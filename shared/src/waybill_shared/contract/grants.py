@@ -72,7 +72,7 @@ def _transactions(begins: str, what: str) -> KafkaGrant:
 READER: Final = "waybill-reader"
 FOLLOWER: Final = "waybill-follower"
 NEVER_JOINED: Final = "clients name a group even when they read without one"
-CREATION: Final = "topics of new pipelines; also to find out whether a topic is gone (below)"
+CREATION: Final = "topics of new pipelines; also to find out whether a topic was deleted (below)"
 
 KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "setup": (
@@ -94,9 +94,11 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", "Write", topic=f"{PREFIX}.requests", why="who carries out a repeated write"),
         _grant("Read", "Write", topic=f"{PREFIX}.answers", why="what was answered to it"),
         _grant("Read", "Write", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
-        _grant("Read", "Write", topic=f"{PREFIX}.watches", why="who wants to be told of tokens"),
+        _grant(
+            "Read", "Write", topic=f"{PREFIX}.watches", why="who wants to be notified of tokens"
+        ),
         _grant("Write", topic=INPUTS, why="records over HTTP, of files, and replayed dead letters"),
-        _transactions(f"{PREFIX}/ingress/", "what is written with what is told of it"),
+        _transactions(f"{PREFIX}/ingress/", "what is written and the events about it"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _group(READER, "Describe", NEVER_JOINED),
         _group(f"{PREFIX}.connectors", "Read", "its share of the files that are fetched"),
@@ -109,9 +111,9 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Read", topic=f"{PREFIX}.beats", why="that runners are alive"),
         _grant("Read", "Write", topic=f"{PREFIX}.frontiers", why="its own snapshots"),
-        _grant("Write", topic=f"{PREFIX}.status", why="what programs of others are told"),
+        _grant("Write", topic=f"{PREFIX}.status", why="events for programs of others"),
         _group(f"{PREFIX}.token_tracker", "Read", "its share of the partitions"),
-        _group(f"{PREFIX}.announcements", "Read", "its share of what others are told of"),
+        _group(f"{PREFIX}.announcements", "Read", "its share of the events for others"),
         _transactions(f"{PREFIX}/token_tracker/", "snapshots with their offsets"),
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Describe", topic=INPUTS, why="where they end: lag in `/metrics`"),
@@ -158,10 +160,17 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Read", topic=f"{PREFIX}.replays", why="where dead letters were sent again"),
         _grant("Read", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
-        _grant("Read", "Write", topic=f"{PREFIX}.watches", why="whom to tell of tokens"),
-        _grant("Read", "Write", topic=f"{PREFIX}.status", why="what programs of others are told"),
-        _grant("Read", "Write", topic=f"{PREFIX}.deliveries", why="how far webhooks were told"),
-        _transactions(f"{PREFIX}/status/", "events with the watches that they tell"),
+        _grant(
+            "Read", "Write", topic=f"{PREFIX}.watches", why="who wants to be notified of tokens"
+        ),
+        _grant("Read", "Write", topic=f"{PREFIX}.status", why="events for programs of others"),
+        _grant(
+            "Read",
+            "Write",
+            topic=f"{PREFIX}.deliveries",
+            why="how far events are on their way to webhooks",
+        ),
+        _transactions(f"{PREFIX}/status/", "events with the watches that they end"),
         _group(f"{PREFIX}.status", "Read", "its share of the watches"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),

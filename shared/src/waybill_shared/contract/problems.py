@@ -45,7 +45,7 @@ class Slug(StrEnum):
 
     # fmt: off
     BAD_IDEMPOTENCY_KEY = ("bad_idempotency_key", 400, Acts.CALLER,
-        "`Idempotency-Key` is empty, too long, not printable, or stands there more than once")
+        "`Idempotency-Key` is empty, too long, not printable, or sent more than once")
     BAD_IF_MATCH = ("bad_if_match", 400, Acts.CALLER,
         "`If-Match` names no generation")
     CLUSTER_UNKNOWN = ("cluster_unknown", 400, Acts.CALLER,
@@ -97,7 +97,7 @@ class Slug(StrEnum):
     KEYS_DIFFER = ("keys_differ", 409, Acts.CALLER,
         "another pipeline upserts into the table of a sink by other keys; nothing permits that")
     NOTHING_TO_DELIVER = ("nothing_to_deliver", 409, Acts.CALLER,
-        "the watch has no webhook, is not told yet, or was told more than a week ago")
+        "the watch has no webhook, is still open, or has ended more than a week ago")
     PIPELINE_GONE = ("pipeline_gone", 409, Acts.CALLER,
         "the pipeline was deleted before this command was carried out")
     REQUEST_RUNNING = ("request_running", 409, Acts.MOMENTS,
@@ -111,7 +111,7 @@ class Slug(StrEnum):
     DEAD_LETTER_GONE = ("dead_letter_gone", 410, Acts.CALLER,
         "a dead-letter topic does not hold it any more; `rejected` says since when it has records")
     RECORDS_LOST = ("records_lost", 410, Acts.CALLER,
-        "at `/v0`, where `/v1` tells an outcome: records of the token, `lost`, will never arrive")
+        "at `/v0`, where `/v1` gives an outcome: records of the token, `lost`, will never arrive")
     TARGET_SHARED = ("target_shared", 409, Acts.CALLER,
         "another pipeline writes to the topic or table of a sink; `errors` say what permits it")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
@@ -135,7 +135,7 @@ class Slug(StrEnum):
     HOST_REFUSED = ("host_refused", 421, Acts.CALLER,
         "without API keys: `Host` is neither loopback nor in `WAYBILL_ALLOWED_HOSTS`")
     BODY_NOT_AVRO = ("body_not_avro", 422, Acts.CALLER,
-        "the body is no Avro object container whose schema fits the input; nothing was accepted")
+        "the body is no Avro object container that fits the input; nothing was accepted")
     BODY_NOT_CSV = ("body_not_csv", 422, Acts.CALLER,
         "the body is no CSV with a header that fits the input; nothing of it was accepted")
     BODY_NOT_JSON = ("body_not_json", 422, Acts.CALLER,
@@ -153,7 +153,7 @@ class Slug(StrEnum):
     PLAN_INCOMPATIBLE = ("plan_incompatible", 422, Acts.CALLER,
         "the pipeline cannot be changed in this way; `errors` say why, and what is possible")
     RECORDS_DEAD_LETTERED = ("records_dead_lettered", 422, Acts.CALLER,
-        "at `/v0`, where `/v1` tells an outcome: records of the token, `dead`, are dead letters")
+        "at `/v0`, where `/v1` gives an outcome: records of the token, `dead`, are dead letters")
     RECORDS_REFUSED_BY_KAFKA = ("records_refused_by_kafka", 422, Acts.CALLER,
         "Kafka never takes these records: for example, they have no key in a compacted topic")
     RECORDS_REJECTED = ("records_rejected", 422, Acts.CALLER,
@@ -161,15 +161,15 @@ class Slug(StrEnum):
     TOO_MANY_CHECKS = ("too_many_checks", 429, Acts.MOMENTS,
         "too many manifests are waiting for their check: send this one again")
     TOO_MANY_WATCHES = ("too_many_watches", 429, Acts.LATER,
-        "the API key has `watches_max` open watches: wait until some are told, or delete some")
+        "the API key has `watches_max` open watches: wait until some end, or delete some")
     TOO_MANY_WAITERS = ("too_many_waiters", 429, Acts.LATER,
         "too many requests are waiting: ask without `wait`")
     INTERNAL = ("internal", 500, Acts.US,
-        "a fault of the service, whose log has the reason")
+        "a fault of the service; its log has the reason")
     WRITTEN_PERHAPS = ("written_perhaps", 500, Acts.CALLER,
         "at `/v0`, where `/v1` says 503: Kafka took records, or may have, and there is no token")
     SERVICE_UNREACHABLE = ("service_unreachable", 502, Acts.OPERATOR,
-        "the service behind the gateway cannot be reached")
+        "the service after the gateway cannot be reached")
     COMMAND_GIVEN_UP = ("command_given_up", 503, Acts.LATER,
         "the command was tried for too long: something is missing in Kafka or in a sink")
     INPUT_NOT_READY = ("input_not_ready", 503, Acts.MOMENTS,
@@ -185,7 +185,7 @@ class Slug(StrEnum):
     TOPIC_RECREATED = ("topic_recreated", 503, Acts.OWNER,
         "the topic of the input was deleted or created again: use `waybill restart`")
     SERVICE_TIMEOUT = ("service_timeout", 504, Acts.OPERATOR,
-        "the service behind the gateway did not answer in time: it may have done what was asked")
+        "the service after the gateway did not answer in time: it may have done what was asked")
     # fmt: on
 
 

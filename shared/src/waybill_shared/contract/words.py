@@ -83,7 +83,7 @@ class UnknownReason(Word):
     )
     SINK_CAME_LATER = (
         "sink_came_later",
-        "its rows came to the next pipeline before some sink of that, which has no part in them",
+        "its rows reached the next pipeline before a sink there was added, which does not get them",
     )
     BATCH_FORGOTTEN = (
         "batch_forgotten",
@@ -91,7 +91,7 @@ class UnknownReason(Word):
     )
     DEAD_LETTERS_MISSING = (
         "dead_letters_missing",
-        "a stage has gone past records in a dead-letter topic that the tracker has not heard of",
+        "a stage has passed records in a dead-letter topic that were not reported to the tracker",
     )
 
 
@@ -205,7 +205,7 @@ class BatchDetail(Word):
     EXPIRED = "expired", "it is committed, by a batch too old for its details to be kept"
     VERSION_EXPIRED = (
         "version_expired",
-        "the snapshot that it came with has expired: `version` names what is no more",
+        "the snapshot of its batch has expired: `version` names what was deleted",
     )
 
 
@@ -242,7 +242,7 @@ class ConnectorState(Word):
     `state` of a connector of an input.
     """
 
-    WAITING = "waiting", "it has not begun: the pipeline has not run yet, or is stopped"
+    WAITING = "waiting", "it has not started: the pipeline has not run yet, or is stopped"
     FETCHING = "fetching", "it fetches its file"
     DONE = "done", "its file was fetched to the end, once and for all"
     FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"
@@ -255,7 +255,7 @@ class TokenLevel(Word):
     """
 
     ACCEPTED = "accepted", "that it is in Kafka, which every token says: `complete` at once"
-    PROCESSED = "processed", "as `visible`: a commit is told when its rows can be seen"
+    PROCESSED = "processed", "as `visible`: a commit is reported when its rows can be seen"
     VISIBLE = "visible", "that all of it can be seen in the sinks"
 
 
@@ -267,9 +267,9 @@ class WatchState(Word):
 
     OPEN = "open", "its token is not final yet"
     TOLD = "told", "the event was written to `waybill.status`; a webhook may still be tried"
-    DELIVERED = "delivered", "told, and its webhook has answered 2xx"
-    FAILED = "failed", "told, and its webhook was given up"
-    CLOSED = "closed", "it was deleted, and nothing is told"
+    DELIVERED = "delivered", "the event was written, and its webhook has answered 2xx"
+    FAILED = "failed", "the event was written, and its webhook was given up"
+    CLOSED = "closed", "it was deleted, and no event is written"
 
 
 class DeliveryState(Word):
@@ -280,7 +280,7 @@ class DeliveryState(Word):
 
     DUE = "due", "it is tried until it is delivered, for 24 hours"
     DELIVERED = "delivered", "the webhook has answered 2xx"
-    FAILED = "failed", "the webhook did not take it in 24 hours, or has answered 410"
+    FAILED = "failed", "the webhook did not accept it in 24 hours, or has answered 410"
 
 
 class WatchEnd(Word):
@@ -303,10 +303,13 @@ class EventType(Word):
     STAGE_COMMITTED = "waybill.stage.committed", "a batch of a stage is durable in one of its sinks"
     PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
     DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"
-    TABLE_MAINTAINED = "waybill.table.maintained", "a task has kept the table of a sink in order"
+    TABLE_MAINTAINED = (
+        "waybill.table.maintained",
+        "a maintenance task has changed the table of a sink",
+    )
     TABLE_NOT_MAINTAINED = (
         "waybill.table.not_maintained",
-        "a task could not keep the table of a sink in order; it is tried again later",
+        "a maintenance task of the table of a sink has failed; it is tried again later",
     )
 
 

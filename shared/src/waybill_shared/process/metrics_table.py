@@ -154,18 +154,18 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     ),
     "waybill_watches": Metric(
         services=("status",),
-        says="Open watches of which this process is to tell; all processes together have all.",
+        says="Open watches that this process owns; all processes together have all.",
         worry="Each takes some memory, and an answer when its pipeline commits.",
     ),
     "waybill_watch_age_seconds": Metric(
         services=("status",),
-        says="How long the oldest watch is not told yet whose token is final.",
+        says="How long the oldest watch with a final token has no event yet.",
         worry="More than seconds: `waybill.status` cannot be written.",
     ),
     "waybill_watches_told_total": Metric(
         services=("status",),
         labels=("ended_as",),
-        says="Watches that were told, by what they were told.",
+        says="Watches that have ended, by how they ended.",
         worry=f"`expired`: tokens not final in {TOKEN_LIFE}. `lost`: records will never come.",
     ),
     "waybill_deliveries": Metric(
@@ -216,7 +216,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         services=TRACKER,
         labels=SINK,
         says="How many offsets of its input topics a stage has still to bring into this sink."
-        " No series where a topic does not answer or is gone.",
+        " No series where a topic does not answer or is deleted.",
         worry="Growth; or above 0 while there are no commits.",
     ),
     "waybill_last_commit_timestamp_seconds": Metric(

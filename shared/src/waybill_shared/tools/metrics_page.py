@@ -11,7 +11,7 @@ INTRODUCTION: Final = """# Metrics
      `waybill_shared.process.metrics_table.METRICS`, not this file. -->
 
 Each service shows its own metrics, and those of its process (`process_…`, `python_…`), at
-`/metrics` on its port, and behind the gateway at `/metrics/SERVICE`. The only labels are those
+`/metrics` on its port, and through the gateway at `/metrics/SERVICE`. The only labels are those
 named here: there is no token and no request id in them, and a pipeline has no series after its
 deletion. Lag, commits and batches of all stages come from `token_tracker`, which reads every
 commit; drivers have no port. If a service runs as several processes, each shows its part: add them.
