@@ -6,11 +6,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import assert_never
 
 from pydantic import ValidationError
 
-from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import (
     ORDERS,
     CheckOrder,
@@ -20,6 +18,7 @@ from waybill_shared.contract.driver import (
     StopOrder,
 )
 from waybill_shared.contract.errors import ContractError
+from waybill_spark.driver.run_stop import RunStop
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ class Orders:
     def __init__(self) -> None:
         self._waiting: deque[Next | ContractError] = deque()
         self._comes = threading.Condition()
-        self._stops: dict[str, threading.Event] = {}
+        self._stops: dict[str, RunStop] = {}
         self._ends = threading.Event()
 
     def follow(self, lines: Iterable[bytes]) -> None:
@@ -61,9 +60,9 @@ class Orders:
         with self._comes:
             return bool(self._comes.wait_for(lambda: self._waiting, within_s))
 
-    def stop_of(self, run_id: str) -> threading.Event:
+    def stop_of(self, run_id: str) -> RunStop:
         """Set when this run is to stop."""
-        stop = self._stops.setdefault(run_id, threading.Event())
+        stop = self._stops.setdefault(run_id, RunStop())
         if self._ends.is_set():
             stop.set()
         return stop
@@ -86,20 +85,15 @@ class Orders:
                 self.fail(OrderUnknown(f"the runner says what nobody knows: {error}"))
                 break
             match order:
-                case StopOrder():
-                    self._stop(order)
+                case StopOrder(run_id=run_id, mode=mode):
+                    stop = self.stop_of(run_id)
+                    stop.mode = mode
+                    stop.set()
                 case EndOrder():
                     break
                 case _:
                     self._put(order)
         self.end()
-
-    def _stop(self, order: StopOrder) -> None:
-        match order.mode:
-            case StopMode.AFTER_BATCH | StopMode.KILL:  # the runner kills the process itself
-                self.stop_of(order.run_id).set()
-            case _:
-                assert_never(order.mode)
 
     def _put(self, order: Next | ContractError) -> None:
         with self._comes:

@@ -1,13 +1,14 @@
 """One pipeline in one generation, from its sessions to its sinks. Nothing of it outlives it."""
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyspark.sql import SparkSession
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.words import Obstacle
@@ -23,6 +24,7 @@ from waybill_spark.driver.jvm.executors import Executors, SparkApplication
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.reporting import Reporter, commits_topic
+from waybill_spark.driver.run_stop import RunStop
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
@@ -71,7 +73,7 @@ class PipelineRun:
         """
         self._reporter().report_again(sink)
 
-    def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: threading.Event) -> None:
+    def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: RunStop) -> None:
         """Run until `stop` is set or a stage fails. Then stop all of it in good order."""
         with ExitStack() as stack:
             emitter = CommitEmitter(
@@ -91,6 +93,7 @@ class PipelineRun:
             transactions = OpenTransactions(self._admin)
             report = (self._report_blocked, self._report_ignored)
             Watcher(stages, transactions, *report, executors).run(stop)
+            _before_end(stop.mode)
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
@@ -141,6 +144,15 @@ class PipelineRun:
 
     def _report_maintenance(self, done: TableMaintenance) -> None:
         self._report(DriverEvent(kind="maintained", run_id=self._spec.run_id, maintenance=done))
+
+
+def _before_end(mode: StopMode) -> None:
+    """Do what this way to stop a run needs before the stages stop, each after its batch."""
+    match mode:
+        case StopMode.AFTER_BATCH | StopMode.KILL:  # the runner kills the process itself
+            return
+        case _:
+            assert_never(mode)
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:
