@@ -156,7 +156,7 @@ def test_who_comes_when_enough_drivers_start_waits_in_line(
     for uid in ("one", "two", "three"):
         pool.start(uid)
     waits = {
-        each.pipeline_uid: each.place
+        each.pipeline_uid: each.queue_position
         for each in pool.heard(QueueReport)
         if isinstance(each, QueueReport)
     }

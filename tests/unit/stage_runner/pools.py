@@ -96,7 +96,7 @@ def checks(driver_id: str, check_id: str) -> AssignCheck:
 
 
 def waits(uid: str, place: int) -> ReportQueuePosition:
-    return ReportQueuePosition(pipeline_uid=uid, place=place)
+    return ReportQueuePosition(pipeline_uid=uid, queue_position=place)
 
 
 def over(uid: str, exit_code: int, driver_id: str | None) -> ReportRunEnded:

@@ -187,7 +187,7 @@ class Checking(RuleBasedStateMachine):
     @rule(data=st.data(), place=st.sampled_from([None, None, 0, 1, 2]))
     def a_run_waits_or_runs(self, data: st.DataObject, place: int | None) -> None:
         uid = data.draw(st.sampled_from(sorted(self.world.runs)))
-        event = DriverRuns() if place is None else RunQueued(place=place)
+        event = DriverRuns() if place is None else RunQueued(queue_position=place)
         self.runner.receive(uid, self.world.runs[uid], event)
         self.acts()
 
@@ -292,7 +292,7 @@ class Checking(RuleBasedStateMachine):
             if state.phase is Phase.STOPPING:
                 self.ends_run(uid, 0)
             elif uid in self.world.runs:
-                for event in (RunQueued(place=0), DriverRuns()):
+                for event in (RunQueued(queue_position=0), DriverRuns()):
                     self.runner.receive(uid, self.world.runs[uid], event)
                 self.acts()
 

@@ -115,7 +115,7 @@ class Placing(RuleBasedStateMachine):
                 self.processes[driver_id].asked_to_end = True
             case KillProcess(driver_id=driver_id):
                 self.processes[driver_id].killed = True
-            case ReportQueuePosition(pipeline_uid=uid, place=place):
+            case ReportQueuePosition(pipeline_uid=uid, queue_position=place):
                 assert uid in self.wanted
                 assert self.places.get(uid, 0) != place
                 self.places[uid] = place

@@ -24,7 +24,7 @@ def waiting(world: World) -> Runner:
 
 
 def waits(runner: Runner, place: int) -> None:
-    runner.receive(UID, 1, RunQueued(place=place))
+    runner.receive(UID, 1, RunQueued(queue_position=place))
     runner.act()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.commands import STOP_MODES, StopMode
+from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.events import LifecycleError, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
@@ -307,6 +307,13 @@ def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) ->
     assert starting.after(1) == ()
     starting.on(CRASH)
     assert starting.state.phase is Phase.RECOVERING
+
+
+@pytest.mark.parametrize("mode", StopMode)
+def test_a_driver_stops_as_the_command_says(running: Pipeline, mode: StopMode) -> None:
+    command = replace(make_command("stop", id="c2"), body=Stop(mode=mode))
+    actions = running.on(RecordRequested(record=STOPPED, command=command))
+    assert StopDriver(mode=mode) in actions
 
 
 def test_driver_that_does_not_stop_is_killed(running: Pipeline) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from builders import applied
 from integration.waiting import eventually
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, StopOrder
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
@@ -70,6 +71,13 @@ def test_stop_reaches_its_run_alone_also_before_it_has_begun(orders: Orders, pip
     pipe.say(StopOrder(run_id="r1"))
     eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
     assert not orders.stop_of("r2").is_set()
+
+
+@pytest.mark.parametrize("mode", StopMode)
+def test_a_run_knows_how_it_is_to_stop(orders: Orders, pipe: Pipe, mode: StopMode) -> None:
+    pipe.say(StopOrder(run_id="r1", mode=mode))
+    eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
+    assert orders.stop_of("r1").mode is mode
 
 
 def test_driver_whose_runner_is_gone_stops_its_run_and_ends(orders: Orders, pipe: Pipe) -> None:

@@ -161,8 +161,8 @@ def _as_event(report: RunReport | QueueReport | EndReport) -> RunEvent | None:
     match report:
         case EndReport(exit_code=exit_code):
             return DriverEnded(exit_code=exit_code)
-        case QueueReport(place=place):
-            return RunQueued(place=place)
+        case QueueReport(queue_position=queue_position):
+            return RunQueued(queue_position=queue_position)
         case RunReport(event=event):
             return _as_run_event(event)
         case _:

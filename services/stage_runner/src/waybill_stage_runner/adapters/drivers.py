@@ -91,11 +91,11 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """A run that waits for a driver; `place` is its position in the queue. 0: it has one."""
+    """A run that waits for a driver. `queue_position` counts from 1. 0: it has a driver."""
 
     pipeline_uid: str
     epoch: int
-    place: int
+    queue_position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,9 +300,9 @@ class DriverPool:
 
     def _report(self, action: ReportQueuePosition | ReportRunEnded | ReportCheckFailed) -> None:
         match action:
-            case ReportQueuePosition(pipeline_uid=uid, place=place):
-                spec = self._specs[uid]
-                self._reports.append(QueueReport(pipeline_uid=uid, epoch=spec.epoch, place=place))
+            case ReportQueuePosition(pipeline_uid=uid, queue_position=at):
+                epoch = self._specs[uid].epoch
+                self._reports.append(QueueReport(pipeline_uid=uid, epoch=epoch, queue_position=at))
             case ReportRunEnded():
                 self._report_end(action)
             case ReportCheckFailed(check_id=check_id, why=why):

@@ -27,9 +27,9 @@ class RecordRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQueued:
-    """The run waits for a driver; `place` is its position in the queue. 0: it has one."""
+    """The run waits for a driver; `queue_position` counts from 1. 0: it has one."""
 
-    place: int
+    queue_position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,12 +202,13 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
 
 def _show_queue_position(state: PipelineState, event: RunQueued, now: int) -> Decision:
     """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
-    happening = Happening.QUEUE if event.place else Happening.ASSIGN
+    position = event.queue_position
+    happening = Happening.QUEUE if position else Happening.ASSIGN
     if (state.phase, happening) not in MOVES:
         return state, ()
-    reason = f"{event.place}. in the line for a driver" if event.place else "it has a driver"
+    reason = f"{position}. in the line for a driver" if position else "it has a driver"
     waiting, actions = move(state, happening, now, reason)
-    return replace(waiting, reason=reason) if event.place else waiting, actions
+    return replace(waiting, reason=reason) if position else waiting, actions
 
 
 def _note_running(state: PipelineState, now: int) -> Decision:

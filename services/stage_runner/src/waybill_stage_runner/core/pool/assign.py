@@ -120,9 +120,9 @@ def position_reports(before: Pool, after: Pool) -> tuple[ReportQueuePosition, ..
     """Return a report for each run that waits and has another queue position than before."""
     had, have = _positions(before), _positions(after)
     served = {uid: 0 for uid in had if uid not in have and _is_served(after, uid)}
-    changed = {uid: place for uid, place in have.items() if had.get(uid) != place}
-    told = served | changed
-    return tuple(ReportQueuePosition(pipeline_uid=uid, place=place) for uid, place in told.items())
+    changed = {uid: position for uid, position in have.items() if had.get(uid) != position}
+    positions = (served | changed).items()
+    return tuple(ReportQueuePosition(pipeline_uid=uid, queue_position=at) for uid, at in positions)
 
 
 def _positions(pool: Pool) -> dict[str, int]:

@@ -277,7 +277,7 @@ class ReportQueuePosition:
     """
 
     pipeline_uid: str
-    place: int
+    queue_position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
