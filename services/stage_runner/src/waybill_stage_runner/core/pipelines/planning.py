@@ -99,60 +99,75 @@ def define(
     A topic that was created again is read from a new start. The stage keeps the ids that it had
     before, in `retired`.
     """
-    known = {
-        (stage.name, i.topic): i
-        for stage in (before.stages if before is not None else ())
-        for i in stage.inputs
-    }
-    topic_of = manifest.topics()
-    read = {topic_of[name] for stage in manifest.stages for name in stage.inputs}
-    begun = {stage.name: stage for stage in (before.stages if before is not None else ())}
-    generation = before.generation + 1 if before is not None else 1
+    return _Definitions(manifest, topics, before).stages()
 
-    def input_definition(stage: str, name: str) -> InputDefinition:
-        topic = topic_of[name]
-        state = topics[topic]
-        bases, retired = _begin(known.get((stage, topic)), state)
+
+class _Definitions:
+    """What the definitions of stages are made of."""
+
+    def __init__(
+        self, manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
+    ) -> None:
+        self._manifest = manifest
+        self._topics = topics
+        self._generation = before.generation + 1 if before is not None else 1
+        self._earlier = {stage.name: stage for stage in (before.stages if before else ())}
+        self._topic_of = manifest.topics()
+
+    def stages(self) -> tuple[StageDefinition, ...]:
+        earlier, generation = self._earlier, self._generation
+        stages = tuple(
+            StageDefinition(
+                name=stage.name,
+                since=earlier[stage.name].since if stage.name in earlier else generation,
+                inputs=tuple(self._input(stage, name) for name in stage.inputs),
+                sinks=tuple(self._sink(stage, sink) for sink in stage.sinks),
+            )
+            for stage in self._manifest.stages_in_order()
+        )
+        known = {(s.name, i.topic): i for s in earlier.values() for i in s.inputs}
+        return _with_whole(stages, known, self._topics, generation)
+
+    def _input(self, stage: Stage, name: str) -> InputDefinition:
+        topic = self._topic_of[name]
+        state, earlier = self._topics[topic], self._earlier.get(stage.name)
+        inputs = earlier.inputs if earlier is not None else ()
+        bases, retired = _begin(next((i for i in inputs if i.topic == topic), None), state)
         return InputDefinition(
             name=name,
             topic=topic,
             topic_id=state.topic_id,
-            root=manifest.input(name) is not None,
+            root=self._manifest.input(name) is not None,
             bases=bases,
             retired=retired,
         )
 
-    def sink_definition(stage: Stage, sink: Sink) -> SinkDefinition:
-        mine = begun[stage.name].sinks if stage.name in begun else ()
+    def _sink(self, stage: Stage, sink: Sink) -> SinkDefinition:
+        earlier = self._earlier[stage.name].sinks if stage.name in self._earlier else ()
         what = (sink.name, sink.kind, sink.settings.target)
-        same = [s for s in mine if (s.name, s.kind, s.target) == what]
-        awaited = sink.settings.awaited or len(stage.sinks) == 1
-        ends = _ends([topics[topic_of[name]] for name in stage.inputs]) if mine else {}
-        topic = topic_of.get(sink.name)
-        new = SinkDefinition(
+        same = [s for s in earlier if (s.name, s.kind, s.target) == what]
+        new = self._new_sink(stage, sink, joins=bool(earlier))
+        kept = _going_on(same[0], new) if same else new
+        read = {self._topic_of[name] for each in self._manifest.stages for name in each.inputs}
+        terminal = self._topic_of.get(sink.name) not in read and kept.awaited_since != NEVER
+        return replace(kept, terminal=terminal)
+
+    def _new_sink(self, stage: Stage, sink: Sink, *, joins: bool) -> SinkDefinition:
+        """Return the definition of a new sink. `joins`: its stage has sinks already."""
+        topic, settings = self._topic_of.get(sink.name), sink.settings
+        awaited = self._generation if len(stage.sinks) == 1 else NEVER
+        inputs = [self._topics[self._topic_of[name]] for name in stage.inputs]
+        return SinkDefinition(
             name=sink.name,
             kind=sink.kind,
-            target=sink.settings.target,
-            topic_id=None if topic is None else topics[topic].topic_id,
+            target=settings.target,
+            topic_id=None if topic is None else self._topics[topic].topic_id,
             terminal=False,
-            since=generation,
-            bases=ends,
-            awaited_since=0 if sink.settings.awaited else generation if awaited else NEVER,
-            guarantee=sink.settings.promised,
+            since=self._generation,
+            bases=_ends(inputs) if joins else {},
+            awaited_since=0 if settings.awaited else awaited,
+            guarantee=settings.promised,
         )
-        kept = _going_on(same[0], new) if same else new
-        return replace(kept, terminal=topic not in read and kept.awaited_since != NEVER)
-
-    stages = tuple(
-        StageDefinition(
-            name=stage.name,
-            since=begun[stage.name].since if stage.name in begun else generation,
-            inputs=tuple(input_definition(stage.name, name) for name in stage.inputs),
-            sinks=tuple(sink_definition(stage, sink) for sink in stage.sinks),
-        )
-        for stage in manifest.stages_in_order()
-    )
-    return _with_whole(stages, known, topics, generation)
 
 
 def _with_whole(
