@@ -21,7 +21,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_spark.kafka.dead_letter_journal import facts_of
 from waybill_spark.tracking.dead_letters.letters import letter_of
-from waybill_spark.tracking.dead_letters.records import BuriedRecord
+from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
 from waybill_spark.tracking.sink import SinkSuperseded
 
 MOODS = 7
@@ -107,7 +107,7 @@ class SimJournal:
     def last(self) -> Fence | None:
         return self._graves.fences.get(self._key)
 
-    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         self._check_owner()
         self._edge(f"{self._stage.name}.journal.before_commit")
         self._check_owner()

@@ -54,7 +54,9 @@ MUTATIONS: Final = (
         name="what nobody was told of when its topic went is told later",
         invariant="I1",
         found_by=42,
-        instead={"waybill_spark.tracking.stage.TrackedStage._give_up": stand_ins.no_stops},
+        instead={
+            "waybill_spark.tracking.stage.TrackedStage._report_lost_topics": stand_ins.no_stops
+        },
         only=("topics",),
         rates=Rates(unsure=0.5, pause=0.1),
     ),
@@ -62,7 +64,7 @@ MUTATIONS: Final = (
         name="a driver goes on behind a fence of a later claim",
         invariant="I4",
         found_by=134,
-        instead={"waybill_spark.tracking.ledger.Ledger._late": stand_ins.false},
+        instead={"waybill_spark.tracking.ledger.Ledger._is_superseded": stand_ins.false},
         only=("driver", "cutoff", "lives", "manifest"),
         rates=Rates(pause=0.08, takeover=0.2),
     ),
@@ -76,7 +78,7 @@ MUTATIONS: Final = (
     Mutation(
         name="what can never be read is not set aside",
         invariant="I2",
-        instead={"waybill_spark.tracking.stage.losses": stand_ins.none_found},
+        instead={"waybill_spark.tracking.stage.find_losses": stand_ins.none_found},
         only=("retention",),
     ),
     Mutation(
@@ -217,14 +219,18 @@ MUTATIONS: Final = (
     Mutation(
         name="what dies is told nobody",
         invariant="I4",
-        instead={"waybill_spark.tracking.dead_letters.triage.Triage.bury": stand_ins.nothing},
+        instead={
+            "waybill_spark.tracking.dead_letters.triage.Triage.record_dead": stand_ins.nothing
+        },
         only=("deaths",),
     ),
     Mutation(
         name="what dies is told after the sinks have its batch",
         invariant="I1",
         found_by=5,
-        instead={"waybill_spark.tracking.batch_writer.Taking.take": stand_ins.load_then_bury},
+        instead={
+            "waybill_spark.tracking.batch_writer.BatchWriter.write": stand_ins.load_then_record_dead
+        },
         only=("deaths", "driver"),
         rates=Rates(crash=0.02, pause=0.02, unsure=0.1),
     ),
@@ -232,7 +238,9 @@ MUTATIONS: Final = (
         name="commits do not say which dead they are past",
         invariant="I1",
         found_by=2,
-        instead={"waybill_spark.tracking.batch_writer.Taking._told": stand_ins.past_no_dead},
+        instead={
+            "waybill_spark.tracking.batch_writer.BatchWriter._add_dead": stand_ins.past_no_dead
+        },
         only=("deaths",),
         rates=Rates(letters=0.5),
     ),
@@ -240,7 +248,7 @@ MUTATIONS: Final = (
         name="an earlier driver can write what was buried",
         invariant="I4",
         found_by=172,
-        instead={"waybill_spark.tracking.ledger.Ledger.hold": stand_ins.nothing},
+        instead={"waybill_spark.tracking.ledger.Ledger.move_claim": stand_ins.nothing},
         only=("deaths", "driver"),
         rates=Rates(pause=0.1, takeover=0.7, unsure=0.1),
     ),
@@ -248,7 +256,7 @@ MUTATIONS: Final = (
         name="what was buried is judged anew",
         invariant="I4",
         instead={
-            "waybill_spark.tracking.dead_letters.triage.Triage.left_out": stand_ins.no_positions
+            "waybill_spark.tracking.dead_letters.triage.Triage.find_dead": stand_ins.no_positions
         },
         only=("deaths", "driver"),
         rates=Rates(crash=0.02, pause=0.02, unsure=0.1),

@@ -22,10 +22,10 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
-    BuriedRecord,
-    Death,
-    Doomed,
+    DeadCause,
+    DeadLetterRecord,
     RawRecord,
+    RejectedRecord,
     Without,
     positions_of,
 )
@@ -144,10 +144,10 @@ class SimStage:
         return in_steps(ranges, self._dice.choice((1, 2, STEP_MAX, STEP_MAX)))
 
     @property
-    def uncut(self) -> bool:
+    def must_stay_whole(self) -> bool:
         return False
 
-    def hollow(self, ranges: Ranges) -> bool:
+    def has_no_records(self, ranges: Ranges) -> bool:
         return False
 
     def distributes(self, ranges: Ranges) -> bool:
@@ -156,11 +156,11 @@ class SimStage:
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         return self._give(static_frame(self._cluster, ranges), without)
 
-    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
-        death = Death(reason=DeadReason.MALFORMED, message="")
-        found = self.raw(positions_of(doomed))
+    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
+        death = DeadCause(reason=DeadReason.MALFORMED, message="")
+        found = self.raw(positions_of(rejected))
         self._edge(f"{self.name}.dead_read")
-        return tuple(BuriedRecord(record=record, death=death) for record in found)
+        return tuple(DeadLetterRecord(record=record, cause=death) for record in found)
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
         ids = {source.topic: source.topic_id for source in self._inputs}
@@ -204,9 +204,11 @@ class SimStage:
         """A driver has one plan, which says the same of a record at each look."""
         return fate(self._mood, self.name, row) == MALFORMED
 
-    def _doomed(self, place: Place) -> Doomed:
+    def _doomed(self, place: Place) -> RejectedRecord:
         topic = self._cluster.incarnations[place.topic_id].name
-        return Doomed(topic=topic, partition=place.partition, offset=place.offset, verdict=0)
+        return RejectedRecord(
+            topic=topic, partition=place.partition, offset=place.offset, verdict=0
+        )
 
     def _raw(self, place: Place) -> RawRecord:
         name = self._cluster.incarnations[place.topic_id].name

@@ -26,7 +26,7 @@ from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind, WatchEnd
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.batch_writer import Taking
+from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.dead_letters.triage import Judged
 from waybill_spark.tracking.fencing import (
     AlreadyDone,
@@ -48,7 +48,7 @@ from waybill_token_tracker.core.facts import _hop
 transact = Topics.transact
 
 _write = Ledger.write
-_take = Taking.take
+_write_batch = BatchWriter.write
 
 
 def no_positions(*_: object) -> dict[tuple[str, int], frozenset[int]]:
@@ -86,7 +86,7 @@ def true(*args: object) -> bool:
 
 def silent_of_what_is_gone(ledger: Ledger) -> None:
     with suppress(StageStopped):
-        ledger.shut()
+        ledger.close_for_good()
     if ledger.hidden:
         raise Retryable(ledger.sink.name)
 
@@ -142,27 +142,27 @@ def report_before_load(ledger: Ledger, rows: pa.Table, batch: Batch) -> None:
         _write(ledger, rows, batch)
 
 
-def load_then_bury(
-    taking: Taking,
+def load_then_record_dead(
+    writer: BatchWriter,
     batch: Batch,
     into: Sequence[Ledger],
     first: Callable[[], BatchRows] | None = None,
 ) -> None:
-    """As `take`, in the other order."""
-    bury, put_off = taking._bury, list[Callable[[], None]]()
+    """As `write`, in the other order."""
+    record_dead, put_off = writer._record_dead, list[Callable[[], None]]()
 
     def later(
         judged: Judged, batch: Batch, into: Iterable[Ledger], lacking: Iterable[str] = ()
     ) -> None:
-        put_off.append(partial(bury, judged, batch, into, lacking))
+        put_off.append(partial(record_dead, judged, batch, into, lacking))
 
-    with patch.object(taking, "_bury", later):
-        _take(taking, batch, into, first)
+    with patch.object(writer, "_record_dead", later):
+        _write_batch(writer, batch, into, first)
     for each in put_off:
         each()
 
 
-def past_no_dead(taking: Taking, batch: Batch, judged: Judged) -> Batch:
+def past_no_dead(writer: BatchWriter, batch: Batch, judged: Judged) -> Batch:
     return replace(batch, dropped=judged.rows.dropped)
 
 

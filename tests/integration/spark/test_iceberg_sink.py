@@ -73,7 +73,7 @@ def test_a_deletion_shuts_out_a_driver_that_has_written_nothing_yet(catalog: Ope
     ledger.read()
     assert ledger.fence is None
 
-    ledger.shut()
+    ledger.close_for_good()
 
     with pytest.raises(SinkSuperseded):
         paused.write(as_rows(1), make_fence(sequence=0))
@@ -82,7 +82,7 @@ def test_a_deletion_shuts_out_a_driver_that_has_written_nothing_yet(catalog: Ope
 
 def test_a_deletion_makes_no_table(catalog: OpenCatalog) -> None:
     with pytest.raises(StageStopped, match="there is no table"):
-        closing(catalog).shut()
+        closing(catalog).close_for_good()
 
 
 def test_another_writer_of_the_table_only_makes_us_try_again(catalog: OpenCatalog) -> None:

@@ -26,7 +26,7 @@ from waybill_spark.kafka import dead_letter_topics
 from waybill_spark.kafka.dead_letter_journal import LETTERS_MAX, JournalOf, KafkaDeadJournal
 from waybill_spark.kafka.fence_topic import moving
 from waybill_spark.kafka.fence_topic.reading import Fences
-from waybill_spark.tracking.dead_letters.records import BuriedRecord, Death, RawRecord
+from waybill_spark.tracking.dead_letters.records import DeadCause, DeadLetterRecord, RawRecord
 from waybill_spark.tracking.sink import SinkSuperseded
 
 PARTITIONS = 3
@@ -77,12 +77,12 @@ def opened(source: str, fences: Fences) -> KafkaDeadJournal:
 
 def dead(
     source: str, offset: int, value: bytes | None = b"{", sink: str | None = None
-) -> BuriedRecord:
-    death = Death(reason=DeadReason.MALFORMED, message="no JSON", sink=sink, error="ValueError")
+) -> DeadLetterRecord:
+    death = DeadCause(reason=DeadReason.MALFORMED, message="no JSON", sink=sink, error="ValueError")
     record = RawRecord(
         topic=source, partition=1, offset=offset, key=b"\x00k", value=value, headers=OWN
     )
-    return BuriedRecord(record=record, death=death)
+    return DeadLetterRecord(record=record, cause=death)
 
 
 def entry(source: str, *, sequence: int = 1, offsets: tuple[int, ...] = (7,)) -> Fence:

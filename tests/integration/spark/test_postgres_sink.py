@@ -190,7 +190,7 @@ def test_a_deletion_shuts_out_a_driver_that_has_written_nothing_yet(postgres: Da
         clock=SystemClock(),
     )  # fmt: skip
     ledger.read()
-    ledger.shut()
+    ledger.close_for_good()
     with pytest.raises(SinkSuperseded):
         paused.write(rows(1), make_fence(sequence=0))
     assert read(postgres) == []

@@ -25,7 +25,12 @@ from waybill_spark.driver.reading.topics import BatchLimits, TopicSource
 from waybill_spark.driver.sql.compile import compile_pipeline
 from waybill_spark.guard.allowed import allowed
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.dead_letters.records import NOTHING, Doomed, RawRecord, positions_of
+from waybill_spark.tracking.dead_letters.records import (
+    NOTHING,
+    RawRecord,
+    RejectedRecord,
+    positions_of,
+)
 from waybill_spark.tracking.pieces import Ranges
 
 TIMEOUT_S = 10.0
@@ -146,7 +151,9 @@ def take_back(producer: Producer, topic: str) -> None:
     producer.abort_transaction(TIMEOUT_S)
 
 
-def places(bench: Bench, records: Sequence[RawRecord | Doomed]) -> list[tuple[str, int, int]]:
+def places(
+    bench: Bench, records: Sequence[RawRecord | RejectedRecord]
+) -> list[tuple[str, int, int]]:
     names = {bench.orders: "orders", bench.people: "people"}
     return [(names[each.topic], each.partition, each.offset) for each in records]
 
@@ -176,15 +183,15 @@ def test_what_is_told_as_dead_is_read_in_its_order_as_it_was_written(
 def test_of_each_dead_record_it_is_said_why(bench: Bench, rows: BatchRows) -> None:
     dead = bench.source.dead(rows.dead)
     malformed, violated = DeadReason.MALFORMED, DeadReason.VIOLATED
-    assert [(each.death.reason, each.death.rule, each.death.message) for each in dead] == [
+    assert [(each.cause.reason, each.cause.rule, each.cause.message) for each in dead] == [
         (malformed, None, "byte 15 is not UTF-8"),
         (malformed, None, "it has no value"),
         (violated, "positive", "it breaks rule positive: order_id > 0"),
         (malformed, None, "order_id: BIGINT takes a whole number, this is the string 'x'"),
         (violated, "even", "it breaks rule even: order_id % 2 = 0"),
     ]
-    assert {each.death.error for each in dead} == {"MalformedRecord", "RuleBroken"}
-    assert {each.death.sink for each in dead} == {None}
+    assert {each.cause.error for each in dead} == {"MalformedRecord", "RuleBroken"}
+    assert {each.cause.sink for each in dead} == {None}
 
 
 def test_what_is_left_out_is_not_judged(bench: Bench) -> None:

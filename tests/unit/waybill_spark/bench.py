@@ -18,7 +18,12 @@ from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.dead_letters.records import BuriedRecord, Doomed, RawRecord, Without
+from waybill_spark.tracking.dead_letters.records import (
+    DeadLetterRecord,
+    RawRecord,
+    RejectedRecord,
+    Without,
+)
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.pieces import Ranges, in_pieces
@@ -126,11 +131,11 @@ class ListJournal:
     """Keeps what was buried; a newer claim shuts out the one before. `dying`: it ends before."""
 
     fences: list[Fence] = field(default_factory=list)
-    buried: list[BuriedRecord] = field(default_factory=list)
+    buried: list[DeadLetterRecord] = field(default_factory=list)
     owner: int = 0
     dying: bool = False
 
-    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         if self.dying:
             raise Retryable("it dies here")
         self.fences.append(fence)
@@ -152,7 +157,7 @@ class JournalHand:
     def last(self) -> Fence | None:
         return self.journal.fences[-1] if self.journal.fences else None
 
-    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         if self.claimed != self.journal.owner:
             raise SinkSuperseded("the journal has a newer owner")
         return self.journal.write(records, fence)
@@ -274,10 +279,10 @@ class Bench:
         return (ranges,) if self.replaces else in_pieces(ranges, sizes, self.bytes_max)
 
     @property
-    def uncut(self) -> bool:
+    def must_stay_whole(self) -> bool:
         return self.replaces
 
-    def hollow(self, ranges: Ranges) -> bool:
+    def has_no_records(self, ranges: Ranges) -> bool:
         return self.markers
 
     def distributes(self, ranges: Ranges) -> bool:
@@ -287,7 +292,7 @@ class Bench:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)
 
-    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         return ()
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:

@@ -12,11 +12,11 @@ from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
-    BuriedRecord,
-    Death,
-    Doomed,
+    DeadCause,
+    DeadLetterRecord,
     QueryFailed,
     RawRecord,
+    RejectedRecord,
     Without,
     positions_of,
 )
@@ -63,7 +63,7 @@ class Graveyard(Bench):
 
     def buried(self) -> list[tuple[int, str, str | None]]:
         return [
-            (each.record.offset, each.death.reason, each.death.sink) for each in self.journal.buried
+            (each.record.offset, each.cause.reason, each.cause.sink) for each in self.journal.buried
         ]
 
     def plan(self, batch_id: int, end: int, *, start: int = 0) -> None:
@@ -74,10 +74,11 @@ class Graveyard(Bench):
         self.read_again.append(ranges)
         return self._give(ranges, without)
 
-    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
-        death = Death(reason=DeadReason.MALFORMED, message="no number")
+    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
+        death = DeadCause(reason=DeadReason.MALFORMED, message="no number")
         return tuple(
-            BuriedRecord(record=record, death=death) for record in self.raw(positions_of(doomed))
+            DeadLetterRecord(record=record, cause=death)
+            for record in self.raw(positions_of(rejected))
         )
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:
@@ -100,7 +101,7 @@ class Graveyard(Bench):
             raise QueryFailed("division by zero", "ArithmeticException")
         rows = pa.table({"n": [o for o in offsets if o not in self.malformed]})
         dead = [
-            Doomed(topic=TOPIC, partition=0, offset=offset, verdict=0)
+            RejectedRecord(topic=TOPIC, partition=0, offset=offset, verdict=0)
             for offset in offsets
             if offset in self.malformed
         ]

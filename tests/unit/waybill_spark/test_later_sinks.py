@@ -134,4 +134,4 @@ def closed(bench: Bench, *, generation: int) -> None:
         clock=bench,
     )
     ledger.read()
-    ledger.shut()
+    ledger.close_for_good()

@@ -88,5 +88,5 @@ def test_a_sink_that_has_no_fence_yet_gets_its_first_before(tmp_path: Path) -> N
 
 def test_what_a_deleted_pipeline_held_there_is_lost_too(bench: Bench) -> None:
     (ledger, _) = bench.stage()._ledgers
-    ledger.shut()
+    ledger.close_for_good()
     assert told(bench, "first") == [[("sink_topic_recreated", (run_of(0, 7),))]]

@@ -111,4 +111,4 @@ def close(bench: Bench, sink: ListSink) -> None:
         clock=bench,
     )
     ledger.read()
-    ledger.shut()
+    ledger.close_for_good()

@@ -168,7 +168,7 @@ class RunningStage:
         return self._tracked.waits(SLOW_LOAD_MS)
 
     def readings(self) -> tuple[Reading, ...]:
-        return readings(self.name, self._inputs, self._tracked.held())
+        return readings(self.name, self._inputs, self._tracked.frontiers())
 
     def batches(self) -> int:
         """Return how many batches it has started."""
@@ -244,14 +244,14 @@ class RunningStage:
 def _batch_limits(compiled: CompiledStage, around: Surroundings) -> BatchLimits:
     bytes_max = compiled.stage.max_bytes_per_trigger
     settings = [sink.settings for sink in compiled.stage.sinks]
-    uncut = any(each.replaces for each in settings)
+    must_stay_whole = any(each.replaces for each in settings)
     gathered = bytes_max is not None or any(each.gathers for each in settings)
     return BatchLimits(
         rows_max=around.batch_rows_max,
         bytes_max=bytes_max or around.batch_bytes_max,
         distribute=compiled.distribute,
-        may_distribute=around.can_work if uncut or not gathered else lambda: False,
-        uncut=uncut,
+        may_distribute=around.can_work if must_stay_whole or not gathered else lambda: False,
+        must_stay_whole=must_stay_whole,
     )
 
 

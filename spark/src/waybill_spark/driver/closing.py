@@ -15,7 +15,7 @@ from waybill_shared.contract.events import StageDefinition
 from waybill_spark.driver.dead_letter_journals import open_journal
 from waybill_spark.driver.reporting import Reporter
 from waybill_spark.driver.sql.planned import join
-from waybill_spark.tracking.ledger import Ledger, where_to_begin
+from waybill_spark.tracking.ledger import Ledger, find_start
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
         ledger.sink.close()
     if any(ledger.fence is not None for ledger in staying):
         return
-    waiting = [each.sink.name for each in staying if where_to_begin(each, going) is not None]
+    waiting = [each.sink.name for each in staying if find_start(each, going) is not None]
     if waiting:
         stage, gone = staying[0].stage, ", ".join(ledger.sink.name for ledger in going)
         message = (
@@ -82,10 +82,10 @@ def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
 
 def _report(ledger: Ledger) -> None:
     try:
-        ledger.shut()
+        ledger.close_for_good()
     except StageStopped as gone:
         logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
         if ledger.fence is not None:  # else it is a table that nobody ever made
-            ledger.shut(gone=True)
+            ledger.close_for_good(gone=True)
     if ledger.hidden:
         raise Retryable(f"sink {ledger.sink.name}: an open transaction hides what was written")

@@ -66,7 +66,7 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             hint = f"use try_… in the query, or a WHERE; {WAYS_OUT}"
             return _error("user", str(failure), hint, stage, retryable=False)
         case CheckpointDamaged():
-            hint = "the next start goes on where the sinks stand"
+            hint = "the next start continues from what the sinks have"
             return _error("internal", str(failure), hint, stage, retryable=True)
         case SinkSuperseded():
             hint = "another driver has taken over this stage"

@@ -22,7 +22,7 @@ from waybill_shared.kafka.errors import explain
 from waybill_spark.kafka.fence_topic.moving import FenceTransactions
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.dead_letters.letters import headers_of, letter_of
-from waybill_spark.tracking.dead_letters.records import BuriedRecord
+from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
 
 TRANSACTION_TIMEOUT_S: Final = 10.0  # it holds back who reads the facts of other pipelines
 COMPRESSION: Final = "gzip"  # a topic may have accepted a record only because it was compressed
@@ -65,14 +65,16 @@ class KafkaDeadJournal:
     def last(self) -> Fence | None:
         return self._transactions.last()
 
-    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         return self._transactions.move(lambda producer: self._produce(producer, records, fence))
 
     def close(self) -> None:
         self._transactions.close()
 
-    def _produce(self, producer: Producer, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
-        letters = self._bury(producer, records, fence)
+    def _produce(
+        self, producer: Producer, records: Sequence[DeadLetterRecord], fence: Fence
+    ) -> Fence:
+        letters = self._produce_dead(producer, records, fence)
         facts = list(facts_of((self._of.stage, self._of.since), letters, fence))
         key = pipeline_key(fence.tenant, fence.pipeline_uid)
         sending = _Sending(producer, "facts")
@@ -81,8 +83,8 @@ class KafkaDeadJournal:
         sending.finish()
         return replace(fence, sequence=fence.sequence + len(facts) - 1)
 
-    def _bury(
-        self, producer: Producer, records: Sequence[BuriedRecord], fence: Fence
+    def _produce_dead(
+        self, producer: Producer, records: Sequence[DeadLetterRecord], fence: Fence
     ) -> list[DeadLetter]:
         """Write the records to their topics, and return where Kafka has put each."""
         ids = self._of.topic_ids

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from waybill_spark.tracking.dead_letters.records import Doomed
+from waybill_spark.tracking.dead_letters.records import RejectedRecord
 from waybill_spark.tracking.distributed_rows import DistributedRows, Rows
 
 
@@ -18,7 +18,7 @@ class BatchRows:
     """
 
     by_sink: Mapping[str, Rows]
-    dead: Sequence[Doomed] = ()
+    dead: Sequence[RejectedRecord] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     @property

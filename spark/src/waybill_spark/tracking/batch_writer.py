@@ -18,10 +18,13 @@ from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import RowsRefused
 
 
-class Taking:
-    """`ledgers` are of all sinks of the stage; `check_topics` raises if rows that were just read
-    may be of another topic of that name. `changes_nothing`: where rows take the place of all that
-    is there, whether ranges hold no record, and so say nothing of what should be there."""
+class BatchWriter:
+    """Writes batches into the sinks of a stage.
+
+    `ledgers` are of all its sinks. `check_topics` raises an error if rows that were just read may
+    be of another topic of that name. `changes_nothing` is for rows that replace all that is there:
+    it returns True if ranges hold no record, and so say nothing of what should be there.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class Taking:
         self._changes_nothing = changes_nothing
         self._loads = loads
 
-    def take(
+    def write(
         self,
         batch: Batch,
         into: Sequence[Ledger],
@@ -51,16 +54,16 @@ class Taking:
         """Write the batch into these sinks. `first` reads all of it the first time."""
         judged = self._triage.judge(batch, first)
         if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
-            batch = replace(batch, hollow=True)
-        with ExitStack() as held:
-            held.enter_context(closing(judged.rows))
-            self._bury(judged, batch, into, self._lacking(into))
-            refused = self._load(judged.rows, self._told(batch, judged), into, held)
+            batch = replace(batch, has_no_records=True)
+        with ExitStack() as stack:
+            stack.enter_context(closing(judged.rows))
+            self._record_dead(judged, batch, into, self._lacking(into))
+            refused = self._load(judged.rows, self._add_dead(batch, judged), into, stack)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
             with closing(judged.rows):
-                self._bury(judged, batch, [ledger])
-                ledger.write(judged.rows.by_sink[ledger.sink.name], self._told(batch, judged))
+                self._record_dead(judged, batch, [ledger])
+                ledger.write(judged.rows.by_sink[ledger.sink.name], self._add_dead(batch, judged))
 
     def _lacking(self, into: Sequence[Ledger]) -> list[str]:
         """Return the sinks that lack the dead records of the batch, where others have it
@@ -68,7 +71,7 @@ class Taking:
         """
         return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
 
-    def _bury(
+    def _record_dead(
         self,
         judged: Judged,
         batch: Batch,
@@ -77,17 +80,17 @@ class Taking:
     ) -> None:
         self._check_topics()
         for ledger in into if judged.dead else ():
-            ledger.hold()
-        behind = reduce(meet, [ledger.held() for ledger in self._ledgers])
-        self._triage.bury(judged.dead, batch, behind, lacking)
+            ledger.move_claim()
+        behind = reduce(meet, [ledger.frontier() for ledger in self._ledgers])
+        self._triage.record_dead(judged.dead, batch, behind, lacking)
         if judged.dead:
             reach(f"{self._uid}.{self._stage}.after_journal")
 
-    def _told(self, batch: Batch, judged: Judged) -> Batch:
+    def _add_dead(self, batch: Batch, judged: Judged) -> Batch:
         return replace(batch, dead_sequence=self._triage.sequence, dropped=judged.rows.dropped)
 
     def _load(
-        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], held: ExitStack
+        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], stack: ExitStack
     ) -> list[tuple[Ledger, RowsRefused]]:
         """Load all sinks at the same time. Return those that refused rows, and why."""
         refused: list[tuple[Ledger, RowsRefused]] = []
@@ -100,15 +103,15 @@ class Taking:
 
         self._loads.run(
             {
-                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch, held))
+                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch, stack))
                 for ledger in into
             }
         )
         return refused
 
-    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, held: ExitStack) -> Rows:
+    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, stack: ExitStack) -> Rows:
         """Return the rows without those that this sink alone has refused before."""
-        left_out = self._triage.left_out(batch, ledger.key)
-        if left_out != self._triage.left_out(batch):
-            rows = held.enter_context(closing(self._triage.read_again(batch.ranges, left_out)))
+        dead = self._triage.find_dead(batch, ledger.key)
+        if dead != self._triage.find_dead(batch):
+            rows = stack.enter_context(closing(self._triage.read_again(batch.ranges, dead)))
         return rows.by_sink[ledger.sink.name]

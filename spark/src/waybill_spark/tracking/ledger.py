@@ -4,14 +4,15 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
 
 1. `claim` makes a Kafka sink refuse earlier drivers; a table refuses them after its fence moved.
    `read` reads the fence after all claims. It raises SinkSuperseded if that is of a later claim.
-2. A sink that was added to a running stage has no fence. `where_to_begin` computes its start, and
-   `begin_at` writes a first fence there. What lies before is set aside.
+2. A sink that was added to a running stage has no fence. `find_start` computes its start, and
+   `start_at` writes a first fence there. What lies before is set aside.
 3. `write` writes the rows and the next fence, and then reports it.
 4. `set_aside` moves the fence past records that can never be processed, and reports that.
-   `hold` moves only the claim in the fence, before dead letters are written.
+   `move_claim` moves only the claim in the fence, before dead letters are written.
 5. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
    ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
-6. `shut` moves the fence a last time when the sink is removed. No earlier driver can write then.
+6. `close_for_good` moves the fence a last time when the sink is removed. Then no earlier driver
+   can write.
 
 Each fence has the next sequence number and includes all before it, so a lost report does no harm.
 """
@@ -38,7 +39,7 @@ from waybill_spark.tracking.fencing import (
     bases_of,
     drop_empty,
 )
-from waybill_spark.tracking.losses import left_out, union, went_with_topic
+from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 
 
@@ -50,9 +51,9 @@ class Batch:
     lineage: str
     runs: tuple[Range, ...]
     started_at: int
-    alone: bool = False
+    for_one_sink: bool = False
     """True if it is for one sink that lags, and so says nothing about the others."""
-    hollow: bool = False
+    has_no_records: bool = False
     """True if it contains no record. Then the rows that it would replace stay, too."""
     dead_sequence: int = 0
     """The number of the last dead letters that its stage has reported."""
@@ -64,7 +65,7 @@ class Batch:
         return drop_empty(self.runs)
 
 
-BEFORE_ALL = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
+NO_BATCH = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
 
 
 class Ledger:
@@ -120,15 +121,15 @@ class Ledger:
         """
         with self._in_sink():
             self._written = self.sink.last()
-        if self._late():
+        if self._is_superseded():
             raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
 
-    def held(self) -> Vector:
+    def frontier(self) -> Vector:
         """Return the vector below which the sink has everything, or it was set aside."""
         fence = self.fence
         return self._bases if fence is None else join(self._bases, fence.frontier)
 
-    def went_on_in(self, generation: int) -> bool:
+    def has_written_since(self, generation: int) -> bool:
         """Return True if the stage has written here since this generation. To start or to close a
         sink is no writing.
         """
@@ -137,8 +138,8 @@ class Ledger:
             return False
         return self.later is None or fence.batches > 0
 
-    def begin_at(self, stand: Vector) -> None:
-        """Give a sink that was added later its first fence; `stand` is where the stage's other
+    def start_at(self, others: Vector) -> None:
+        """Give a sink that was added later its first fence; `others` is where the stage's other
         sinks are.
 
         A partition that was added after the sink belongs to it from its first offset.
@@ -148,13 +149,13 @@ class Ledger:
         known = {topic_id for topic_id, _ in latest}
         begin = {
             place: min(end, latest.get(place, 0)) if place[0] in known else end
-            for place, end in stand.items()
+            for place, end in others.items()
         }
-        fence = self._next(begin, replace(BEFORE_ALL, started_at=self._clock.now_ms()))
-        aside = left_out(self._inputs, self._bases, begin)
+        fence = self._next(begin, replace(NO_BATCH, started_at=self._clock.now_ms()))
+        aside = find_before_start(self._inputs, self._bases, begin)
         self._move(None, replace(fence, set_aside=aside))
 
-    def hold(self) -> None:
+    def move_claim(self) -> None:
         """Move the fence alone, to where it is, so that no driver of an earlier claim can write any
         more.
 
@@ -163,21 +164,21 @@ class Ledger:
         """
         before, own = self.fence, self._identity
         if before is None:
-            self._move(None, self._next({}, replace(BEFORE_ALL, started_at=self._clock.now_ms())))
+            self._move(None, self._next({}, replace(NO_BATCH, started_at=self._clock.now_ms())))
         elif (before.lifecycle_id, before.epoch) != (own.lifecycle_id, own.epoch):
-            held = replace(before, sequence=before.sequence + 1)
-            self._move(None, replace(held, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
+            moved = replace(before, sequence=before.sequence + 1)
+            self._move(None, replace(moved, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
 
     def write(self, rows: Rows, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
         ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
         after = self._next(ends, batch)
-        batches = after.batches + (not batch.alone)
+        batches = after.batches + (not batch.for_one_sink)
         fence = replace(after, batch_rows=rows.num_rows, batches=batches)
         began = self.loading_since = self._clock.now_ms()
         try:
             self._reach("before_load")
-            self._move(None if batch.hollow else rows.to_batches(), fence)
+            self._move(None if batch.has_no_records else rows.to_batches(), fence)
         finally:
             self.loading_since = None
         self._reach("after_commit")
@@ -192,7 +193,7 @@ class Ledger:
         ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
         fence = self.fence
         last = (
-            replace(BEFORE_ALL, started_at=self._clock.now_ms())
+            replace(NO_BATCH, started_at=self._clock.now_ms())
             if fence is None
             else Batch(
                 batch_id=fence.batch_id,
@@ -207,22 +208,22 @@ class Ledger:
         self.report(committed_at=last.started_at)
 
     @property
-    def bereft(self) -> bool:
+    def lost_its_topic(self) -> bool:
         """True if the sink's topic was deleted or created again, and this loss is not reported
         yet.
         """
         fence = self.fence
         return fence is not None and (self._gone or fence.generation < self.sink.moved)
 
-    def give_up(self, generation: int | None = None) -> None:
+    def set_topic_aside(self, generation: int | None = None) -> None:
         """Move the fence alone and report it. If the sink's topic was deleted, all that it
         contained is set aside before.
         """
-        fence = self.fence if self.bereft else None
-        found = went_with_topic(self._inputs, self._bases, fence) if fence else ()
+        fence = self.fence if self.lost_its_topic else None
+        found = find_lost_with_topic(self._inputs, self._bases, fence) if fence else ()
         self.set_aside(found, generation)
 
-    def shut(self, *, gone: bool = False) -> None:
+    def close_for_good(self, *, gone: bool = False) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
         A sink without a fence gets its first one for this. It keeps its generation: if the sink
@@ -233,7 +234,7 @@ class Ledger:
         """
         self._gone = gone
         before = self.fence
-        self.give_up(self._identity.generation if before is None else before.generation)
+        self.set_topic_aside(self._identity.generation if before is None else before.generation)
 
     def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
         """Report what the sink contains, if every reader can see it; otherwise it stays `hidden`.
@@ -309,7 +310,7 @@ class Ledger:
             error.sink = self.sink.name
             raise
 
-    def _late(self) -> bool:
+    def _is_superseded(self) -> bool:
         """Return True if the claim of this driver is older than that of the one that moved the
         fence.
         """
@@ -335,7 +336,7 @@ class Ledger:
             epoch=self._identity.epoch,
             lifecycle_id=self._identity.lifecycle_id,
             inputs=batch.ranges,
-            frontier=join(self.held(), ends),
+            frontier=join(self.frontier(), ends),
             outputs=before.outputs if before is not None else (),
             set_aside=before.set_aside if before is not None else (),
             batches=before.batches if before is not None else 0,
@@ -349,19 +350,19 @@ class Ledger:
         reach(f"{self._identity.pipeline_uid}.{self.sink.name}.{edge}")
 
 
-def where_to_begin(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
+def find_start(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
     """Return where a sink starts that was added after its stage had started: where the other sinks
     are.
 
     None for any other sink, also for one that has lost its fence.
     """
-    begun = [other for other in stage if other.fence is not None]
-    if ledger.fence is not None or ledger.later is None or not begun:
+    started = [other for other in stage if other.fence is not None]
+    if ledger.fence is not None or ledger.later is None or not started:
         return None
     since = ledger.later.since
-    if any(other.went_on_in(since) for other in begun):
+    if any(other.has_written_since(since) for other in started):
         return None
-    stand: Vector = {}
-    for other in begun:
-        stand = join(stand, other.held())
-    return stand
+    start: Vector = {}
+    for other in started:
+        start = join(start, other.frontier())
+    return start

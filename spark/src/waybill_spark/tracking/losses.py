@@ -40,21 +40,25 @@ Looks = Mapping[str, TopicLook]
 """By topic name; a topic that does not exist is absent."""
 
 
-def losses(inputs: tuple[StageInput, ...], looks: Looks, held: Vector) -> tuple[SetAside, ...]:
-    """Return what a sink that has everything below `held` will never get any more."""
+def find_losses(
+    inputs: tuple[StageInput, ...], looks: Looks, frontier: Vector
+) -> tuple[SetAside, ...]:
+    """Return what a sink that has everything below `frontier` will never get any more."""
     found: defaultdict[LossReason, list[Range]] = defaultdict(list)
     for source in inputs:
         for topic_id in source.retired:
-            found[LossReason.TOPIC_RECREATED] += _rest(source.topic, topic_id, held)
+            found[LossReason.TOPIC_RECREATED] += _rest(source.topic, topic_id, frontier)
         reason = _gone(source, looks)
         if reason is not None:
-            found[reason] += _rest(source.topic, source.topic_id, held)
+            found[reason] += _rest(source.topic, source.topic_id, frontier)
         else:
-            found[LossReason.RETENTION_PASSED] += _find_removed(source, looks, held)
+            found[LossReason.RETENTION_PASSED] += _find_removed(source, looks, frontier)
     return tuple(aside for reason, ranges in found.items() for aside in _aside(reason, ranges))
 
 
-def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tuple[SetAside, ...]:
+def find_before_start(
+    inputs: tuple[StageInput, ...], bases: Vector, begin: Vector
+) -> tuple[SetAside, ...]:
     """Return what a sink does not get because it started later than its stage."""
     ranges = tuple(
         Range(topic=i.topic, topic_id=topic_id, partition=partition, start=start, end=end)
@@ -65,7 +69,7 @@ def left_out(inputs: tuple[StageInput, ...], bases: Vector, begin: Vector) -> tu
     return _aside(LossReason.BEFORE_START, ranges)
 
 
-def went_with_topic(
+def find_lost_with_topic(
     inputs: tuple[StageInput, ...], bases: Vector, fence: Fence
 ) -> tuple[SetAside, ...]:
     """Set aside all that a sink contains, because its topic was deleted.
@@ -92,7 +96,7 @@ def went_with_topic(
     return _aside(LossReason.SINK_TOPIC_RECREATED, ranges)
 
 
-def stop_of(
+def find_stop(
     inputs: tuple[StageInput, ...], looks: Looks, found: Iterable[SetAside]
 ) -> StageStopped | None:
     """Return why a stage must not simply continue after `found` was set aside; None if it may."""
@@ -138,17 +142,19 @@ def _gone(source: StageInput, looks: Looks) -> LossReason | None:
     return LossReason.TOPIC_RECREATED if look.topic_id != source.topic_id else None
 
 
-def _rest(topic: str, topic_id: str, held: Vector) -> Iterator[Range]:
+def _rest(topic: str, topic_id: str, frontier: Vector) -> Iterator[Range]:
     """Yield all further offsets of a deleted topic; partition 0 if none was ever read."""
-    known = {partition: end for (of, partition), end in held.items() if of == topic_id} or {0: 0}
+    known = {partition: end for (of, partition), end in frontier.items() if of == topic_id} or {
+        0: 0
+    }
     for partition, end in sorted(known.items()):
         if end < ENDLESS:
             yield Range(topic=topic, topic_id=topic_id, partition=partition, start=end, end=ENDLESS)
 
 
-def _find_removed(source: StageInput, looks: Looks, held: Vector) -> Iterator[Range]:
+def _find_removed(source: StageInput, looks: Looks, frontier: Vector) -> Iterator[Range]:
     for partition, start in sorted(looks[source.topic].starts.items()):
-        end = held.get((source.topic_id, partition), 0)
+        end = frontier.get((source.topic_id, partition), 0)
         if end < start:
             yield Range(
                 topic=source.topic,

@@ -23,12 +23,12 @@ from waybill_spark.tracking.fencing import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoOn:
+class ContinueCheckpoint:
     """Decision: Spark continues at the position of its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anew:
+class StartNewQuery:
     """A new checkpoint begins at `starts`, once each sink in `missing` has got its ranges."""
 
     starts: Vector
@@ -37,29 +37,31 @@ class Anew:
 
 def resume(
     inputs: tuple[StageInput, ...], planned: Planned | None, fences: Mapping[str, Fence | None]
-) -> GoOn | Anew:
+) -> ContinueCheckpoint | StartNewQuery:
     """Decide how to start. `planned` is None when there is no checkpoint, or none that can be
     read.
     """
     if planned is not None and _fits(inputs, planned, fences):
-        return GoOn()
-    stands = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
+        return ContinueCheckpoint()
+    frontiers = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
     starts: Vector = {}
-    for stand in stands.values():
-        starts = join(starts, stand)
-    missing = {sink: _between(inputs, stand, starts) for sink, stand in stands.items()}
-    return Anew(starts=starts, missing={sink: ranges for sink, ranges in missing.items() if ranges})
+    for frontier in frontiers.values():
+        starts = join(starts, frontier)
+    missing = {sink: _between(inputs, frontier, starts) for sink, frontier in frontiers.items()}
+    return StartNewQuery(
+        starts=starts, missing={sink: ranges for sink, ranges in missing.items() if ranges}
+    )
 
 
 def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
     """Return the vector below which a sink has everything, for the topics as the stage reads them
     now.
     """
-    stand: Vector = bases_of(inputs)
+    frontier: Vector = bases_of(inputs)
     if fence is not None:
-        stand = join(stand, fence.frontier)
+        frontier = join(frontier, fence.frontier)
     current = {source.topic_id for source in inputs}
-    return {place: end for place, end in stand.items() if place[0] in current}
+    return {key: end for key, end in frontier.items() if key[0] in current}
 
 
 def _fits(
@@ -69,7 +71,7 @@ def _fits(
     starts, ends = _by_id(inputs, planned.starts), _by_id(inputs, planned.ends)
     if planned.committed:
         return all(_same(each, ends) for each in frontiers)
-    if any(end < starts.get(place, 0) for place, end in ends.items()):
+    if any(end < starts.get(key, 0) for key, end in ends.items()):
         return False  # Spark would try for ever to read backwards
     runs = batch_runs(inputs, planned.starts, planned.ends)
     if isinstance(decide(fences, runs, bases_of(inputs)), Diverged):
@@ -79,7 +81,7 @@ def _fits(
 
 def _same(left: Vector, right: Vector) -> bool:
     """Return True if the vectors are the same. A partition that one of them lacks counts as 0."""
-    return all(left.get(place, 0) == right.get(place, 0) for place in left.keys() | right.keys())
+    return all(left.get(key, 0) == right.get(key, 0) for key in left.keys() | right.keys())
 
 
 def _by_id(inputs: tuple[StageInput, ...], offsets: TopicOffsets) -> dict[TopicPartition, int]:

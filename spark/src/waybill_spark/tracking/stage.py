@@ -10,8 +10,8 @@ The driver calls, in this order:
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
    checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
 4. `process` is called by Spark for each batch. `fencing` decides if it runs, and into which sinks
-   it is written; sinks that have the batch report again. A big batch is cut into pieces. `Taking`
-   then reads the rows, writes the dead letters, and loads the sinks.
+   it is written; sinks that have the batch report again. A big batch is cut into pieces.
+   `BatchWriter` then reads the rows, writes the dead letters, and loads the sinks.
 5. `watch` is called between batches: it reports what was hidden, and looks for new losses.
 6. `close` waits for the running batch, and lets no other start.
 """
@@ -34,7 +34,7 @@ from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.batch_writer import Taking
+from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
@@ -50,11 +50,11 @@ from waybill_spark.tracking.fencing import (
     batch_runs,
     decide,
 )
-from waybill_spark.tracking.ledger import BEFORE_ALL, Batch, Ledger, where_to_begin
+from waybill_spark.tracking.ledger import NO_BATCH, Batch, Ledger, find_start
 from waybill_spark.tracking.loads import Loads
-from waybill_spark.tracking.losses import Looks, TopicLook, losses, stop_of
+from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
 from waybill_spark.tracking.pieces import Ranges, in_steps
-from waybill_spark.tracking.resuming import GoOn, resume
+from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageClosed, StageStopped, collecting, raise_first
 
@@ -72,15 +72,15 @@ class Source(Readings, Protocol):
         """Return the ids by name of topics that had those of `wanted`, without deleted ones.
         An answer that differs from `wanted` is certain."""
 
-    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
-        """Return the first offset that each partition still has; certain where `held` ends
+    def starts(self, topic: str, frontier: Mapping[int, int]) -> Mapping[int, int]:
+        """Return the first offset that each partition still has; certain where `frontier` ends
         before it."""
 
     @property
-    def uncut(self) -> bool:
+    def must_stay_whole(self) -> bool:
         """True if a batch must stay in one piece, because each write replaces the one before."""
 
-    def hollow(self, ranges: Ranges) -> bool:
+    def has_no_records(self, ranges: Ranges) -> bool:
         """Return True if readers find no record: only transaction markers and aborted records."""
 
     def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
@@ -145,13 +145,13 @@ class TrackedStage(Generic[Frame]):
             budget=budget,
             clock=clock,
         )
-        self._taking = Taking(
+        self._writer = BatchWriter(
             name,
             pipeline_uid=identity.pipeline_uid,
             ledgers=self._ledgers,
             triage=self._triage,
             check_topics=self._check_topics,
-            changes_nothing=lambda ranges: source.uncut and source.hollow(ranges),
+            changes_nothing=lambda ranges: source.must_stay_whole and source.has_no_records(ranges),
             loads=loads,
         )
         self._busy = threading.Lock()
@@ -165,7 +165,7 @@ class TrackedStage(Generic[Frame]):
             for ledger in self._ledgers:
                 ledger.read()
             self._triage.read(ledger.fence for ledger in self._ledgers)
-            self._begin_later_sinks()
+            self._start_later_sinks()
             self._refuse_missing_fences()
 
     def report_losses(self) -> None:
@@ -174,7 +174,7 @@ class TrackedStage(Generic[Frame]):
         Raises StageStopped, after all is reported, if an operator must decide how to go on.
         """
         with self._busy:
-            stops = [*self._give_up(), *self._set_losses_aside()]
+            stops = [*self._report_lost_topics(), *self._set_losses_aside()]
             for ledger in self._ledgers:
                 with collecting(stops):
                     ledger.report()
@@ -199,7 +199,7 @@ class TrackedStage(Generic[Frame]):
         with self._busy:
             fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
             plan = resume(self._inputs, self._read_planned(), fences)
-            if isinstance(plan, GoOn):
+            if isinstance(plan, ContinueCheckpoint):
                 return {}
             aside = self._checkpoint.move_aside()
             if aside is not None:
@@ -216,9 +216,9 @@ class TrackedStage(Generic[Frame]):
         """Return True if a sink has rows that its readers cannot see yet."""
         return any(ledger.hidden for ledger in self._ledgers)
 
-    def held(self) -> list[Mapping[TopicPartition, int]]:
+    def frontiers(self) -> list[Mapping[TopicPartition, int]]:
         """Return how far each sink is."""
-        return [ledger.held() for ledger in self._ledgers]
+        return [ledger.frontier() for ledger in self._ledgers]
 
     def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
         """Return the sinks that have been writing one batch for longer than that."""
@@ -262,7 +262,7 @@ class TrackedStage(Generic[Frame]):
         for piece in pieces:
             at_once = len(pieces) == 1 and not self._source.distributes(piece)
             first = partial(self._to_rows, frame) if at_once else None
-            self._taking.take(replace(batch, runs=piece), into, first)
+            self._writer.write(replace(batch, runs=piece), into, first)
 
     def _maintain(self) -> None:
         for ledger in self._ledgers:
@@ -287,7 +287,7 @@ class TrackedStage(Generic[Frame]):
         if not isinstance(decision, Diverged):
             return decision
         detail = f"stage {self.name}, sink {decision.sink}: {decision.detail}"
-        hint = "the next start goes on where the sinks stand"
+        hint = "the next start continues from what the sinks have"
         raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
 
     def _check_topics(self) -> None:
@@ -301,8 +301,8 @@ class TrackedStage(Generic[Frame]):
         looks = self._looks()
         stops: list[StageStopped] = []
         for ledger in self._fenceless_first():
-            found = losses(self._inputs, looks, ledger.held())
-            stop = stop_of(self._inputs, looks, found)
+            found = find_losses(self._inputs, looks, ledger.frontier())
+            stop = find_stop(self._inputs, looks, found)
             if stop is not None:
                 stops.append(stop)
             if found:
@@ -314,16 +314,16 @@ class TrackedStage(Generic[Frame]):
                     ledger.set_aside(found)
         return stops
 
-    def _give_up(self) -> list[StageStopped]:
+    def _report_lost_topics(self) -> list[StageStopped]:
         """Report the loss of a sink's topic that was created again, before all else of that
         sink.
         """
         stops: list[StageStopped] = []
-        if any(ledger.bereft for ledger in self._ledgers):
+        if any(ledger.lost_its_topic for ledger in self._ledgers):
             for ledger in self._fenceless_first():
-                if ledger.fence is None or ledger.bereft:
+                if ledger.fence is None or ledger.lost_its_topic:
                     with collecting(stops):
-                        ledger.give_up()
+                        ledger.set_topic_aside()
         return stops
 
     def _fenceless_first(self) -> list[Ledger]:
@@ -347,9 +347,9 @@ class TrackedStage(Generic[Frame]):
 
     def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
         """Return the first offsets: what is below them, and not in every sink, is lost."""
-        held = self.held()
-        partitions = {partition for each in held for of, partition in each if of == topic_id}
-        least = {p: min(each.get((topic_id, p), 0) for each in held) for p in partitions}
+        frontiers = self.frontiers()
+        partitions = {partition for each in frontiers for of, partition in each if of == topic_id}
+        least = {p: min(each.get((topic_id, p), 0) for each in frontiers) for p in partitions}
         return self._source.starts(topic, least)
 
     def _topic_ids(self) -> dict[str, str]:
@@ -368,36 +368,36 @@ class TrackedStage(Generic[Frame]):
             "sink is levelled",
             extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
         )
-        steps = (missing,) if self._source.uncut else in_steps(missing, self._offsets_max)
+        steps = (missing,) if self._source.must_stay_whole else in_steps(missing, self._offsets_max)
         for step in steps:
             for piece in self._source.pieces(step):
-                self._taking.take(self._once(piece), [ledger])
+                self._writer.write(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
         """Return the ranges as a batch; the same one if another sink has written them as one."""
         fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
         model = next((fence for fence in fences if fence.inputs == ranges), None)
         return Batch(
-            batch_id=model.batch_id if model else BEFORE_ALL.batch_id,
-            lineage=model.lineage if model else BEFORE_ALL.lineage,
+            batch_id=model.batch_id if model else NO_BATCH.batch_id,
+            lineage=model.lineage if model else NO_BATCH.lineage,
             runs=ranges,
             started_at=self._clock.now_ms(),
-            alone=True,
+            for_one_sink=True,
         )
 
-    def _begin_later_sinks(self) -> None:
+    def _start_later_sinks(self) -> None:
         """Give a first fence to sinks that were added later, not to one that lost its fence."""
         for ledger in self._ledgers:
-            stand = where_to_begin(ledger, self._ledgers)
-            if stand is not None:
-                ledger.begin_at(stand)
+            start = find_start(ledger, self._ledgers)
+            if start is not None:
+                ledger.start_at(start)
 
     def _refuse_missing_fences(self) -> None:
         """Raise StageStopped if a sink has no fence though the stage has written before."""
         for ledger in self._ledgers:
             if ledger.fence is not None:
                 continue
-            has_written = self._others_went_on() or self._checkpoint.took_something()
+            has_written = self._others_have_written() or self._checkpoint.took_something()
             if has_written is False:
                 continue
             has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
@@ -411,7 +411,7 @@ class TrackedStage(Generic[Frame]):
             )
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
-    def _others_went_on(self) -> bool:
+    def _others_have_written(self) -> bool:
         """Return True if a second batch was written: it comes after every sink has the first."""
         return any(
             ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers

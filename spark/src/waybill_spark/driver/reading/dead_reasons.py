@@ -10,22 +10,22 @@ from waybill_shared.contract.words import DeadReason
 from waybill_spark.driver.reading.decode import reader_of
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.driver.reading.inputs import DecodedInput
-from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, Death
+from waybill_spark.tracking.dead_letters.records import MESSAGE_CHARACTERS_MAX, DeadCause
 
 ABSENT: Final = "it has no value"
 OTHERWISE: Final = "Spark cannot read it as a record with these columns"
 
 
-def find_dead_cause(value: bytes | None, verdict: int, source: DecodedInput) -> Death:
+def find_dead_cause(value: bytes | None, verdict: int, source: DecodedInput) -> DeadCause:
     if verdict == 0:
-        return Death(
+        return DeadCause(
             reason=DeadReason.MALFORMED,
             message=why_malformed(value, source),
             error=MalformedRecord.__name__,
         )
     rule = source.rules[verdict - 1]
     expected = " ".join(rule.expect.split())
-    return Death(
+    return DeadCause(
         reason=DeadReason.VIOLATED,
         message=f"it breaks rule {rule.name}: {expected}"[:MESSAGE_CHARACTERS_MAX],
         rule=rule.name,

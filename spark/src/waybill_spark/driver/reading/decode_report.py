@@ -14,7 +14,7 @@ from waybill_spark.driver.reading.decode import count_name, observation
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.driver.reading.sizes import RecordSizes
-from waybill_spark.tracking.dead_letters.records import Doomed
+from waybill_spark.tracking.dead_letters.records import RejectedRecord
 
 
 class MalformedRecord(ContractError):
@@ -49,7 +49,7 @@ class Seen:
     records: int
     largest: int
     counts: Mapping[int, int]
-    dead: tuple[Doomed, ...]
+    dead: tuple[RejectedRecord, ...]
     ignored: int
     unknown: tuple[str, ...]
 
@@ -72,7 +72,9 @@ def look(execution: JavaObject, sources: Sequence[DecodedInput]) -> dict[str, Se
                 largest=seen.get("largest", 0),
                 counts=counts,
                 dead=tuple(
-                    Doomed(topic=source.topic, partition=partition, offset=offset, verdict=verdict)
+                    RejectedRecord(
+                        topic=source.topic, partition=partition, offset=offset, verdict=verdict
+                    )
                     for partition, offset, verdict in sorted(seen.get("dead", ()))
                 ),
                 ignored=seen["ignored"],

@@ -20,9 +20,9 @@ from waybill_spark.kafka.topic_ids import sure_ids
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
-    BuriedRecord,
-    Doomed,
+    DeadLetterRecord,
     RawRecord,
+    RejectedRecord,
     Without,
     positions_of,
 )
@@ -43,7 +43,7 @@ class BatchLimits:
     distribute: Callable[[DataFrame], BatchRows]
     may_distribute: Callable[[], bool]
     """Returns True if `distribute` can be used; otherwise the batch is cut into pieces."""
-    uncut: bool = False
+    must_stay_whole: bool = False
     """True if each write replaces the one before, so that a batch must not be cut."""
 
 
@@ -54,7 +54,7 @@ class TopicSource:
         spark: SparkSession,
         kafka: Kafka,
         to_rows: Callable[[DataFrame], BatchRows],
-        to_dead: Callable[[RawRecord, int], BuriedRecord],
+        to_dead: Callable[[RawRecord, int], DeadLetterRecord],
         *,
         sizes: RecordSizes,
         limits: BatchLimits,
@@ -76,20 +76,20 @@ class TopicSource:
     def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         return sure_ids(self._admin, wanted, absent_s=self._absent_s)
 
-    def starts(self, topic: str, held: Mapping[int, int]) -> Mapping[int, int]:
+    def starts(self, topic: str, frontier: Mapping[int, int]) -> Mapping[int, int]:
         identity = self._admin.identify([topic]).get(topic)
         if identity is None:
             return {}
         found = self._admin.starts(topic, identity.partitions)
-        if all(start <= held.get(partition, 0) for partition, start in found.items()):
+        if all(start <= frontier.get(partition, 0) for partition, start in found.items()):
             return found
         return lowest(self._admin, lambda client: client.starts(topic, identity.partitions))
 
     @property
-    def uncut(self) -> bool:
-        return self._limits.uncut
+    def must_stay_whole(self) -> bool:
+        return self._limits.must_stay_whole
 
-    def hollow(self, ranges: Ranges) -> bool:
+    def has_no_records(self, ranges: Ranges) -> bool:
         for topic in {run.topic for run in ranges}:
             places = {run.partition: (run.start, run.end) for run in ranges if run.topic == topic}
             with closing(client_ranges(self._kafka, topic, places)) as found:
@@ -103,7 +103,7 @@ class TopicSource:
         Nothing is measured if the records cannot be too much; otherwise they are measured first.
         """
         limits = self._limits
-        if not self._is_big(ranges) or limits.uncut or limits.may_distribute():
+        if not self._is_big(ranges) or limits.must_stay_whole or limits.may_distribute():
             return (ranges,)
         pieces: list[Ranges] = []
         for step in in_steps(ranges, limits.rows_max):
@@ -128,11 +128,11 @@ class TopicSource:
         to_rows = self._limits.distribute if big else self._to_rows
         return to_rows(leave_out(raw, without))
 
-    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
-        verdicts = {(each.topic, each.partition, each.offset): each.verdict for each in doomed}
+    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
+        verdicts = {(each.topic, each.partition, each.offset): each.verdict for each in rejected}
         return tuple(
             self._to_dead(record, verdicts[record.topic, record.partition, record.offset])
-            for record in self.raw(positions_of(doomed))
+            for record in self.raw(positions_of(rejected))
         )
 
     def raw(self, positions: Without) -> tuple[RawRecord, ...]:

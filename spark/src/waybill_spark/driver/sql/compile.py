@@ -39,7 +39,7 @@ from waybill_spark.guard.plans import (
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import select_all, select_for
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.dead_letters.records import BuriedRecord, RawRecord
+from waybill_spark.tracking.dead_letters.records import DeadLetterRecord, RawRecord
 from waybill_spark.tracking.distributed_rows import Rows
 
 
@@ -130,13 +130,13 @@ class CompiledStage:
             seen |= action(view, wanted)  # each view has seen the same records of an input
             executions.append(wanted._jdf.queryExecution())
         for source in {s for each in executions for s in find_unjudged(each, self.inputs, seen)}:
-            _, found = self._alone(raw, source)
+            _, found = self._find_single(raw, source)
             seen |= found
         return seen
 
-    def dead(self, record: RawRecord, verdict: int) -> BuriedRecord:
+    def dead(self, record: RawRecord, verdict: int) -> DeadLetterRecord:
         (source,) = (each for each in self.inputs if each.topic == record.topic)
-        return BuriedRecord(record=record, death=find_dead_cause(record.value, verdict, source))
+        return DeadLetterRecord(record=record, cause=find_dead_cause(record.value, verdict, source))
 
     @property
     def whole(self) -> bool:
@@ -168,7 +168,9 @@ class CompiledStage:
             table = frame.toArrow()
         return table, look(execution(), self.inputs)
 
-    def _alone(self, raw: DataFrame, source: DecodedInput) -> tuple[pa.Table, dict[str, Seen]]:
+    def _find_single(
+        self, raw: DataFrame, source: DecodedInput
+    ) -> tuple[pa.Table, dict[str, Seen]]:
         """Read one input by itself. Where the query can give no row, Spark does not read the input,
         but its bad records must be found all the same.
         """

@@ -65,7 +65,7 @@ def expire_snapshots(
         if at < now_ms - older_than_ms and each.snapshot_id not in heads
     ]
     if gone and not dry_run:
-        transaction = _alone(table)
+        transaction = _find_single(table)
         removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
         transaction._stage((removal,))
         # A catalog removes branches and tags with their snapshots; PyIceberg asks for nothing.
@@ -104,7 +104,7 @@ def rewrite_manifests(table: Table, *, dry_run: bool) -> Done:
             small[manifest.partition_spec_id] += 1
     number = sum(count for count in small.values() if count > FEW_MANIFESTS)
     if number and not dry_run:
-        transaction = _alone(table)
+        transaction = _find_single(table)
         table.metadata.properties[TableProperties.MANIFEST_MERGE_ENABLED] = "true"
         table.metadata.properties[TableProperties.MANIFEST_MIN_MERGE_COUNT] = "2"
         with transaction.update_snapshot().merge_append():
@@ -205,7 +205,7 @@ def _reach(table: Table, task: str) -> None:
     reach(f"{'.'.join(table.name())}.{task}")
 
 
-def _alone(table: Table) -> Transaction:
+def _find_single(table: Table) -> Transaction:
     """Return a transaction without retries, because what it would do may be wrong later."""
     table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
     return table.transaction()

@@ -5,28 +5,30 @@ from dataclasses import replace
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
-from waybill_spark.tracking.dead_letters.records import NOTHING, Death, Without, united
+from waybill_spark.tracking.dead_letters.records import NOTHING, DeadCause, Without, merge_positions
 from waybill_spark.tracking.pieces import Ranges, in_steps, offsets
 
-Trial = Callable[[Ranges, Without], Death | None]
+Trial = Callable[[Ranges, Without], DeadCause | None]
 """Why these records fail, without some of them; None if they pass."""
-Attempt = Callable[[Ranges], Death | None]
+Attempt = Callable[[Ranges], DeadCause | None]
 """The same, where it is settled which are left out."""
 
 
-def culprits(ranges: Ranges, death: Death, trial: Trial) -> Iterator[tuple[Range, Death]]:
-    """Yield each record that fails as a range of one offset; `ranges` have failed with `death`.
+def find_culprits(
+    ranges: Ranges, cause: DeadCause, trial: Trial
+) -> Iterator[tuple[Range, DeadCause]]:
+    """Yield each record that fails as a range of one offset; `ranges` have failed with `cause`.
 
     Of records that fail only together, as two of one key, it is the last. Raise Retryable if they
     pass when they are tried again: then no record is at fault.
     """
     known = NOTHING
-    why: Death | None = death
+    why: DeadCause | None = cause
     while why is not None:
         found = known
         for run, reason in _failing(ranges, why, _leaving_out(known, trial)):
             yield run, reason
-            found = united(found, {(run.topic, run.partition): frozenset([run.start])})
+            found = merge_positions(found, {(run.topic, run.partition): frozenset([run.start])})
         if found == known:
             raise Retryable(f"it fails without any of its records: {why.message}")
         known = found
@@ -37,32 +39,36 @@ def _leaving_out(known: Without, trial: Trial) -> Attempt:
     return lambda ranges: trial(ranges, known)
 
 
-def _failing(ranges: Ranges, death: Death, attempt: Attempt) -> Iterator[tuple[Range, Death]]:
+def _failing(
+    ranges: Ranges, cause: DeadCause, attempt: Attempt
+) -> Iterator[tuple[Range, DeadCause]]:
     alone = False
-    for each in _alone(ranges, death, attempt):
+    for each in _find_single(ranges, cause, attempt):
         alone = True
         yield each
     if not alone:
-        yield _last_straw(ranges, death, attempt)
+        yield _find_last(ranges, cause, attempt)
 
 
-def _alone(ranges: Ranges, death: Death, attempt: Attempt) -> Iterator[tuple[Range, Death]]:
+def _find_single(
+    ranges: Ranges, cause: DeadCause, attempt: Attempt
+) -> Iterator[tuple[Range, DeadCause]]:
     """Yield those that fail without any other."""
     count = offsets(ranges)
     if count == 1:
-        yield ranges[0], death
+        yield ranges[0], cause
         return
     halves = in_steps(ranges, (count + 1) // 2)
     for half, why in [(half, attempt(half)) for half in halves]:
         if why is not None:
-            yield from _alone(half, why, attempt)
+            yield from _find_single(half, why, attempt)
 
 
-def _last_straw(ranges: Ranges, death: Death, attempt: Attempt) -> tuple[Range, Death]:
+def _find_last(ranges: Ranges, cause: DeadCause, attempt: Attempt) -> tuple[Range, DeadCause]:
     """Return the last record of the shortest beginning that fails."""
     why = attempt(ranges)
     if why is None:
-        raise Retryable(f"it failed once, and passes when it is tried again: {death.message}")
+        raise Retryable(f"it failed once, and passes when it is tried again: {cause.message}")
     least, most = 1, offsets(ranges)
     while least < most:
         middle = (least + most) // 2

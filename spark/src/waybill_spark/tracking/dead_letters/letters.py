@@ -7,7 +7,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.deaths import DeadLetter
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import DeadReason
-from waybill_spark.tracking.dead_letters.records import BuriedRecord
+from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
 
 STEPS: Final = {
     DeadReason.MALFORMED: "VALUE_CONVERTER",
@@ -18,48 +18,48 @@ STEPS: Final = {
 """What Kafka Connect would call the step that failed."""
 
 
-def headers_of(dead: BuriedRecord, topic_id: str, fence: Fence, pipeline: str) -> Headers:
+def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: str) -> Headers:
     """Return the record's own headers, then those that say why it is dead.
 
     `topic_id`: of its own topic; `fence`: of the journal entry that it belongs to.
     """
-    record, death = dead.record, dead.death
+    record, cause = dead.record, dead.cause
     told = {
         named.TOPIC: record.topic,
         named.PARTITION: str(record.partition),
         named.OFFSET: str(record.offset),
         named.CONNECTOR: pipeline,
         named.TASK: "0",
-        named.STEP: STEPS[DeadReason(death.reason)],
+        named.STEP: STEPS[DeadReason(cause.reason)],
         named.CLASS: f"{named.OWN}.{fence.stage}",
-        named.ERROR: death.error or death.reason,
-        named.MESSAGE: death.message,
+        named.ERROR: cause.error or cause.reason,
+        named.MESSAGE: cause.message,
         named.PIPELINE: pipeline,
         named.UID: fence.pipeline_uid,
         named.TOPIC_ID: topic_id,
         named.STAGE: fence.stage,
-        named.SINK: death.sink,
-        named.REASON: death.reason,
-        named.RULE: death.rule,
+        named.SINK: cause.sink,
+        named.REASON: cause.reason,
+        named.RULE: cause.rule,
         named.BATCH: f"{fence.lineage}:{fence.batch_id}",
         named.AT: str(fence.at),
     }
     return named.with_told(record.headers, told)
 
 
-def letter_of(dead: BuriedRecord, topic_id: str, place: tuple[str, int, int]) -> DeadLetter:
+def letter_of(dead: DeadLetterRecord, topic_id: str, place: tuple[str, int, int]) -> DeadLetter:
     """Return the fact about a dead letter. `place`: its topic, partition and offset."""
-    record, death = dead.record, dead.death
+    record, cause = dead.record, dead.cause
     topic, partition, offset = place
     return DeadLetter(
         topic=record.topic,
         topic_id=topic_id,
         partition=record.partition,
         offset=record.offset,
-        sink=death.sink,
-        reason=death.reason,
-        rule=death.rule,
-        message=death.message,
+        sink=cause.sink,
+        reason=cause.reason,
+        rule=cause.rule,
+        message=cause.message,
         dead_topic=topic,
         dead_partition=partition,
         dead_offset=offset,

@@ -27,7 +27,7 @@ class RawRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doomed:
+class RejectedRecord:
     """The position of a record that gave no row and must become a dead letter; `verdict` is of its
     input.
     """
@@ -39,7 +39,7 @@ class Doomed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
+class DeadCause:
     """Why a record is dead. `sink`: its key in the slot, if only that one lacks it; `error`: the
     class of what was raised."""
 
@@ -51,9 +51,9 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuriedRecord:
+class DeadRecord:
     record: RawRecord
-    death: Death
+    cause: DeadCause
 
 
 class QueryFailed(ContractError):
@@ -64,7 +64,7 @@ class QueryFailed(ContractError):
         self.error = error
 
 
-def united(one: Without, other: Without) -> Without:
+def merge_positions(one: Without, other: Without) -> Without:
     """Return the positions that are in either."""
     nothing: frozenset[int] = frozenset()
     return {
@@ -73,7 +73,7 @@ def united(one: Without, other: Without) -> Without:
     }
 
 
-def positions_of(records: Iterable[RawRecord | Doomed]) -> Without:
+def positions_of(records: Iterable[RawRecord | RejectedRecord]) -> Without:
     found: dict[tuple[str, int], set[int]] = {}
     for record in records:
         found.setdefault((record.topic, record.partition), set()).add(record.offset)

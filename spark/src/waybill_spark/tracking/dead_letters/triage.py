@@ -1,14 +1,14 @@
 """Separates the records of a batch that give rows from those that never will: the dead ones.
 
-For each batch `Taking` calls, in this order:
+For each batch `BatchWriter` calls, in this order:
 
 1. `judge` reads the rows. Records that the journal already has are left out. Records that the
    decoder or a rule rejects come back as positions, and are read again completely.
 2. If a value ends the query, `bisecting` reads parts of the batch until it has found the records
    that cause it. These are dead, and the rest is read again without them.
-3. `bury` writes the dead records to their dead-letter topics, the facts about them, and the fence
-   of the journal, in one transaction. This is done before any sink is written, so a sink never
-   passes a record that is not reported. `Budget` limits how many; beyond it the stage stops.
+3. `record_dead` writes the dead records to their dead-letter topics, the facts about them, and the
+   fence of the journal, in one transaction. This is done before any sink is written, so a sink
+   never passes a record that is not reported. `Budget` limits how many; beyond it the stage stops.
 4. The sinks are loaded. If one refuses rows, `judge_refused` finds the records in the same way.
    They are dead for this sink only: they are written to the journal, and the sink is loaded.
 
@@ -31,18 +31,18 @@ from waybill_shared.contract.words import DeadReason, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.dead_letters.bisecting import Trial, culprits
+from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
-    BuriedRecord,
-    Death,
-    Doomed,
+    DeadCause,
+    DeadLetterRecord,
     QueryFailed,
     RawRecord,
+    RejectedRecord,
     Without,
+    merge_positions,
     positions_of,
-    united,
 )
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Batch
@@ -66,7 +66,7 @@ class DeadJournal(Protocol):
     def last(self) -> Fence | None:
         """Return the newest entry, read after `claim`."""
 
-    def write(self, records: Sequence[BuriedRecord], fence: Fence) -> Fence:
+    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         """Write an entry, and return its fence with the number of the last fact; `fence` has that
         of the first. Raises SinkSuperseded if a later driver has claimed it.
         """
@@ -82,7 +82,7 @@ class Readings(Protocol):
         the query.
         """
 
-    def dead(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         """Return the complete records that `read` reported, without those that do not exist any
         more.
         """
@@ -96,7 +96,7 @@ class Readings(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     rows: BatchRows
-    dead: tuple[BuriedRecord, ...] = ()
+    dead: tuple[DeadLetterRecord, ...] = ()
 
 
 class Triage:
@@ -146,27 +146,27 @@ class Triage:
         """Return the rows of a batch, and its dead records, which are not written yet. `first`
         reads the whole batch, for less than a reading of its ranges.
         """
-        known = self.left_out(batch)
+        known = self.find_dead(batch)
         try:
             rows = first() if first and not known else self._readings.read(batch.ranges, known)
-            failed: tuple[BuriedRecord, ...] = ()
+            failed: tuple[DeadLetterRecord, ...] = ()
         except QueryFailed as failure:
             failed = self._find_failing(batch, known, failure)
-            known = united(known, positions_of(each.record for each in failed))
+            known = merge_positions(known, positions_of(each.record for each in failed))
             rows = self._read(batch.ranges, known)
         return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
 
     def judge_refused(self, batch: Batch, sink: Sink, key: str, why: RowsRefused) -> Judged:
         """Return the rows for a sink without those that it refuses, and the refused records."""
-        known = self.left_out(batch, key)
+        known = self.find_dead(batch, key)
 
-        def trial(ranges: Ranges, found: Without) -> Death | None:
-            with closing(self.read_again(ranges, united(known, found))) as rows:
+        def trial(ranges: Ranges, found: Without) -> DeadCause | None:
+            with closing(self.read_again(ranges, merge_positions(known, found))) as rows:
                 said = sink.find_refusal(rows.by_sink[sink.name].to_batches())
             return None if said is None else _refused(said, key)
 
         found = self._find(batch, trial, _refused(str(why), key))
-        without = united(known, positions_of(each.record for each in found))
+        without = merge_positions(known, positions_of(each.record for each in found))
         return Judged(rows=self.read_again(batch.ranges, without), dead=found)
 
     def read_again(self, ranges: Ranges, without: Without) -> BatchRows:
@@ -180,9 +180,9 @@ class Triage:
             raise Retryable(f"stage {self._stage}: {count} record(s) die only at a second look")
         return rows
 
-    def bury(
+    def record_dead(
         self,
-        dead: tuple[BuriedRecord, ...],
+        dead: tuple[DeadLetterRecord, ...],
         batch: Batch,
         behind: Vector,
         sinks: Iterable[str] = (),
@@ -190,13 +190,13 @@ class Triage:
         """Write them to the journal. `behind` is what all sinks have; `sinks`: the only ones that
         lack these, by key.
         """
-        buried = set(self._entries())
-        told = [
+        known = set(self._entries())
+        new = [
             each
             for each in ([_of_sink(one, sink) for sink in sinks for one in dead] or dead)
-            if self._position(each) not in buried
+            if self._position(each) not in known
         ]
-        if not told:
+        if not new:
             return
         self._budget.spend(len(dead), self._clock.now_ms())
         kept = [each for each in self._entries() if _ahead(each, behind)]
@@ -214,17 +214,17 @@ class Triage:
             inputs=batch.ranges,
             frontier={},
             outputs=(),
-            batch_rows=len(told),
+            batch_rows=len(new),
             at=self._clock.now_ms(),
-            dead=_grouped([*kept, *(self._position(each) for each in told)]),
+            dead=_grouped([*kept, *(self._position(each) for each in new)]),
         )
-        self._fence = self.journal.write(told, fence)
+        self._fence = self.journal.write(new, fence)
         logger.warning(
             "records went to a dead-letter topic",
-            extra={"stage": self._stage, "records": len(told), "sequence": self.sequence},
+            extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
         )
 
-    def left_out(self, batch: Batch, sink: str | None = None) -> Without:
+    def find_dead(self, batch: Batch, sink: str | None = None) -> Without:
         """Return the records of the batch that are dead letters: of all sinks, and of this one."""
         found: dict[tuple[str, int], frozenset[int]] = {}
         runs = {(run.topic_id, run.partition): run for run in batch.ranges}
@@ -234,7 +234,7 @@ class Triage:
                 continue
             inside = frozenset(o for o in each.offsets if run.start <= o < run.end)
             if inside:
-                found = dict(united(found, {(run.topic, run.partition): inside}))
+                found = dict(merge_positions(found, {(run.topic, run.partition): inside}))
         return found
 
     def _read(self, ranges: Ranges, without: Without) -> BatchRows:
@@ -246,48 +246,48 @@ class Triage:
 
     def _find_failing(
         self, batch: Batch, known: Without, failure: QueryFailed
-    ) -> tuple[BuriedRecord, ...]:
-        def trial(ranges: Ranges, found: Without) -> Death | None:
+    ) -> tuple[DeadLetterRecord, ...]:
+        def trial(ranges: Ranges, found: Without) -> DeadCause | None:
             try:
-                self._readings.read(ranges, united(known, found)).close()
+                self._readings.read(ranges, merge_positions(known, found)).close()
             except QueryFailed as again:
                 return _failed(again)
             return None
 
         return self._find(batch, trial, _failed(failure))
 
-    def _find(self, batch: Batch, trial: Trial, why: Death) -> tuple[BuriedRecord, ...]:
+    def _find(self, batch: Batch, trial: Trial, why: DeadCause) -> tuple[DeadLetterRecord, ...]:
         """Find them one after the other, and no more than the budget has left."""
         logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
-        found: list[BuriedRecord] = []
-        for run, death in culprits(batch.ranges, why, trial):
+        found: list[DeadLetterRecord] = []
+        for run, cause in find_culprits(batch.ranges, why, trial):
             place = (run.topic, run.partition)
             for record in self._readings.raw({place: frozenset([run.start])}):
-                found.append(BuriedRecord(record=record, death=death))
+                found.append(DeadLetterRecord(record=record, cause=cause))
                 at = f"{run.topic}[{run.partition}]@{run.start}"
-                logger.warning("record found", extra={"record": at, "reason": death.message})
+                logger.warning("record found", extra={"record": at, "reason": cause.message})
             self._refuse_beyond_budget(found)
         return tuple(found)
 
     def _find_dead(
-        self, doomed: Sequence[Doomed], failed: Sequence[BuriedRecord]
-    ) -> tuple[BuriedRecord, ...]:
-        count = len(doomed) + len(failed)
-        if doomed and count > self._budget.left(self._clock.now_ms()):
-            self._refuse_beyond_budget([*failed, *self._whole(doomed[:1])], count)
-        return self._whole(doomed)
+        self, rejected: Sequence[RejectedRecord], failed: Sequence[DeadLetterRecord]
+    ) -> tuple[DeadLetterRecord, ...]:
+        count = len(rejected) + len(failed)
+        if rejected and count > self._budget.left(self._clock.now_ms()):
+            self._refuse_beyond_budget([*failed, *self._whole(rejected[:1])], count)
+        return self._whole(rejected)
 
-    def _whole(self, doomed: Sequence[Doomed]) -> tuple[BuriedRecord, ...]:
+    def _whole(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         """Return all of them. Raise Retryable if one was deleted since it was judged: it would not
         be reported.
         """
-        found = self._readings.dead(doomed) if doomed else ()
-        if len(found) != len(doomed):
-            left = f"{len(found)} of {len(doomed)} dead records are still there"
+        found = self._readings.dead(rejected) if rejected else ()
+        if len(found) != len(rejected):
+            left = f"{len(found)} of {len(rejected)} dead records are still there"
             raise Retryable(f"stage {self._stage}: {left}")
         return found
 
-    def _refuse_beyond_budget(self, found: Sequence[BuriedRecord], count: int = 0) -> None:
+    def _refuse_beyond_budget(self, found: Sequence[DeadLetterRecord], count: int = 0) -> None:
         count = max(count, len(found))
         if count <= self._budget.left(self._clock.now_ms()):
             return
@@ -297,7 +297,7 @@ class Triage:
         detail = (
             f"stage {self._stage}: {count} record(s) of one batch would go to a dead-letter topic,"
             f" and the budget is {budget.records} in {seconds} s; one is {at}:"
-            f" {last.death.message}"
+            f" {last.cause.message}"
         )
         hint = (
             "mend the producer or the manifest; or raise deadLetter.budget; `waybill start` goes on"
@@ -312,9 +312,9 @@ class Triage:
             for offset in each.offsets
         ]
 
-    def _position(self, dead: BuriedRecord) -> _Position:
+    def _position(self, dead: DeadLetterRecord) -> _Position:
         record = dead.record
-        return (self._ids[record.topic], record.partition, record.offset, dead.death.sink)
+        return (self._ids[record.topic], record.partition, record.offset, dead.cause.sink)
 
 
 def _ahead(position: _Position, behind: Vector) -> bool:
@@ -338,15 +338,17 @@ def _grouped(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:
     )
 
 
-def _of_sink(dead: BuriedRecord, sink: str) -> BuriedRecord:
-    return replace(dead, death=replace(dead.death, sink=sink))
+def _of_sink(dead: DeadLetterRecord, sink: str) -> DeadLetterRecord:
+    return replace(dead, cause=replace(dead.cause, sink=sink))
 
 
-def _failed(failure: QueryFailed) -> Death:
+def _failed(failure: QueryFailed) -> DeadCause:
     message = str(failure)[:MESSAGE_CHARACTERS_MAX]
-    return Death(reason=DeadReason.FAILED, message=message, error=failure.error)
+    return DeadCause(reason=DeadReason.FAILED, message=message, error=failure.error)
 
 
-def _refused(said: str, sink: str) -> Death:
+def _refused(said: str, sink: str) -> DeadCause:
     message = said[:MESSAGE_CHARACTERS_MAX]
-    return Death(reason=DeadReason.REFUSED, message=message, sink=sink, error=RowsRefused.__name__)
+    return DeadCause(
+        reason=DeadReason.REFUSED, message=message, sink=sink, error=RowsRefused.__name__
+    )
