@@ -248,8 +248,9 @@ def make_record(
 def make_body(
     action: str, *, manifest: str = MANIFEST, start_from: str | None = None
 ) -> ChangeBody:
+    if action == "apply":
+        return Apply(manifest=applied(manifest))
     body = {
-        "apply": Apply(manifest=applied(manifest)),
         "start": Start(),
         "stop": Stop(),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),
