@@ -51,7 +51,7 @@ class DeadCause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadRecord:
+class DeadLetterRecord:
     record: RawRecord
     cause: DeadCause
 
