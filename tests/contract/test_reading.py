@@ -8,7 +8,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WORDS_MAX = 30
 CELL_CHARACTERS_MAX = 160
-ROW_CHARACTERS_MAX = 200
 PAGES = ("README.md", "docs/first-steps.md", "docs/manifest.md")
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
