@@ -4,12 +4,13 @@ import asyncio
 from typing import Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.models import ConversionAnswer, ConvertRequest
 from waybill_ingress.core.conversions import manifest_of
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.problems import Slug
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -37,6 +38,6 @@ def convert_router() -> APIRouter:
         """
         wanted = body_of(ConvertRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         manifest = await asyncio.to_thread(manifest_of, wanted.sql, wanted.name)
-        return JSONResponse({"manifest": manifest})
+        return answer_with(ConversionAnswer(manifest=manifest))
 
     return router

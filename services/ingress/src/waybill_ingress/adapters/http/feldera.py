@@ -30,6 +30,7 @@ from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import caller, refused
 from waybill_shared.http.feldera import errors
 from waybill_shared.http.openapi import OF_BODIES
@@ -225,7 +226,7 @@ def _told(request: Request, receipt: Receipt) -> Response:
 
 
 def _answer(token: str) -> Response:
-    return JSONResponse({"token": token}, headers=location_of(token))
+    return answer_with(FelderaTokenAnswer(token=token), headers=location_of(token))
 
 
 def feldera_commands_router(

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
@@ -19,6 +19,7 @@ from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import caller, hold, read_body, refused
 from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
 from waybill_shared.http.operations import OperationAnswer
@@ -106,7 +107,7 @@ class Carrier:
         if reply is None:
             return accept(operation)
         if reply.state is OperationState.DONE:
-            return JSONResponse(OperationAnswer.model_validate(reply).model_dump(mode="json"))
+            return answer_with(OperationAnswer.model_validate(reply))
         return refused(request, refusal_of(reply))
 
 
@@ -222,12 +223,10 @@ def refusal_of(reply: Reply) -> Refusal:
 
 
 def accept(operation: OperationId) -> Response:
-    return JSONResponse(
-        {
-            "operation": str(operation),
-            "pipeline": operation.pipeline,
-            "action": operation.action,
-        },
-        status_code=202,
+    return answer_with(
+        AcceptedAnswer(
+            operation=str(operation), pipeline=operation.pipeline, action=operation.action
+        ),
+        status=202,
         headers={"Location": f"/v1/operations/{operation}"},
     )

@@ -4,11 +4,12 @@ from dataclasses import asdict
 from typing import Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.models import ProposalAnswer, ProposeRequest
 from waybill_ingress.app.proposals import Proposals
 from waybill_shared.contract.problems import Slug
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -42,6 +43,6 @@ def propose_router(proposals: Proposals) -> APIRouter:
         wanted = body_of(ProposeRequest, await read_body(request, bytes_max=BODY_BYTES_MAX))
         hold(request)
         found = await proposals.propose(wanted.topic)
-        return JSONResponse({"topic": wanted.topic, **asdict(found)})
+        return answer_with(ProposalAnswer(topic=wanted.topic, **asdict(found)))
 
     return router

@@ -3,14 +3,14 @@
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
-from pydantic import TypeAdapter
+from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.bodies import ReceivedBody, receive
 from waybill_ingress.adapters.http.formats_page import BODIES, OF_FORMATS
 from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, IdempotentRoutes
 from waybill_ingress.adapters.http.models import (
     RecordsAnswer,
+    RejectedRow,
     TokenAnswer,
     TokenRequest,
 )
@@ -18,17 +18,17 @@ from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.measuring import count_records, count_token
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Log, Sealed
-from waybill_ingress.app.records import Receipt, Records, as_json
+from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.forms import Reader, form_of
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.if_match import Demand, read_demand
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.connector_view import ConnectorDetail
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
@@ -97,7 +97,6 @@ TOKEN_REFUSALS: Final = refusals(
     Slug.TOKEN_TOO_LARGE,
     Slug.TOO_MANY_TOKENS,
 )
-DETAIL: Final = TypeAdapter(ConnectorDetail)
 
 
 def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimits) -> APIRouter:
@@ -133,13 +132,13 @@ def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimi
             receipt = await records.write(
                 asking, pipeline, input, body, read, demand=demand, atomic=atomic, log=log
             )
-            told = {
-                "token": receipt.token,
-                "accepted": receipt.accepted,
-                "rejected": as_json(receipt.rejected),
-                "request_id": request_id(request),
-            }
-            return JSONResponse(told, headers=location_of(receipt.token))
+            answer = RecordsAnswer(
+                token=receipt.token,
+                accepted=receipt.accepted,
+                rejected=[RejectedRow(index=e.index, reason=e.reason) for e in receipt.rejected],
+                request_id=request_id(request),
+            )
+            return answer_with(answer, headers=location_of(receipt.token))
 
         answer = await repeats.once(request, body, write)
         if receipt is not None and REPLAYED not in answer.headers:
@@ -185,15 +184,15 @@ def tokens_router(
             else:
                 born, sealed = await _issue(tokens, merges, asking, wanted, demand)
             count_token(born)
-            told: dict[str, object] = {
-                "token": sealed.token,
-                "pipeline": wanted.pipeline,
-                "issued_at": format_moment(sealed.issued_at),
-                "request_id": request_id(request),
-            }
-            if connector is not None:
-                told["connector"] = DETAIL.dump_python(connector, mode="json")
-            return JSONResponse(told, headers=location_of(sealed.token))
+            progress = {} if connector is None else {"connector": connector}
+            answer = TokenAnswer(
+                token=sealed.token,
+                pipeline=wanted.pipeline,
+                issued_at=format_moment(sealed.issued_at),
+                request_id=request_id(request),
+                **progress,
+            )
+            return answer_with(answer, headers=location_of(sealed.token))
 
         return await repeats.once(request, raw, issue)
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.idempotency import OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
@@ -14,6 +14,7 @@ from waybill_ingress.app.replays import Replays
 from waybill_ingress.core.dead_letters import ID_CHARACTERS_MAX, LETTERS_MAX
 from waybill_ingress.core.if_match import read_demand
 from waybill_shared.contract.problems import Slug
+from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import caller, hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
@@ -73,8 +74,8 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
                 demand=demand,
             )
             count_token("replay")
-            told = {**asdict(done), "request_id": request_id(request)}
-            return JSONResponse(told, headers=location_of(done.token))
+            answer = ReplayAnswer(**asdict(done), request_id=request_id(request))
+            return answer_with(answer, headers=location_of(done.token))
 
         return await repeats.once_by_id(request, body, send)
 
