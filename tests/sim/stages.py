@@ -66,7 +66,7 @@ class Host(Protocol):
 
 
 class SimStage:
-    """As `RunningStage`, with a simulated query; fulfils `waybill_spark.tracking.stage.Source`."""
+    """As `RunningStage`, with a simulated query; fulfils `waybill_spark.tracking.ports.Source`."""
 
     def __init__(self, definition: StageDefinition, host: Host) -> None:
         self.name = definition.name

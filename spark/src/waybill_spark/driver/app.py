@@ -34,10 +34,10 @@ from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.dead_letters.triage import DeadJournal
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.local_files import LocalFiles
+from waybill_spark.tracking.ports import DeadJournal
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped

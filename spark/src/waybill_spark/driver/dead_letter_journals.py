@@ -11,7 +11,7 @@ from waybill_spark.kafka.dead_letter_journal import JournalOf, KafkaDeadJournal
 from waybill_spark.kafka.dead_letter_topics import make_absent, topics_for
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.dead_letters.triage import JOURNAL
+from waybill_spark.tracking.ports import JOURNAL
 
 
 def make_topics(spec: RunSpec, manifest: Manifest, fences: Fences) -> None:

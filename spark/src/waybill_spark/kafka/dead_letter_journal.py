@@ -1,6 +1,6 @@
 """The journal of a stage's dead records.
 
-Fulfils `waybill_spark.tracking.dead_letters.triage.DeadJournal`.
+Fulfils `waybill_spark.tracking.ports.DeadJournal`.
 
 One transaction writes the records to their dead-letter topics, the facts about them to
 `waybill.commits`, and the fence to `waybill.fences`. A reader of committed records never sees one

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Retryable
@@ -38,7 +38,7 @@ from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.dead_letters.triage import JOURNAL, DeadJournal, Readings, Triage
+from waybill_spark.tracking.dead_letters.triage import Triage
 from waybill_spark.tracking.fencing import (
     AlreadyDone,
     Diverged,
@@ -54,6 +54,7 @@ from waybill_spark.tracking.ledger import NO_BATCH, Batch, Ledger, find_start
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
 from waybill_spark.tracking.pieces import Ranges, in_steps
+from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageClosed, StageStopped, collecting, raise_first
@@ -63,31 +64,6 @@ logger = logging.getLogger(__name__)
 DAMAGED: Final = "is damaged"
 Frame = TypeVar("Frame")
 """The type of a batch as the engine passes it. It is only handed to `to_rows`."""
-
-
-class Source(Readings, Protocol):
-    """The topics that a stage reads, outside of its query. Each call raises Retryable."""
-
-    def ids(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the ids by name of topics that had those of `wanted`, without deleted ones.
-        An answer that differs from `wanted` is certain."""
-
-    def starts(self, topic: str, frontier: Mapping[int, int]) -> Mapping[int, int]:
-        """Return the first offset that each partition still has; certain where `frontier` ends
-        before it."""
-
-    @property
-    def must_stay_whole(self) -> bool:
-        """True if a batch must stay in one piece, because each write replaces the one before."""
-
-    def has_no_records(self, ranges: Ranges) -> bool:
-        """Return True if readers find no record: only transaction markers and aborted records."""
-
-    def pieces(self, ranges: Ranges) -> tuple[Ranges, ...]:
-        """Cut `ranges` into parts small enough to be read at once, one after the other."""
-
-    def distributes(self, ranges: Ranges) -> bool:
-        """Return True if `read` leaves their rows with the executors, because there are so many."""
 
 
 class TrackedStage(Generic[Frame]):

@@ -1,4 +1,4 @@
-"""The topics of a stage, but for its query. Fulfils `waybill_spark.tracking.stage.Source`."""
+"""The topics of a stage, but for its query. Fulfils `waybill_spark.tracking.ports.Source`."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

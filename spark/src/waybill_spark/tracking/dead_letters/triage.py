@@ -21,7 +21,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
 
 from waybill_shared.contract.deaths import DeadPositions
 from waybill_shared.contract.errors import Retryable
@@ -38,7 +37,6 @@ from waybill_spark.tracking.dead_letters.records import (
     DeadCause,
     DeadLetterRecord,
     QueryFailed,
-    RawRecord,
     RejectedRecord,
     Without,
     merge_positions,
@@ -47,50 +45,14 @@ from waybill_spark.tracking.dead_letters.records import (
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Batch
 from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
 from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-JOURNAL: Final = "!dead"  # no sink can have this name
 _Position = tuple[str, int, int, str | None]
 """Topic id, partition, offset, and the only sink that lacks it."""
-
-
-class DeadJournal(Protocol):
-    """Where dead records go. A record, its fact and the fence are there together or not at all."""
-
-    def claim(self) -> None:
-        """Shut out every earlier driver; may be repeated."""
-
-    def last(self) -> Fence | None:
-        """Return the newest entry, read after `claim`."""
-
-    def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
-        """Write an entry, and return its fence with the number of the last fact; `fence` has that
-        of the first. Raises SinkSuperseded if a later driver has claimed it.
-        """
-
-    def close(self) -> None: ...
-
-
-class Readings(Protocol):
-    """The topics of the stage, read again. Each call raises Retryable."""
-
-    def read(self, ranges: Ranges, without: Without) -> BatchRows:
-        """Return the rows of exactly these records for each sink. Raise QueryFailed if a value ends
-        the query.
-        """
-
-    def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
-        """Return the complete records that `read` reported, without those that do not exist any
-        more.
-        """
-
-    def raw(self, positions: Without) -> tuple[RawRecord, ...]:
-        """Return the records as they are in their topics, without those that do not exist any
-        more.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
