@@ -18,7 +18,7 @@ SOURCES: Final = ("shared/src", "spark/src", "services", "client/src", "infra/lo
 LIMITS: Final = {
     "docstrings of functions that begin without a verb, of 100": 15.4,
     "words with a private sense, of 100": 0.92,
-    "functions named by a participle, of 100": 8.4,
+    "functions named by a participle, of 100": 7.9,
 }
 SLACK: Final = 0.5
 """A figure that has fallen by more gets a new limit, so that it stays there."""

@@ -191,7 +191,7 @@ class RunnerProcess:
             self._at += 1
 
     def _commit(self) -> None:
-        unanswered = self._runner.unanswered()
+        unanswered = self._runner.open_commands()
         if self._held is not None:
             unanswered.add(self._held[1].id)
         self._open = {at: name for at, name in self._open.items() if name in unanswered}

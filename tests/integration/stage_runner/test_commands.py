@@ -22,7 +22,7 @@ from waybill_stage_runner.adapters.recovery import KafkaRecovery
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.wiring import watched_topics
+from waybill_stage_runner.wiring import watch_topics
 
 PARTITIONS = 8
 
@@ -55,7 +55,7 @@ def carried_out(around: Surroundings) -> int:
 
 
 def topics_of(around: Surroundings) -> OwnTopics:
-    return watched_topics(make_admin(around.kafka), around.prefix)
+    return watch_topics(make_admin(around.kafka), around.prefix)
 
 
 def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surroundings) -> None:

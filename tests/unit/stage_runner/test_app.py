@@ -122,7 +122,7 @@ def test_what_kafka_may_have_taken_is_said_until_it_has(world: World) -> None:
         with pytest.raises(Retryable):
             runner.act()
         assert runner.busy
-        assert runner.unanswered() == {"c1"}
+        assert runner.open_commands() == {"c1"}
 
     world.away = False
     runner.act()

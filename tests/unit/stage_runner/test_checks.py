@@ -95,7 +95,7 @@ def test_what_a_check_refuses_is_answered_with_its_problems_and_changes_nothing(
     assert world.answers[1:] == [("c2", "failed")]
     assert (world.problems, world.reasons[-1]) == ([PROBLEM], Slug.INVALID)
     assert made(world) == before
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_nothing_is_made_of_a_first_manifest_that_is_refused(world: World) -> None:
@@ -136,7 +136,7 @@ def test_a_command_waits_behind_the_check_of_one_before_it(world: World, action:
     before = made(world)
     take(runner, command(2, manifest=CHANGED), command(3, action))
     assert made(world) == before
-    assert runner.unanswered() == {"c2", "c3"}
+    assert runner.open_commands() == {"c2", "c3"}
 
     check_ends(runner, "c2")
     assert [record.commanded_at for record in world.records] == [1, 2, 3]
@@ -170,7 +170,7 @@ def test_other_pipelines_do_not_wait_for_a_check(world: World) -> None:
     check_ends(runner, "c4")
     others = [each for each in world.records if each.pipeline_uid == "other"]
     assert [record.commanded_at for record in others] == [2, 4, 5]
-    assert runner.unanswered() == {"c3", "c5"}
+    assert runner.open_commands() == {"c3", "c5"}
 
     check_ends(runner, "c3")
     assert world.records[-1].commanded_at == 3
@@ -272,18 +272,18 @@ def test_a_runner_that_loses_its_partition_forgets_its_checks(world: World) -> N
     check_ends(runner, "c2")
     assert (world.answers, world.claims) == (answers, claims)
     assert runner.next_ready() is None
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_what_is_checked_or_waits_behind_it_is_unanswered(world: World) -> None:
     runner = runner_in(world)
     runner.handle(command(1), 1)
     runner.handle(command(2, "stop"), 2)
-    assert runner.unanswered() == {"c1", "c2"}
+    assert runner.open_commands() == {"c1", "c2"}
     runner.finish_check(Checked(check_id="c1", problems=(PROBLEM,)))
-    assert runner.unanswered() == {"c1", "c2"}, "nobody has acknowledged the answer"
+    assert runner.open_commands() == {"c1", "c2"}, "nobody has acknowledged the answer"
     runner.act()
-    assert runner.unanswered() == {"c2"}
+    assert runner.open_commands() == {"c2"}
 
 
 def test_what_was_being_checked_is_checked_again_after_a_restart(world: World) -> None:

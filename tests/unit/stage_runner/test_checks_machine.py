@@ -160,12 +160,12 @@ class Checking(RuleBasedStateMachine):
     def acts(self) -> None:
         with suppress(Retryable):
             self.runner.act()
-        unanswered = self.unanswered()
+        unanswered = self.open_commands()
         self.committed = min([self.at, *(n for n in range(self.at) if f"c{n}" in unanswered)])
 
-    def unanswered(self) -> set[str]:
+    def open_commands(self) -> set[str]:
         held = set() if self.held is None else {self.held.id}
-        return self.runner.unanswered() | held
+        return self.runner.open_commands() | held
 
     @precondition(lambda self: self.world.checking)
     @rule(data=st.data(), found=st.sampled_from([*["passed"] * 3, *FOUND]))
@@ -243,7 +243,7 @@ class Checking(RuleBasedStateMachine):
         self.runner.tick()
         self.runner.act()
         assert (self.world.answers, self.world.effects()) == (answers, effects)
-        assert self.runner.unanswered() == set()
+        assert self.runner.open_commands() == set()
         assert self.runner.next_ready() is None
 
     def has_work(self) -> bool:
@@ -255,11 +255,11 @@ class Checking(RuleBasedStateMachine):
         """Those behind `committed` are never read again."""
         assert all(f"c{number}" in self.world.replies for number in range(self.committed))
         read = {each.id for each in self.world.log[: self.at]}
-        assert read <= set(self.world.replies) | self.unanswered()
+        assert read <= set(self.world.replies) | self.open_commands()
 
     @invariant()
     def what_is_checked_is_unanswered(self) -> None:
-        assert set(self.world.checking) <= self.runner.unanswered()
+        assert set(self.world.checking) <= self.runner.open_commands()
 
     @invariant()
     def of_a_pipeline_the_first_open_command_is_checked(self) -> None:
@@ -279,7 +279,7 @@ class Checking(RuleBasedStateMachine):
             self.comes_to_rest()
         assert not self.has_work()
         assert set(self.world.replies) == {each.id for each in self.world.log}
-        assert self.runner.unanswered() == set()
+        assert self.runner.open_commands() == set()
         for uid in PIPELINES:
             record = self.world.newest.get(uid)
             told = None if record is None else (record.desired, record.manifest.source)

@@ -24,16 +24,16 @@ def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None
     """Its offset is committed by that, so a runner that comes after this one answers it."""
     runner = runner_in(world)
     runner.handle(command(1), 1)
-    assert runner.unanswered() == {"c1"}, "it is being checked"
+    assert runner.open_commands() == {"c1"}, "it is being checked"
     pass_check(runner, command(1))
-    assert runner.unanswered() == {"c1"}
+    assert runner.open_commands() == {"c1"}
     runner.act()
-    assert runner.unanswered() == {"c1"}
+    assert runner.open_commands() == {"c1"}
 
     runner.receive(UID, 1, DriverRuns())
-    assert runner.unanswered() == {"c1"}, "nobody has acknowledged the answer"
+    assert runner.open_commands() == {"c1"}, "nobody has acknowledged the answer"
     runner.act()
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_a_change_that_a_stage_cannot_go_on_with_is_refused_as_a_whole(world: World) -> None:
@@ -62,4 +62,4 @@ def test_a_command_that_was_refused_takes_no_effect_later(world: World) -> None:
 
     assert world.records == []
     assert world.answers == []
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()

@@ -25,7 +25,7 @@ def test_it_is_answered_at_once_and_nothing_changes() -> None:
     assert world.answers[-1] == ("q2", "done")
     told = json.loads(world.results[-1] or "")
     assert told == {"pipeline": "orders", "lines": [f"{UID} 0", f"{UID} 1"]}
-    assert (world.records, runner.unanswered()) == (records, set())
+    assert (world.records, runner.open_commands()) == (records, set())
 
 
 def test_the_log_of_a_pipeline_that_is_not_there_or_of_others_is_refused() -> None:

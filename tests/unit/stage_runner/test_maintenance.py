@@ -53,7 +53,7 @@ def find(runner: Runner, **found: object) -> None:
 def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run: bool) -> None:
     ask(runner, maintenance(dry_run=dry_run))
     assert world.maintained == [(applied(KEPT), "lake", dry_run)]
-    assert runner.unanswered() == {"m2"}
+    assert runner.open_commands() == {"m2"}
 
     done = {"compact": {"files": 12, "into": 1}, "removeOrphans": {"files": 0, "bytes": 0}}
     find(runner, tasks=done)
@@ -61,7 +61,7 @@ def test_what_was_done_is_told_in_numbers(world: World, runner: Runner, dry_run:
     assert json.loads(world.results[-1] or "") == {
         "sink": "lake", "dry_run": dry_run, "tasks": done,
     }  # fmt: skip
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_each_task_that_had_something_to_do_is_an_event(world: World, runner: Runner) -> None:

@@ -43,7 +43,7 @@ def test_a_run_in_line_is_scheduling_with_its_place_as_the_reason(
     assert state(waiting).reason == "1. in the line for a driver"
     assert len(world.beats) == told + 1, "nobody hears of the new place"
     assert world.phases == ["Starting", "Scheduling"]
-    assert waiting.unanswered() == {"c1"}
+    assert waiting.open_commands() == {"c1"}
 
 
 def test_a_run_whose_turn_has_come_is_starting_and_then_runs(world: World, waiting: Runner) -> None:

@@ -75,7 +75,7 @@ def told(world: World) -> dict[str, Any]:
 def test_a_good_manifest_is_answered_with_its_graph_and_columns(world: World) -> None:
     runner = runner_in(world)
     ask(runner, validation(1))
-    assert (world.only_checked, runner.unanswered(), world.answers) == (["v1"], {"v1"}, [])
+    assert (world.only_checked, runner.open_commands(), world.answers) == (["v1"], {"v1"}, [])
 
     find(runner, validation(1), columns=COLUMNS)
     assert (world.answers, world.generations) == ([("v1", "done")], [None])
@@ -93,7 +93,7 @@ def test_a_good_manifest_is_answered_with_its_graph_and_columns(world: World) ->
     assert nodes["stage/enrich"]["columns"] == COLUMNS["enrich"]
     assert "columns" not in nodes["input/orders"]
     assert {"from": "sink/enriched_topic", "to": "stage/load"} in found["graph"]["edges"]
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_nothing_else_happens(world: World) -> None:
@@ -167,7 +167,7 @@ def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: Worl
         ("change_columns", ""),
     ]
     assert "column tax is decimal(13,3), was decimal(12,3)" in changes[2]["message"]
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
     assert runner.next_ready() is None
     after = (list(world.records), list(world.started), list(world.stopped), dict(world.topics))
     assert after == before
@@ -213,11 +213,11 @@ def test_a_comparison_waits_for_kafka(world: World) -> None:
         assert freed is not None
         with pytest.raises(Retryable):
             runner.handle(freed[1], freed[0])
-    assert runner.unanswered() == {"v2"}
+    assert runner.open_commands() == {"v2"}
     world.away = False
     ask(runner, asked, 2)
     assert told(world)["changes"] == []
-    assert runner.unanswered() == set()
+    assert runner.open_commands() == set()
 
 
 def test_a_pipeline_and_what_is_checked_do_not_wait_for_each_other(world: World) -> None:
@@ -233,7 +233,7 @@ def test_a_pipeline_and_what_is_checked_do_not_wait_for_each_other(world: World)
     pass_check(runner, change)
     runner.act()
     assert world.stopped, "the change goes on while a validation is still waiting"
-    assert "v3" in runner.unanswered()
+    assert "v3" in runner.open_commands()
 
 
 def test_a_runner_that_starts_anew_checks_again_what_it_has_not_answered(world: World) -> None:

@@ -90,7 +90,7 @@ class Loop:
         show_drivers(self._drivers.all())
         self._next_command(runners, now)
         runners = self._ownership.runners()
-        self._commands.commit(set().union(*(each.unanswered() for each in runners.values())))
+        self._commands.commit(set().union(*(each.open_commands() for each in runners.values())))
 
     def _act(self, runner: Runner, now: float, *, beats: bool) -> None:
         """Let the runner act, unless it waits for a retry. A failure of one partition delays no

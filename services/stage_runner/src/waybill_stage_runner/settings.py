@@ -107,7 +107,7 @@ class Settings(ServiceSettings):
 
     @field_validator("spark_master")
     @classmethod
-    def _known_master(cls, master: str) -> str:
+    def _check_master(cls, master: str) -> str:
         if not MASTER.fullmatch(master):
             raise ValueError(f"{master!r} is neither local[N] nor spark://HOST:PORT")
         return master

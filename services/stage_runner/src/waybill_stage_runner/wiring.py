@@ -39,13 +39,13 @@ STOP_TIMEOUT_S: Final = 30.0
 
 def build(settings: Settings, stack: ExitStack) -> Loop:
     """Build the loop. `stack` closes what is started here."""
-    _tell_guard(settings)
+    _report_guard(settings)
     keys = keys_in_force(settings.api_keys_file)
     admin, prefix = make_admin(settings.kafka_cluster()), settings.topic_prefix
     require_access(admin, "stage_runner", prefix)
     drivers = DriverPool(settings)
     drivers.sweep()
-    topics = watched_topics(admin, prefix)
+    topics = watch_topics(admin, prefix)
     ownership = Ownership(
         KafkaRecovery(topics, prefix),
         partial(make_runner, settings, drivers, topics, uuid.uuid4().hex, admission=Admission()),
@@ -77,7 +77,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     return Loop(ownership, commands, drivers, health)
 
 
-def watched_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
+def watch_topics(admin: KafkaAdmin, prefix: str) -> OwnTopics:
     """Watch the topics that may not be created again while the runner runs.
 
     In a new topic of commands none was carried out yet. A new topic of commits has no definitions,
@@ -112,7 +112,7 @@ def make_runner(
     )
 
 
-def _tell_guard(settings: Settings) -> None:
+def _report_guard(settings: Settings) -> None:
     trusted = settings.stage_runner_sql_guard == "trusted"
     show_guard(trusted=trusted)
     if trusted:

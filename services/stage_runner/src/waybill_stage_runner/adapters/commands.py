@@ -43,7 +43,7 @@ class CommandReader:
         self._acquire = acquire
         self._release = release
         self._assigned: list[int] = []
-        self._held: tuple[int, int, Command] | None = None
+        self._current: tuple[int, int, Command] | None = None
         self._early: KafkaMessage | None = None
         consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
@@ -51,29 +51,29 @@ class CommandReader:
         """Return the next command with its partition and offset; the same one until `done` is
         called.
         """
-        if self._held is None:
-            self._held = self._poll(timeout_s)
-        return self._held
+        if self._current is None:
+            self._current = self._poll(timeout_s)
+        return self._current
 
     def done(self) -> None:
-        self._held = None
+        self._current = None
 
     def later(self) -> None:
         """Read the current command again later. Meanwhile those of other partitions may come."""
-        assert self._held is not None
-        partition, offset, _ = self._held
+        assert self._current is not None
+        partition, offset, _ = self._current
         try:
             self._consumer.seek(TopicPartition(self._topic, partition, offset))
         except KafkaException as error:
             raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
-        self._held = None
+        self._current = None
         self._open.get(partition, {}).pop(offset, None)
         self._next[partition] = offset
 
     def commit(self, unanswered: set[str]) -> None:
         """Commit up to the first command that is still to be answered."""
-        if self._held is not None:
-            unanswered = unanswered | {self._held[2].id}
+        if self._current is not None:
+            unanswered = unanswered | {self._current[2].id}
         positions = []
         for partition, after in self._next.items():
             opened = self._open.setdefault(partition, {})
@@ -123,8 +123,8 @@ class CommandReader:
         lost = [p.partition for p in partitions]
         self._assigned = [partition for partition in self._assigned if partition not in lost]
         self._early = None
-        if self._held is not None and self._held[0] in lost:
-            self._held = None
+        if self._current is not None and self._current[0] in lost:
+            self._current = None
         for partition in lost:
             self._open.pop(partition, None)
             self._next.pop(partition, None)

@@ -234,7 +234,7 @@ class DriverPool:
             case "checking":
                 self._decide(CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
             case "checked":
-                self._checked(driver_id, event)
+                self._finish_check(driver_id, event)
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
@@ -252,7 +252,7 @@ class DriverPool:
             report = RunReport(pipeline_uid=spec.pipeline_uid, epoch=spec.epoch, event=event)
             self._reports.append(report)
 
-    def _checked(self, driver_id: str, event: DriverEvent) -> None:
+    def _finish_check(self, driver_id: str, event: DriverEvent) -> None:
         """Report the result of a check, unless this driver's check is another one or none.
 
         A check that nobody wanted any more may have been asked for again, from another driver.

@@ -41,13 +41,13 @@ def signal_group(group: int, number: int, *, whole: bool) -> None:
 def end_group(group: int) -> None:
     """End the group. Return when no process of it is left, however long that needs."""
     say_at = time.monotonic() + SAY_S
-    while not emptied(group):
+    while not is_empty(group):
         if time.monotonic() > say_at:
             logger.error("processes do not end", extra={"group": group, "pids": _members(group)})
             say_at = time.monotonic() + SAY_S
 
 
-def emptied(group: int) -> bool:
+def is_empty(group: int) -> bool:
     """Kill what is left of the group. Return True if nothing was left."""
     if not _members(group):
         return True

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from waybill_shared.contract.driver import SCRATCH, DriverEvent, DriverHome, Order
 from waybill_shared.contract.errors import Retryable
-from waybill_stage_runner.adapters.groups import emptied, end_group, groups_with, signal_group
+from waybill_stage_runner.adapters.groups import end_group, groups_with, is_empty, signal_group
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ class DriverProcesses:
         for note in self._folder.glob(f"*/{RUNS}/{pipeline_uid}"):
             folder = note.parent.parent
             for group in _groups_of(folder):
-                while not emptied(group):
+                while not is_empty(group):
                     if time.monotonic() > deadline:
                         what = f"processes of an earlier driver do not end: group {group}"
                         raise Retryable(what)

@@ -112,7 +112,7 @@ class KafkaPublisher:
             problem=answer.problem,
             result=answer.result,
         )
-        self._producer.send([self._keyed("replies", command_key(command), reply)])
+        self._producer.send([self._with_key("replies", command_key(command), reply)])
 
     def _event(
         self,
@@ -130,9 +130,9 @@ class KafkaPublisher:
         return state.event(kind, phase_from, origin, maintenance)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
-        return self._keyed(topic, pipeline_key(message.tenant, message.pipeline_uid), message)
+        return self._with_key(topic, pipeline_key(message.tenant, message.pipeline_uid), message)
 
-    def _keyed(
+    def _with_key(
         self, topic: str, key: str, message: PipelineRecord | Fact | LifecycleEvent | Beat | Reply
     ) -> Outgoing:
         return Outgoing(topic=f"{self._prefix}.{topic}", key=key, value=codec.encode(message))

@@ -53,32 +53,32 @@ class Admission:
     ) -> Answer:
         """Return the refusal of a command whose check did not end. Remember one that was slow."""
         if why != "deadline":
-            return not_checked(command, NOT_CHECKED[why])
+            return refuse_unfinished(command, NOT_CHECKED[why])
         self._slow[manifest.native] = now + SLOW_MS
-        return too_slow(command)
+        return refuse_slow(command)
 
 
-def not_checked(command: Command, message: str) -> Answer:
+def refuse_unfinished(command: Command, message: str) -> Answer:
     problem = Problem(message=message, hint="the log of the stage_runner says why")
-    return failed(command, (problem,), Slug.INTERNAL)
+    return refuse(command, (problem,), Slug.INTERNAL)
 
 
-def no_room(command: Command) -> Answer:
+def refuse_crowded(command: Command) -> Answer:
     message = f"{VALIDATIONS_MAX} manifests are waiting for their check"
     problem = Problem(message=message, hint="send it again in a moment")
-    return failed(command, (problem,), Slug.TOO_MANY_CHECKS)
+    return refuse(command, (problem,), Slug.TOO_MANY_CHECKS)
 
 
-def too_slow(command: Command) -> Answer:
+def refuse_slow(command: Command) -> Answer:
     message = "it was not compiled in the time that a check has"
     problem = Problem(message=message, hint=TOO_SLOW)
-    return failed(command, (problem,), Slug.INVALID)
+    return refuse(command, (problem,), Slug.INVALID)
 
 
-def gone(command: Command) -> Answer:
+def refuse_missing(command: Command) -> Answer:
     problem = Problem(message=f"there is no pipeline {command.pipeline} any more")
-    return failed(command, (problem,), Slug.PIPELINE_GONE)
+    return refuse(command, (problem,), Slug.PIPELINE_GONE)
 
 
-def failed(command: Command, problems: tuple[Problem, ...], slug: Slug) -> Answer:
+def refuse(command: Command, problems: tuple[Problem, ...], slug: Slug) -> Answer:
     return Answer(command=command, state=OperationState.FAILED, errors=problems, problem=slug)

@@ -26,7 +26,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
-from waybill_stage_runner.app.admission import Admission, failed, too_slow
+from waybill_stage_runner.app.admission import Admission, refuse, refuse_slow
 from waybill_stage_runner.app.ports import Checked, Drivers, Topics
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -82,7 +82,7 @@ class Changes:
             now, manifest = self._clock.monotonic_ms(), command.body.manifest
             self.answer(self._admission.refuse_unchecked(command, manifest, found.failed, now))
         elif found.problems:
-            self.answer(failed(command, found.problems, Slug.INVALID))
+            self.answer(refuse(command, found.problems, Slug.INVALID))
 
     def answer(self, answer: Answer) -> None:
         self.queues.remove(answer.command)
@@ -112,7 +112,7 @@ class Changes:
 
     def _check(self, command: Command, manifest: AppliedManifest, offset: int) -> None:
         if self._admission.slow(manifest, self._clock.monotonic_ms()):
-            self.answer(too_slow(command))
+            self.answer(refuse_slow(command))
             return
         self.queues.start_check(command, offset)
         self._drivers.check(command.id, command.pipeline_uid, manifest)
@@ -132,7 +132,7 @@ class Changes:
         try:
             record = self._next_record(command, before)
         except UserError as error:
-            self._supervisor.answer(failed(command, error.problems, error.slug))
+            self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
 

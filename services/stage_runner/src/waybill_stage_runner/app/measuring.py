@@ -12,13 +12,13 @@ from waybill_stage_runner.core.pool.model import Driver, DriverState
 
 def show(states: Iterable[PipelineState]) -> None:
     """Export the metrics of all pipelines. Those that are not among `states` disappear."""
-    held = list(states)
-    metrics.gauge("waybill_pipelines", len(held))
-    metrics.show("waybill_pipeline_phase", {(s.record.name, str(s.phase)): 1 for s in held})
-    metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in held})
+    shown = list(states)
+    metrics.gauge("waybill_pipelines", len(shown))
+    metrics.show("waybill_pipeline_phase", {(s.record.name, str(s.phase)): 1 for s in shown})
+    metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in shown})
     metrics.show(
         "waybill_pipeline_blocked",
-        {(s.record.name, word): 1 for s in held for word in _obstacles(s)},
+        {(s.record.name, word): 1 for s in shown for word in _obstacles(s)},
     )
 
 

@@ -18,11 +18,11 @@ from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.admission import (
     Admission,
-    failed,
-    gone,
-    no_room,
-    not_checked,
-    too_slow,
+    refuse,
+    refuse_crowded,
+    refuse_missing,
+    refuse_slow,
+    refuse_unfinished,
 )
 from waybill_stage_runner.app.change_preview import compare
 from waybill_stage_runner.app.ports import Checked, Drivers, Topics
@@ -68,7 +68,7 @@ class Questions:
         if COMMANDS[command.action].needs_driver and command.id not in self._found:
             self._send(command, body, offset, record)
         else:
-            self.answer(self._answered_here(command, body, record))
+            self.answer(self._answer_here(command, body, record))
 
     def finish_check(self, found: Checked) -> None:
         """Accept what a driver found. Results for questions of other runners are ignored."""
@@ -78,13 +78,13 @@ class Questions:
                 self._found[found.check_id] = found
             case Validate() as body:
                 assert command is not None
-                self.answer(self._validated(command, body, found))
+                self.answer(self._answer_validation(command, body, found))
             case Maintain() as body:
                 assert command is not None
                 record = self._record_of(command)
                 if record is not None and not body.dry_run:
                     self._supervisor.report_maintenance(record, body.sink, found.tasks)
-                self.answer(_maintained(command, body, found))
+                self.answer(_answer_maintenance(command, body, found))
 
     def answer(self, answer: Answer) -> None:
         self.queues.remove(answer.command)
@@ -116,7 +116,7 @@ class Questions:
             self.answer(refusal)
             return
         if not self._admission.enter(command.id):
-            self.answer(no_room(command))
+            self.answer(refuse_crowded(command))
             return
         self.queues.start_check(command, offset)
         match body:
@@ -143,50 +143,51 @@ class Questions:
         match body:
             case Validate(manifest=manifest):
                 slow = self._admission.slow(manifest, self._clock.monotonic_ms())
-                return too_slow(command) if slow else None
+                return refuse_slow(command) if slow else None
             case _ if record is None:
-                return gone(command)
+                return refuse_missing(command)
             case Maintain(sink=sink):
                 try:
                     refuse_no_tasks(record.manifest.model, sink)
                 except UserError as error:
-                    return failed(command, error.problems, Slug.INVALID)
+                    return refuse(command, error.problems, Slug.INVALID)
         return None
 
-    def _answered_here(
+    def _answer_here(
         self, command: Command, body: QuestionBody, record: PipelineRecord | None
     ) -> Answer:
         """Return the answer that needs no driver, or no driver any more. Raises Retryable."""
         if isinstance(body, Validate):
             found = self._found[command.id]
-            return _done(command, compare(body, found, record, self._topics))
+            return _answer_done(command, compare(body, found, record, self._topics))
         if record is None:
-            return gone(command)
+            return refuse_missing(command)
         assert isinstance(body, Logs)
         lines = self._drivers.newest_log(record.pipeline_uid, body.lines)
         result = {"pipeline": record.name, "lines": [*lines]}
-        return _done(command, json.dumps(result, ensure_ascii=False))
+        return _answer_done(command, json.dumps(result, ensure_ascii=False))
 
-    def _validated(self, command: Command, body: Validate, found: Checked) -> Answer:
+    def _answer_validation(self, command: Command, body: Validate, found: Checked) -> Answer:
         if found.failed is not None:
             now = self._clock.monotonic_ms()
             return self._admission.refuse_unchecked(command, body.manifest, found.failed, now)
         notes = notes_of(found.alterations)
-        return _done(command, validation_result(body, found.problems, found.columns, notes=notes))
+        result = validation_result(body, found.problems, found.columns, notes=notes)
+        return _answer_done(command, result)
 
 
-def _maintained(command: Command, body: Maintain, found: Checked) -> Answer:
+def _answer_maintenance(command: Command, body: Maintain, found: Checked) -> Answer:
     if found.failed is not None:
-        return not_checked(command, NOT_MAINTAINED[found.failed])
+        return refuse_unfinished(command, NOT_MAINTAINED[found.failed])
     if found.problems:
-        return failed(command, found.problems, Slug.INVALID)
+        return refuse(command, found.problems, Slug.INVALID)
     done = {
         "sink": body.sink,
         "dry_run": body.dry_run,
         "tasks": {name: dict(counts) for name, counts in found.tasks.items()},
     }
-    return _done(command, json.dumps(done))
+    return _answer_done(command, json.dumps(done))
 
 
-def _done(command: Command, result: str) -> Answer:
+def _answer_done(command: Command, result: str) -> Answer:
     return Answer(command=command, state=OperationState.DONE, result=result)

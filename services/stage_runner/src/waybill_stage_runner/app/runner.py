@@ -12,7 +12,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.clock import Clocks
-from waybill_stage_runner.app.admission import Admission, failed
+from waybill_stage_runner.app.admission import Admission, refuse
 from waybill_stage_runner.app.changes import Changes
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.app.questions import Questions
@@ -95,7 +95,7 @@ class Runner:
     def refuse(self, command: Command, reason: str) -> None:
         """Refuse a command that `handle` could not decide in time. Nothing of it is written."""
         problem = Problem(message=reason, hint="send the command again when that is mended")
-        self._part(command).answer(failed(command, (problem,), Slug.COMMAND_GIVEN_UP))
+        self._part(command).answer(refuse(command, (problem,), Slug.COMMAND_GIVEN_UP))
 
     def tick(self) -> None:
         self._supervisor.tick()
@@ -107,10 +107,10 @@ class Runner:
     def beat(self) -> None:
         self._supervisor.beat()
 
-    def unanswered(self) -> set[str]:
+    def open_commands(self) -> set[str]:
         """Return the ids of commands still to be answered. Their offsets must not be committed."""
         queues = (self._changes.queues, self._questions.queues)
-        return self._supervisor.unanswered() | {each.id for queue in queues for each in queue}
+        return self._supervisor.open_commands() | {each.id for queue in queues for each in queue}
 
     def _part(self, command: Command) -> Changes | Questions:
         row = COMMANDS[command.action]

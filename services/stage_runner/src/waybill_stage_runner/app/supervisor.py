@@ -104,7 +104,7 @@ class PipelineSupervisor:
         if self._states:
             self._publisher.beat(tuple(self._states.values()))
 
-    def unanswered(self) -> set[str]:
+    def open_commands(self) -> set[str]:
         pending = {command.id for state in self._states.values() for command in state.pending}
         decided = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
         return pending | decided

@@ -68,7 +68,7 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
         was, now = _topics(old), _topics(stage)
         if was != now:
             changed = f"read {_list_names(was)}, now it would read {_list_names(now)}"
-            hint = _recreated(before, was, now) or NEW_NAME_HINT
+            hint = _topics_created_again(before, was, now) or NEW_NAME_HINT
             raise _incompatible(stage.name, changed, "inputs", hint)
         _refuse_turned_inputs(old, stage)
         _refuse_other_writers(stage, wrote, writes)
@@ -141,14 +141,14 @@ def _refuse_other_sinks(
             changed = (
                 f"wrote {_list_names(was)}, now sink {sink.name} would write {_list_names(now)}"
             )
-            hint = _recreated(before, was, now) or NEW_PLACE_HINT
+            hint = _topics_created_again(before, was, now) or NEW_PLACE_HINT
             raise _incompatible(stage.name, changed, "sinks", hint)
     if not targets.keys() & {sink.name for sink in stage.sinks}:
         hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
         raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
 
 
-def _recreated(
+def _topics_created_again(
     before: PipelineRecord, was: set[tuple[str, str]], now: set[tuple[str, str]]
 ) -> str | None:
     """Return the hint for a topic that was created again under its name; None if names differ."""

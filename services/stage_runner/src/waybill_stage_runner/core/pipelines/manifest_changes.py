@@ -130,7 +130,7 @@ def _of_connectors(old: Input, now: Input) -> Iterator[str]:
 
 
 def _input(old: Input, now: Input) -> Iterator[Change]:
-    said = [f"{text}; {READ_SO}" for text in _column_texts(_declared(old), _declared(now))]
+    said = [f"{text}; {READ_SO}" for text in _column_texts(_columns_of(old), _columns_of(now))]
     if old.format != now.format:
         said.append(f"format is {now.format}, was {old.format}; {READ_SO}")
     elif old.form() != now.form():
@@ -172,7 +172,7 @@ def _rule_texts(old: Sequence[Expectation], now: Sequence[Expectation]) -> Itera
         yield "order of rules changed"
 
 
-def _declared(source: Input) -> dict[str, str]:
+def _columns_of(source: Input) -> dict[str, str]:
     return {
         each.name: f"{each.type} NOT NULL" if each.required else each.type
         for each in source.parsed_columns()
@@ -191,10 +191,10 @@ def _stages(
     wrote = {(s.kind, s.target): stage.name for stage in before.stages for s in stage.sinks}
     for stage in stages:
         if stage.name not in known:
-            yield _added(stage, manifest_now, wrote)
+            yield _new_stage(stage, manifest_now, wrote)
             continue
         if stage.name in old_texts:
-            yield from _changed(old_texts[stage.name], new_texts[stage.name])
+            yield from _stage_changes(old_texts[stage.name], new_texts[stage.name])
         yield from _sinks(known[stage.name], stage)
     for name, gone in known.items():
         if name not in new_texts:
@@ -204,10 +204,10 @@ def _stages(
             yield Change(kind="remove_stage", path=path, message=message, effect="loses")
 
 
-def _added(
+def _new_stage(
     stage: StageDefinition, manifest: Manifest, wrote: Mapping[tuple[str, str], str]
 ) -> Change:
-    starts = [(source.name, _beginning(manifest, source.name)) for source in stage.inputs]
+    starts = [(source.name, _start_of(manifest, source.name)) for source in stage.inputs]
     begins = ", ".join(f"{name} from {starting}" for name, starting in starts)
     to = ", ".join(f"{sink.kind} {sink.target}" for sink in stage.sinks)
     again = [sink for sink in stage.sinks if (sink.kind, sink.target) in wrote]
@@ -224,13 +224,13 @@ def _added(
     )
 
 
-def _beginning(manifest: Manifest, name: str) -> str:
+def _start_of(manifest: Manifest, name: str) -> str:
     """Return where a new stage starts to read. What another stage writes is read from its start."""
     source = manifest.input(name)
     return "earliest" if source is None else source.starting_offsets
 
 
-def _changed(old: Stage, now: Stage) -> Iterator[Change]:
+def _stage_changes(old: Stage, now: Stage) -> Iterator[Change]:
     steps_before = {step.name: step.sql for step in old.steps}
     steps_now = {step.name: step.sql for step in now.steps}
     said = [
@@ -286,13 +286,13 @@ def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
     kept, had = {sink.name for sink in now.sinks}, {sink.name for sink in old.sinks}
     for sink in now.sinks:
         if sink.name not in had:
-            told = f"{_called(now.name, sink)}, gets what is written from now on; nothing older"
+            told = f"{_names_of(now.name, sink)}, gets what is written from now on; nothing older"
             path = _sink_path(now.name, sink.name)
             yield Change(kind="add_sink", path=path, message=f"+ {told}")
     for sink in old.sinks:
         if sink.name not in kept:
             waits = sink.awaited_since != NEVER
-            told = f"{_called(now.name, sink)}, {LOST if waits else 'no token waits for it'}"
+            told = f"{_names_of(now.name, sink)}, {LOST if waits else 'no token waits for it'}"
             yield Change(
                 kind="remove_sink",
                 path=_sink_path(now.name, sink.name),
@@ -301,7 +301,7 @@ def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
             )
 
 
-def _called(stage: str, sink: SinkDefinition) -> str:
+def _names_of(stage: str, sink: SinkDefinition) -> str:
     return f"sink {sink.name} of stage {stage}: {sink.kind} {sink.target}"
 
 

@@ -147,7 +147,7 @@ class _Definitions:
         what = (sink.name, sink.kind, sink.settings.target)
         same = [s for s in earlier if (s.name, s.kind, s.target) == what]
         new = self._new_sink(stage, sink, joins=bool(earlier))
-        kept = _going_on(same[0], new) if same else new
+        kept = _continue_sink(same[0], new) if same else new
         read = {self._topic_of[name] for each in self._manifest.stages for name in each.inputs}
         terminal = self._topic_of.get(sink.name) not in read and kept.awaited_since != NEVER
         return replace(kept, terminal=terminal)
@@ -203,7 +203,7 @@ def _with_whole(
     )
 
 
-def _going_on(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
+def _continue_sink(before: SinkDefinition, now: SinkDefinition) -> SinkDefinition:
     """Return the definition of a sink that existed before, maybe with another topic of that name.
 
     If tokens once waited for the sink, later tokens wait for it too.

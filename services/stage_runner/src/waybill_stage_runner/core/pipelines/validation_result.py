@@ -57,14 +57,14 @@ def _encode(
         {
             "errors": [asdict(problem) for problem in problems],
             "warnings": list(warnings),
-            "graph": _graph(_planned(manifest), columns),
+            "graph": _graph(_plan_graph(manifest), columns),
             "changes": None if changes is None else [asdict(each) for each in changes],
         },
         separators=(",", ":"),
     )
 
 
-def _planned(manifest: Manifest) -> PipelineGraph:
+def _plan_graph(manifest: Manifest) -> PipelineGraph:
     """Plan the graph with the names of topics as their ids: this check does not ask Kafka
     for ids.
     """

@@ -73,16 +73,16 @@ def start(pool: Pool, now: int, *, closes: str | None = None) -> Decision:
         spark=spark,
         job=None if closes is None else RunJob(pipeline_uid=closes),
     )
-    started = replace(pool.having(driver), next_id=pool.next_id + 1)
+    started = replace(pool.with_driver(driver), next_id=pool.next_id + 1)
     return started, (StartProcess(driver_id=driver.id, spark=spark),)
 
 
 def end(pool: Pool, driver: Driver, now: int) -> Decision:
-    return pool.having(_ending(driver, now)), (EndProcess(driver_id=driver.id),)
+    return pool.with_driver(_as_ending(driver, now)), (EndProcess(driver_id=driver.id),)
 
 
 def kill(pool: Pool, driver: Driver, now: int) -> Decision:
-    return pool.having(_ending(driver, now)), (KillProcess(driver_id=driver.id),)
+    return pool.with_driver(_as_ending(driver, now)), (KillProcess(driver_id=driver.id),)
 
 
 def without_job(driver: Driver, state: DriverState, now: int) -> Driver:
@@ -90,7 +90,7 @@ def without_job(driver: Driver, state: DriverState, now: int) -> Driver:
     return replace(driver, state=state, since=now, job=None, kept_for=None, kept_until=0)
 
 
-def _ending(driver: Driver, now: int) -> Driver:
+def _as_ending(driver: Driver, now: int) -> Driver:
     """Return the driver in the state ENDING.
 
     It keeps its run, because a run is over only when its driver has ended. It loses its check:
@@ -129,7 +129,7 @@ def _positions(pool: Pool) -> dict[str, int]:
     """Return the queue position of each waiting run, except those for which a driver starts
     already.
     """
-    queue = enumerate(pool.queue, start=1 - _starting(pool))
+    queue = enumerate(pool.queue, start=1 - _count_starting(pool))
     return {job.pipeline_uid: at for at, job in queue if isinstance(job, RunJob) and at > 0}
 
 
@@ -142,7 +142,7 @@ def _is_served(pool: Pool, pipeline_uid: str) -> bool:
     return waits or any(driver.holds_run(pipeline_uid) for driver in pool.drivers.values())
 
 
-def _starting(pool: Pool) -> int:
+def _count_starting(pool: Pool) -> int:
     """Count drivers that have not become ready.
 
     One that was killed for being late counts until it has ended.
@@ -206,7 +206,7 @@ def _assign(pool: Pool, driver: Driver, job: Job, now: int) -> Decision:
     else:
         busy = without_job(driver, DriverState.CHECKING, now)
         action = AssignCheck(driver_id=driver.id, check_id=job.check_id)
-    return _later_spare(pool.having(replace(busy, job=job)), now), (action,)
+    return _later_spare(pool.with_driver(replace(busy, job=job)), now), (action,)
 
 
 def _later_spare(pool: Pool, now: int) -> Pool:
@@ -214,10 +214,10 @@ def _later_spare(pool: Pool, now: int) -> Pool:
 
 
 def _start_missing(pool: Pool, now: int) -> Decision:
-    starting = _starting(pool)
-    spares = missing_spares(pool, now) if _may_start_spares(pool, now) else 0
+    starting = _count_starting(pool)
+    spares = count_missing_spares(pool, now) if _may_start_spares(pool, now) else 0
     beginning = sum(_begins(driver, now) for driver in pool.drivers.values())
-    wanted = min(pool.limits.starts - beginning, _needed(pool) + spares)
+    wanted = min(pool.limits.starts - beginning, _count_needed(pool) + spares)
     actions: tuple[PoolAction, ...] = ()
     for _ in range(starting, wanted):
         pool, started = start(pool, now)
@@ -242,7 +242,7 @@ def _begins(driver: Driver, now: int) -> bool:
     return job.for_run
 
 
-def _needed(pool: Pool) -> int:
+def _count_needed(pool: Pool) -> int:
     """Count the drivers that the queue needs: one for each run, and for each check for a run.
 
     All other checks share one driver, one after the other. It is not counted if a driver is at work
@@ -254,7 +254,7 @@ def _needed(pool: Pool) -> int:
     return len(pool.queue) - len(only_checked) + int(bool(only_checked) and not at_work)
 
 
-def missing_spares(pool: Pool, now: int) -> int:
+def count_missing_spares(pool: Pool, now: int) -> int:
     return max(0, pool.limits.spares - len(pool.free(now)))
 
 

@@ -114,7 +114,7 @@ def _ready(pool: Pool, event: DriverReady, now: int) -> Pool:
     driver = pool.in_state(event.driver_id, DriverState.STARTING)
     if driver is None:
         return pool  # it was late, and was killed
-    ready = pool.having(replace(driver, state=DriverState.READY, was_ready=True, since=now))
+    ready = pool.with_driver(replace(driver, state=DriverState.READY, was_ready=True, since=now))
     if not driver.spark:
         return ready
     spare_at = min(pool.spare_at, now + SPARE_AFTER_MS)  # a spare may just have been given away
@@ -126,7 +126,7 @@ def _check_started(pool: Pool, event: CheckStarted, now: int) -> Pool:
     if driver is None or driver.check_id != event.check_id:
         return pool
     assert driver.job is not None
-    return pool.having(replace(driver, job=replace(driver.job, started=True), since=now))
+    return pool.with_driver(replace(driver, job=replace(driver.job, started=True), since=now))
 
 
 def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
@@ -139,7 +139,7 @@ def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
         ready = replace(ready, kept_for=job.pipeline_uid, kept_until=now + KEPT_MS)
     elif ready.checks >= pool.limits.checks:
         return end(pool, ready, now)
-    return pool.having(ready), ()
+    return pool.with_driver(ready), ()
 
 
 def _run_started(pool: Pool, event: RunStarted, now: int) -> Pool:
@@ -148,7 +148,7 @@ def _run_started(pool: Pool, event: RunStarted, now: int) -> Pool:
         return pool
     if pool.spares_from is None:
         pool = replace(pool, spares_from=now + FIRST_SPARE_AFTER_MS)
-    return pool.having(replace(driver, job=replace(driver.job, started=True)))
+    return pool.with_driver(replace(driver, job=replace(driver.job, started=True)))
 
 
 def _run_done(pool: Pool, event: RunEnded, now: int) -> Decision:
@@ -160,7 +160,7 @@ def _run_done(pool: Pool, event: RunEnded, now: int) -> Decision:
     wanted = bool(servable(pool)) or pool.limits.spares > 0
     driver = without_job(driver, DriverState.READY, now)
     if driver.spark and driver.runs < pool.limits.runs and wanted and not pool.ended:
-        return pool.having(driver), (over,)
+        return pool.with_driver(driver), (over,)
     pool, ended = end(pool, driver, now)
     return pool, (over, *ended)
 
@@ -172,7 +172,7 @@ def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
     left = pool.without(driver)
     match driver.job:
         case None:
-            return (left, ()) if driver.was_ready else _failed_start(left, event, now)
+            return (left, ()) if driver.was_ready else _charge_failed_start(left, event, now)
         case RunJob(replaced=True):
             return left, ()
         case RunJob(pipeline_uid=uid):
@@ -184,7 +184,7 @@ def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
             assert_never(driver.job)
 
 
-def _failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
+def _charge_failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
     """Charge the failed start to the first in the queue that can use a driver, so that nothing
     starts in vain without end.
 

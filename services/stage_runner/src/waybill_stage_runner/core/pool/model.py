@@ -125,7 +125,7 @@ class Pool:
     next_id: int = 1
     ended: bool = False
 
-    def having(self, driver: Driver) -> "Pool":
+    def with_driver(self, driver: Driver) -> "Pool":
         return replace(self, drivers={**self.drivers, driver.id: driver})
 
     def without(self, driver: Driver) -> "Pool":
