@@ -87,7 +87,7 @@ DEEP_S = {
     "integration/spark/test_iceberg_strangers.py": 15,
     "integration/spark/test_distributed_rows.py": 20,
     "sim/test_invariants.py": 60,
-    "unit/ingress/test_repeats.py": 30,
+    "unit/ingress/test_idempotency.py": 30,
     "unit/status/test_hub.py": 10,
 }
 """Seconds that the deep tests of a file take one after the other on a quiet machine."""

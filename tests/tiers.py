@@ -204,7 +204,9 @@ DEEP = {
     ),
     "integration/spark/test_distributed_rows.py": ("whole]",),
     "sim/test_invariants.py": tuple(f"holds[{first}]" for first in range(600, 1000, 50)),
-    "unit/ingress/test_repeats.py": tuple(f"answered_the_same[{seed}-" for seed in range(100, 300)),
+    "unit/ingress/test_idempotency.py": tuple(
+        f"answered_the_same[{seed}-" for seed in range(100, 300)
+    ),
     "unit/status/test_hub.py": tuple(f"of_its_token[{seed}]" for seed in range(8, 30)),
 }
 """Left to `make test-deep`: what takes more than a minute and is shown by the simulation or in part

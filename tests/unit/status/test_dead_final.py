@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from unit.status.fakes import ENRICH, LOAD, claim, dead, offsets, slot, span, view
-from unit.status.test_dead import judged, missing
+from unit.status.test_dead_letters import judged, missing
 from unit.status.test_removed import parted, with_nothing_left, without_load
 from waybill_shared.contract.events import NEVER, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import (
