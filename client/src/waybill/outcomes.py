@@ -195,8 +195,16 @@ class Outcome:
 
     @property
     def final(self) -> bool:
-        """It will not change any more."""
+        """True if the kind will not change any more."""
         return self.kind in FINAL_KINDS
+
+    @property
+    def settled(self) -> bool:
+        """True if it is final and no sink waits for more. A `lost` outcome that is not settled may
+        name more losses later: ask again before you send what is missing.
+        """
+        stages = (*self.stages, *(stage for part in self.parts for stage in part.stages))
+        return self.final and not any(sink.behind for stage in stages for sink in stage.sinks)
 
     @property
     def iceberg_snapshots(self) -> dict[str, int]:

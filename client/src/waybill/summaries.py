@@ -13,7 +13,7 @@ FACTS_MAX = 3  # a line of a log is read to its end
 def summary(outcome: "Outcome") -> str:
     match outcome.kind:
         case "lost":
-            facts = list(_losses(outcome))
+            facts = [*_losses(outcome), *_missing(outcome)]
         case "dead_lettered":
             facts = list(_deaths(outcome))
         case "in_progress":

@@ -85,6 +85,9 @@ def test_a_deleted_pipeline_keeps_what_it_had_done() -> None:
     judgement = judge(claim(span(3, 8), span(0, 2, partition=1)), view(content))
     assert judgement.kind == OutcomeKind.LOST
     assert lost(judgement) == [("pipeline_deleted", 0, 6, 8), ("pipeline_deleted", 1, 0, 2)]
+    short = [sink for stage in judgement.stages for sink in stage.sinks if not sink.covered]
+    assert short
+    assert all(sink.lost and not sink.coming for sink in short), "nothing comes any more"
 
 
 @pytest.mark.parametrize(

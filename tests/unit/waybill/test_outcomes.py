@@ -43,6 +43,7 @@ COMPLETE = {
     "lost": [],
     "eta_s": None,
 }
+SPAN = {"reason": "before_start", "topic": "orders.in", "partition": 0, "start": 0, "end": 5}
 
 
 def read(value: object) -> Outcome:
@@ -87,9 +88,20 @@ def test_only_what_cannot_change_is_final_and_only_complete_is_complete(kind: Ou
 
 
 def test_what_was_lost_names_reason_and_place() -> None:
-    span = {"reason": "before_start", "topic": "orders.in", "partition": 0, "start": 0, "end": 5}
-    (lost,) = read({"outcome": "lost", "lost": [span]}).lost
+    (lost,) = read({"outcome": "lost", "lost": [SPAN]}).lost
     assert (lost.reason, lost.topic, lost.start, lost.end) == ("before_start", "orders.in", 0, 5)
+
+
+@pytest.mark.parametrize("behind", [7, 0])
+def test_a_loss_is_settled_when_no_sink_waits_for_more(behind: int) -> None:
+    sink = {"name": "lake", "state": "lost", "behind": behind}
+    stage = {"stage": "load", "state": "lost", "sinks": [sink]}
+    found = read({"outcome": "lost", "lost": [SPAN], "stages": [stage]})
+    assert (found.final, found.settled) == (True, behind == 0)
+    assert ("7 to come in lake" in str(found)) is (behind > 0)
+    assert read(
+        {"outcome": "lost", "parts": [{"pipeline": "p", "outcome": "lost", "stages": [stage]}]}
+    ).settled is (behind == 0)
 
 
 def test_fields_of_a_newer_server_are_left_alone() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from waybill.sync.client import Client
 
 DEAD_LINES_MAX = 10  # then it is no answer to read, but a list
+MORE_MAY_BE = "more of it may be: some is still to come; ask again when nothing is"
 
 
 def watch(client: "Client", token: str, timeout_s: float) -> Outcome:
@@ -36,6 +37,8 @@ def outcome_lines(outcome: Outcome) -> "list[Text]":
     if rows := [("", *row) for row in progress_rows(outcome)]:
         lines += render.table(rows)
     lines += [render.words(" ", "lost", _describe_loss(span)) for span in outcome.lost]
+    if outcome.lost and not outcome.settled:
+        lines.append(render.words(" ", "lost", MORE_MAY_BE))
     lines += _dead_lines(outcome)
     lines += [render.words(" ", "dropped", _describe_drop(drop)) for drop in outcome.dropped]
     return lines

@@ -48,7 +48,10 @@ class OutcomeKind(Word):
         "dead_lettered",
         "none of it is missing, and some of it is in a dead-letter topic: `dead` says what; final",
     )
-    LOST = "lost", "some of it will never be processed; `lost` says which offsets, and why; final"
+    LOST = (
+        "lost",
+        "some of it will never be processed; `lost` says what, and why; final, but it may grow",
+    )
     IN_PROGRESS = "in_progress", "not all of it has arrived; `stages` says what is still to come"
     UNKNOWN = "unknown", "it cannot be known now: `reason` says why; ask again"
 

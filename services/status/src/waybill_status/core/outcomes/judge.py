@@ -20,7 +20,7 @@ Of several shares the first kind in `judgements.PRECEDENCE` counts.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from waybill_shared.contract.events import (
     Definition,
@@ -314,6 +314,8 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
     goal = ends(wanted.spans)
     covered = passes(reached, goal)
+    over = view.definition is not None and view.definition.deleted
+    left = (left_of(span, reached, lost) for span in wanted.spans if not over)
     asked = key in wanted.named if wanted.named else not known.readers(sink)
     return SinkJudgement(
         key=key,
@@ -323,8 +325,8 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
         wanted=goal,
         covered=covered,
         vacuous=covers(wanted.bases, goal),
-        lost=any(misses(span, reached, lost) for span in wanted.spans),
-        coming=tuple(left for span in wanted.spans for left in left_of(span, reached, lost)),
+        lost=(over and not covered) or any(misses(span, reached, lost) for span in wanted.spans),
+        coming=tuple(chain.from_iterable(left)),
         wait=None if covered else view.wait_of(judged.stage.name, sink.name),
         versions_from=view.versions_from.get(key, 0),
         guarantee=sink.guarantee,
