@@ -12,11 +12,19 @@
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import Producer, TopicPartition
 
-from bench.facts import INPUT_PARTITIONS, TOPIC_ID, Facts, definition, record
+from bench.facts import (
+    INPUT_PARTITIONS,
+    TOPIC_ID,
+    Facts,
+    definition,
+    record,
+    report_of,
+)
 from bench.pipelines import Waybill, order, waybill
 from bench.rebuild import await_complete, timed
 from bench.surroundings import PREFIX, Surroundings, await_ready, service, surroundings
@@ -206,22 +214,18 @@ def a_fence() -> Fence:
         pipeline_uid="uid",
         stage="stage",
         sink="sink",
-        sequence=1,
         generation=1,
-        lineage="7f1a",
-        batch_id=1,
         epoch=1,
+        batch=report_of(1, at=1),
         inputs=ranges,
         frontier=ENDS,
         outputs=(),
-        batch_rows=1,
-        at=1,
     )
 
 
 def a_snapshot(uid: str, topic_id: str) -> Snapshot:
     """Of one stage and sink, with all the history that it may have."""
-    state = SinkState(frontier={}, reached={}, sequence=-1)
+    state = SinkState()
     slot = Slot(
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,
@@ -247,11 +251,10 @@ def a_step(number: int) -> Progress:
         sink="load/lake@1",
         before=ENDS,
         reached=ENDS,
-        batch_id=number,
-        sequence=number,
-        committed_at=1_795_251_600_000 + number * 9973,
-        batch_rows=number,
-        version={"iceberg_snapshot_id": str(6150272777574668285 + number * 10**12)},
+        batch=replace(
+            report_of(number, at=1_795_251_600_000 + number * 9973),
+            version={"iceberg_snapshot_id": str(6150272777574668285 + number * 10**12)},
+        ),
     )
 
 

@@ -120,7 +120,8 @@ class World:
         self._written += 1
         frontier = {(self._topic_id, 0): self._written}
         made = commit(number)
-        self._fact(uid, replace(made, started_at=made.committed_at - BATCH_MS, frontier=frontier))
+        batch = replace(made.batch, started_at=made.batch.committed_at - BATCH_MS)
+        self._fact(uid, replace(made, batch=batch, frontier=frontier))
 
     def _life(self, uid: str, kind: str) -> LifecycleEvent:
         return LifecycleEvent(

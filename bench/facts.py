@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 from bench.surroundings import PREFIX, Surroundings
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.events import (
     Commit,
     Definition,
@@ -134,17 +135,23 @@ def commit(number: int) -> Commit:
         stage="load",
         sink="lake",
         since=1,
-        sequence=number,
-        lineage="7f1a",
         epoch=1,
-        batch_id=number,
-        started_at=at,
-        write_started_at=at,
-        committed_at=at,
+        batch=report_of(number, at=at),
         inputs=(),
         frontier={(TOPIC_ID, p): number + 1 for p in range(INPUT_PARTITIONS)},
         outputs=(),
-        batch_rows=INPUT_PARTITIONS,
+    )
+
+
+def report_of(number: int, *, at: int) -> BatchReport:
+    return BatchReport(
+        batch_id=number,
+        sequence=number,
+        lineage="7f1a",
+        started_at=at,
+        write_started_at=at,
+        committed_at=at,
+        rows=INPUT_PARTITIONS,
         version={"iceberg_snapshot_id": str(number)},
     )
 

@@ -103,13 +103,13 @@ class Followed:
         answered = self._clock.now_ms()
         self._courier.take()
         commit, sent = self._commits.of(*place)
-        noticed = self._noticed(commit.batch_id)
+        noticed = self._noticed(commit.batch.batch_id)
         edges = (
             acknowledged,
             noticed,
-            commit.started_at,
-            commit.write_started_at,
-            commit.committed_at,
+            commit.batch.started_at,
+            commit.batch.write_started_at,
+            commit.batch.committed_at,
             sent,
         )
         return tuple(edge - began for edge in (*edges, answered))

@@ -14,6 +14,7 @@ from psycopg import sql
 from pyarrow import csv
 
 from bench.contest import Contest, Turn, Turns
+from bench.facts import report_of
 from bench.http import Http
 from bench.pipelines import COLUMNS, QUERY, await_done, order, services
 from bench.surroundings import Surroundings
@@ -165,19 +166,16 @@ def fences_of_one() -> Iterator[Fence]:
         pipeline_uid="bench",
         stage="load",
         sink="people",
-        sequence=-1,
         generation=1,
-        lineage="bench",
-        batch_id=0,
         epoch=1,
+        batch=replace(report_of(0, at=0), sequence=-1, rows=ROWS),
         inputs=(),
         frontier={},
         outputs=(),
-        batch_rows=ROWS,
-        at=0,
     )
     while True:
-        fence = replace(fence, sequence=fence.sequence + 1)
+        batch = replace(fence.batch, sequence=fence.batch.sequence + 1)
+        fence = replace(fence, batch=batch)
         yield fence
 
 

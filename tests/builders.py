@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.commands import (
     Apply,
     Beginning,
@@ -39,13 +41,18 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
-from waybill_shared.contract.slots import SLOT_VERSION
+from waybill_shared.contract.slots import (
+    SLOT_VERSION,
+    Progress,
+    SinkState,
+)
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import Action, OperationState
 
 TENANT = "default"
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
+WithBatch = TypeVar("WithBatch", Commit, Fence, SinkState, Progress)
 ORDERS_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 ENRICHED_ID = "BBBBBBBBBBBBBBBBBBBBBA"
 MANIFEST = """\
@@ -155,13 +162,13 @@ def make_commit(
         stage=stage,
         sink=sink,
         since=since,
-        sequence=sequence,
-        lineage="7f1a",
         epoch=1,
-        batch_id=sequence if batch_id is None else batch_id,
-        started_at=NOW,
-        write_started_at=NOW,
-        committed_at=NOW + sequence,
+        batch=make_batch(
+            sequence,
+            batch_id=sequence if batch_id is None else batch_id,
+            committed_at=NOW + sequence,
+            version={} if version is None else {"iceberg_snapshot_id": str(version)},
+        ),
         inputs=(),
         frontier=(frontier if frontier is not None else {(ORDERS_ID, 0): 1}),
         outputs=tuple(
@@ -175,9 +182,27 @@ def make_commit(
             )
             for place, end in sorted((outputs or {}).items())
         ),
-        batch_rows=1,
-        version={} if version is None else {"iceberg_snapshot_id": str(version)},
     )
+
+
+def make_batch(sequence: int = 0, **changes: object) -> BatchReport:
+    """`changes`: by field, what is to be another."""
+    report = BatchReport(
+        batch_id=sequence,
+        sequence=sequence,
+        lineage="7f1a",
+        started_at=NOW,
+        write_started_at=NOW,
+        committed_at=NOW,
+        rows=1,
+    )
+    return replace(report, **changes)  # type: ignore[arg-type]
+
+
+def with_batch(whose: WithBatch, **changes: object) -> WithBatch:
+    """The same, but for these fields of its batch."""
+    batch = make_batch() if whose.batch is None else whose.batch
+    return replace(whose, batch=replace(batch, **changes))  # type: ignore[arg-type]
 
 
 def make_fact(
@@ -206,16 +231,12 @@ def make_fence(
         pipeline_uid=UID,
         stage="enrich",
         sink="lake",
-        sequence=sequence,
         generation=1,
-        lineage="7f1a",
-        batch_id=batch_id,
         epoch=1,
+        batch=make_batch(sequence, batch_id=batch_id),
         inputs=inputs,
         frontier=(reached if frontier is None else frontier),
         outputs=outputs,
-        batch_rows=1,
-        at=NOW,
     )
 
 

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 
 from builders import make_fence, make_range
+from waybill_shared.contract.batches import planned
 from waybill_shared.contract.events import Fence
 from waybill_shared.process.clock import SystemClock
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.fencing import (
     AlreadyDone,
@@ -20,7 +22,7 @@ from waybill_spark.tracking.fencing import (
     bases_of,
     decide,
 )
-from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.sink import Sink, SinkSuperseded, Written
 
 FIRST: Final = make_fence(sequence=0)
@@ -59,7 +61,7 @@ class SinkContract:
         second = wrote(sink, after(first), None)
         assert place.read() == [1]
         assert found(place) == second.fence
-        assert second.fence.sequence == 1
+        assert second.fence.batch.sequence == 1
 
     def test_next_driver_goes_on_behind_the_one_before(self, place: Place) -> None:
         wrote(opened(place), FIRST, place.rows(1))
@@ -163,7 +165,7 @@ def ledger_of(place: Place) -> Ledger:
 
 def batch(start: int, end: int) -> Batch:
     run = make_range(topic=INPUT.topic, topic_id=INPUT.topic_id, start=start, end=end)
-    return Batch(batch_id=0, lineage="7f1a", runs=(run,), started_at=0)
+    return Batch(report=planned(0, "7f1a", 0), runs=(run,))
 
 
 def decision(ledger: Ledger, planned: Batch) -> BatchDecision:
@@ -204,7 +206,7 @@ def wrote(sink: Sink, fence: Fence, rows: Iterable[pa.RecordBatch] | None) -> Wr
 
 def after(written: Written) -> Fence:
     """The next fence, as a stage makes it before the sink writes."""
-    return make_fence(sequence=written.fence.sequence + 1, outputs=written.fence.outputs)
+    return make_fence(sequence=written.fence.batch.sequence + 1, outputs=written.fence.outputs)
 
 
 def as_asked(fence: Fence) -> Fence:

@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeVar
 
 import pytest
 
+from builders import make_batch
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
@@ -27,7 +28,7 @@ ONE, OTHER = (TENANT, "uid-1"), (TENANT, "uid-2")
 SINK: Final = "enrich/lake@1"
 WAKE_TIMEOUT_S: Final = 10.0
 SLOT: Final = Slot(
-    tenant=TENANT, pipeline_uid="uid-1", generation=3, sinks={SINK: SinkState(sequence=7)}
+    tenant=TENANT, pipeline_uid="uid-1", generation=3, sinks={SINK: SinkState(batch=make_batch(7))}
 )
 Ask = Callable[[SlotStore], Awaitable[T]]
 
@@ -235,11 +236,7 @@ def batch(number: int) -> Progress:
     return Progress(
         sink=SINK,
         reached={},
-        batch_id=number,
-        sequence=number,
-        committed_at=number,
-        batch_rows=1,
-        version={},
+        batch=make_batch(number, committed_at=number),
     )
 
 

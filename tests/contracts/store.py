@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import pytest
 
+from builders import make_batch
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     HISTORY_LENGTH_MAX,
@@ -318,11 +319,7 @@ def _one(bench: Bench, wanted: SlotWrite, rebuilt: bool, batches: int) -> WriteR
             Progress(
                 sink=SINK,
                 reached={},
-                batch_id=number,
-                sequence=wanted.position * 1_000 + number,
-                committed_at=0,
-                batch_rows=1,
-                version={},
+                batch=make_batch(wanted.position * 1_000 + number),
             )
         )
         for number in range(batches)

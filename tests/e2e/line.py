@@ -145,4 +145,6 @@ class Line:
             for name, text in properties.items()
             if name.startswith(FENCE)
         ]
-        return {fence.sink: fence.sequence for fence in fences if fence.pipeline_uid == self.uid}
+        return {
+            fence.sink: fence.batch.sequence for fence in fences if fence.pipeline_uid == self.uid
+        }

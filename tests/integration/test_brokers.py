@@ -131,7 +131,7 @@ def lag(three: Cluster) -> Iterator[Lag]:
             topic_id=topic_id,
             late_id=late_id,
             out_id=out_id,
-            newest=second.sequence,
+            newest=second.batch.sequence,
         )
     eventually(three.whole, within_s=WITHIN_S)
 
@@ -168,7 +168,7 @@ class TestLagging:
 
         def newest(admin: KafkaAdmin) -> int | None:
             last = sink_in(admin, "out", lag.out_id).last()
-            return last.fence.sequence if last is not None else None
+            return last.fence.batch.sequence if last is not None else None
 
         told = lag.told(newest)
         assert told
@@ -269,7 +269,7 @@ def test_batch_is_there_once_when_its_coordinator_dies(cluster: Cluster) -> None
             driver = opened(make_admin(cluster.kafka), "batches")
             last = driver.last()
             assert last is not None
-            if last.fence.sequence == first.sequence:
+            if last.fence.batch.sequence == first.batch.sequence:
                 last = driver.write(rows(3, 4), after(first))
             return driver.await_visible(last.fence) and whole(last.fence)
         except Retryable:
@@ -280,7 +280,7 @@ def test_batch_is_there_once_when_its_coordinator_dies(cluster: Cluster) -> None
         found = [(json.loads(value)["order_id"], at) for at, value in committed(cluster, "batches")]
         assert sorted(number for number, _ in found) == [1, 2, 3, 4]
         assert all((output.first <= at < output.end) == (number > 2) for number, at in found)
-        return fence.sequence == 1
+        return fence.batch.sequence == 1
 
     eventually(goes_on, within_s=WITHIN_S)
 
@@ -357,7 +357,7 @@ def opened(admin: KafkaAdmin, topic: str) -> KafkaSink:
 
 def after(fence: Fence) -> Fence:
     """The next fence, as a stage makes it before the sink writes."""
-    return make_fence(sequence=fence.sequence + 1, outputs=fence.outputs)
+    return make_fence(sequence=fence.batch.sequence + 1, outputs=fence.outputs)
 
 
 def rows(*numbers: int) -> Iterable[pa.RecordBatch]:

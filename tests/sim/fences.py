@@ -43,15 +43,15 @@ class Fences:
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
         if before is not None and batch is None and before.frontier == after.frontier:
-            self._world.say(f"{key} #{after.sequence} is held")
+            self._world.say(f"{key} #{after.batch.sequence} is held")
             return
-        self._world.say(f"{key} #{after.sequence} takes {_runs(after.inputs)}")
+        self._world.say(f"{key} #{after.batch.sequence} takes {_runs(after.inputs)}")
         self._check_contiguous(key, before, after)
         if batch is None:
             return
         self._check_open(key)
         self._check_read(key, after, batch)
-        self.taken.setdefault(key, []).append((after.sequence, batch))
+        self.taken.setdefault(key, []).append((after.batch.sequence, batch))
         written = self._written.setdefault(key, set())
         doubled = [row for row in batch.rows if row in written]
         if doubled or len(set(batch.rows)) < len(batch.rows):

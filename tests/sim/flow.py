@@ -190,7 +190,7 @@ def _told(uid: str, facts: Iterable[Fact]) -> dict[str, set[int]]:
         if fact.pipeline_uid == uid and isinstance(fact.body, Commit):
             commit = fact.body
             key = f"{uid}/{sink_key(commit.stage, commit.sink, commit.since)}"
-            if commit.sequence > last.get(key, -1):
-                last[key] = commit.sequence
-                told[key].add(commit.sequence)
+            if commit.batch.sequence > last.get(key, -1):
+                last[key] = commit.batch.sequence
+                told[key].add(commit.batch.sequence)
     return told

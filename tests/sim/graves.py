@@ -117,7 +117,8 @@ class SimJournal:
             for number, dead in enumerate(records)
         ]
         facts = list(facts_of((self._stage.name, self._stage.since), letters, fence, most=2))
-        moved = replace(fence, sequence=fence.sequence + len(facts) - 1)
+        last = fence.batch.sequence + len(facts) - 1
+        moved = replace(fence, batch=replace(fence.batch, sequence=last))
         self._graves.fences[self._key] = moved
         for fact in facts:
             self._append(fact)

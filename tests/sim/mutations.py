@@ -239,7 +239,7 @@ MUTATIONS: Final = (
         invariant="I1",
         found_by=2,
         instead={
-            "waybill_spark.tracking.batch_writer.BatchWriter._add_dead": stand_ins.past_no_dead
+            "waybill_spark.tracking.batch_writer.BatchWriter._with_facts": stand_ins.past_no_dead
         },
         only=("deaths",),
         rates=Rates(letters=0.5),

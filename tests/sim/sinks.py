@@ -135,7 +135,7 @@ class TableSink:
         return self._written(fence)
 
     def _written(self, fence: Fence) -> Written:
-        return Written(fence=fence, version={"iceberg_snapshot_id": str(fence.sequence)})
+        return Written(fence=fence, version={"iceberg_snapshot_id": str(fence.batch.sequence)})
 
     def _check_fence(self, held: Fence | None) -> None:
         if held != self._seen:

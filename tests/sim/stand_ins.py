@@ -25,6 +25,7 @@ from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind, WatchEnd
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.dead_letters.triage import Judged
@@ -33,7 +34,7 @@ from waybill_spark.tracking.fencing import (
     Write,
     decide,
 )
-from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written
 from waybill_spark.tracking.stage import TrackedStage
@@ -71,8 +72,8 @@ def never_diverged(
 
 def by_batch_id(stage: TrackedStage[object], batch: Batch) -> Write | AlreadyDone:
     fences = {ledger.sink.name: ledger.fence for ledger in stage._ledgers}
-    ids = {sink: -1 if fence is None else fence.batch_id for sink, fence in fences.items()}
-    sinks = frozenset(sink for sink, batch_id in ids.items() if batch.batch_id > batch_id)
+    ids = {sink: -1 if fence is None else fence.batch.batch_id for sink, fence in fences.items()}
+    sinks = frozenset(sink for sink, batch_id in ids.items() if batch.report.batch_id > batch_id)
     return Write(sinks=sinks) if sinks and batch.ranges else AlreadyDone()
 
 
@@ -163,7 +164,8 @@ def load_then_record_dead(
 
 
 def past_no_dead(writer: BatchWriter, batch: Batch, judged: Judged) -> Batch:
-    return replace(batch, dropped=judged.rows.dropped)
+    dropped = dict(judged.rows.dropped)
+    return replace(batch, report=replace(batch.report, dropped=dropped))
 
 
 async def stable_ends(ingress: Ingress, topic: str, partitions: list[int]) -> dict[int, int]:

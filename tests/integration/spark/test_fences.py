@@ -87,7 +87,7 @@ def transaction_left_open(surroundings: Surroundings, key: str) -> Iterator[Prod
 
 
 def sequence(written: Written | None) -> int | None:
-    return None if written is None else written.fence.sequence
+    return None if written is None else written.fence.batch.sequence
 
 
 def test_an_open_transaction_of_another_driver_holds_up_no_start(
@@ -178,7 +178,7 @@ def test_the_sinks_of_a_driver_read_a_partition_once_and_then_what_is_new(
 
 
 def in_fence(value: bytes | None) -> int | None:
-    return None if value is None else codec.decode(Fence, value).sequence
+    return None if value is None else codec.decode(Fence, value).batch.sequence
 
 
 def write_many(surroundings: Surroundings, topic: str, key: str) -> None:

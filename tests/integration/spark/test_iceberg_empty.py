@@ -60,7 +60,7 @@ def test_a_batch_without_rows_makes_no_snapshot_and_is_not_forgotten(
     assert (count(catalog), numbers_in(catalog)) == (before, rows)
     last = opened(catalog, target(**settings)).last()
     assert last is not None
-    assert (last.fence.sequence, snapshot_of(last)) == (5, snapshot_of(first))
+    assert (last.fence.batch.sequence, snapshot_of(last)) == (5, snapshot_of(first))
     assert sink.versions_from == 0
     write(sink, 6, 9)
     assert (count(catalog), sink.versions_from) == (before + 1, 0)

@@ -114,7 +114,7 @@ def write(folder: Path, mode: str, sequence: int) -> None:
     catalog, how = local(folder), MODES[mode]
     sink = opened(catalog, target(**how.settings), how.schema)
     last = sink.last()
-    if last is None or last.fence.sequence < sequence:
+    if last is None or last.fence.batch.sequence < sequence:
         sink.write(how.rows(sequence), make_fence(sequence=sequence))
     sink.close()
 
@@ -213,4 +213,4 @@ def is_readable(catalog: OpenCatalog, rows: list[int], batches: list[int]) -> bo
     for snapshot in table.snapshots():
         assert {*numbers_in(catalog, snapshot.snapshot_id)} <= {*rows}
     assert last is not None
-    return numbers_in(catalog) == rows and last.fence.sequence == batches[-1]
+    return numbers_in(catalog) == rows and last.fence.batch.sequence == batches[-1]

@@ -106,7 +106,7 @@ def test_a_fence_outlives_its_snapshot(catalog: OpenCatalog) -> None:
     last = opened(catalog).last()
 
     assert last is not None
-    assert last.fence.sequence == 0
+    assert last.fence.batch.sequence == 0
     assert last.version == {}
 
 

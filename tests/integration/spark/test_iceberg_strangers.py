@@ -154,7 +154,7 @@ def test_rows_are_there_once_whatever_strangers_do(tmp_path: Path, mode: str) ->
     assert sorted(number for number in numbers if number < STRANGE) == [*range(sequence + 1)]
     last = opened(local(tmp_path), target(**settings), SCHEMA).last()
     assert last is not None
-    assert last.fence.sequence == sequence
+    assert last.fence.batch.sequence == sequence
 
 
 @pytest.mark.parametrize("settings", [{}, UPSERT])

@@ -98,7 +98,7 @@ def test_small_files_become_few_and_rows_and_fence_stay(
     assert snapshot.summary.operation.value == "replace"
     last = opened(catalog, target(**settings)).last()
     assert last is not None
-    assert last.fence.sequence == 7
+    assert last.fence.batch.sequence == 7
     sink.write(as_rows(100), make_fence(sequence=8))
     assert numbers_in(catalog) == [*before, 100]
 
@@ -151,7 +151,7 @@ def test_old_snapshots_go_but_the_newest_and_what_has_a_name(catalog: OpenCatalo
     assert numbers_in(catalog) == [*range(12)]
     last = opened(catalog).last()
     assert last is not None
-    assert last.fence.sequence == 5
+    assert last.fence.batch.sequence == 5
 
 
 def test_manifests_are_united(catalog: OpenCatalog) -> None:

@@ -167,7 +167,7 @@ def test_many_letters_are_several_facts_with_numbers_of_their_own(
     many = [dead(source, offset) for offset in range(2 * LETTERS_MAX + 1)]
     journal = opened(source, fences)
     written = journal.write(many, entry(source, sequence=4))
-    assert written.sequence == 6
+    assert written.batch.sequence == 6
     assert [fact.sequence for fact in told(fences, source)] == [4, 5, 6]
     assert sum(len(fact.letters) for fact in told(fences, source)) == len(many)
 

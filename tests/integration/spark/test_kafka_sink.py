@@ -57,7 +57,7 @@ def _topic_id(admin: KafkaAdmin, topic: str) -> str:
 
 def after(fence: Fence) -> Fence:
     """The next fence, as a stage makes it before the sink writes."""
-    return make_fence(sequence=fence.sequence + 1, outputs=fence.outputs)
+    return make_fence(sequence=fence.batch.sequence + 1, outputs=fence.outputs)
 
 
 def life_in(target: KafkaSinkTarget) -> SinkLife:
@@ -125,7 +125,7 @@ def test_every_record_says_which_batch_it_came_with(
     sink = opened(target, fences)
     sink.await_visible(sink.write(rows(*range(3)), fence).fence)
     found = read_to_end(fences.admin.cluster, target.topic, range(PARTITIONS))
-    said = [("waybill-batch", f"{fence.lineage}:{fence.batch_id}".encode())]
+    said = [("waybill-batch", f"{fence.batch.lineage}:{fence.batch.batch_id}".encode())]
     assert [message.headers() for message in found] == [said] * 3
 
 

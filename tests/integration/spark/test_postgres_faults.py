@@ -178,7 +178,7 @@ def test_after_a_connection_is_cut_the_fence_decides(
     after = opened(postgres)
     last = after.last()
     assert last is not None
-    assert last.fence.sequence == int(done)
+    assert last.fence.batch.sequence == int(done)
     if not done:
         after.write(rows(2), make_fence(sequence=1))
     assert read(postgres) == [(1, "ada"), (2, "ada")]

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import redis
 
-from builders import applied
+from builders import (
+    applied,
+    make_batch,
+)
 from integration.conftest import Surroundings
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
@@ -128,16 +131,17 @@ def progress(number: int, reached: int) -> Progress:
     return Progress(
         sink=SINK,
         reached=offsets(reached),
-        batch_id=number,
-        sequence=number,
-        committed_at=1_000_000 + number,
-        batch_rows=2,
-        version={"iceberg_snapshot_id": str(SNAPSHOT + number)},
+        batch=make_batch(
+            number,
+            committed_at=1_000_000 + number,
+            rows=2,
+            version={"iceberg_snapshot_id": str(SNAPSHOT + number)},
+        ),
     )
 
 
 def slot_of(uid: str, *, reached: int, batch: int = -1) -> Slot:
-    state = SinkState(reached=offsets(reached), batch_id=batch, committed_at=1, batch_rows=2)
+    state = SinkState(reached=offsets(reached), batch=make_batch(batch, committed_at=1, rows=2))
     return Slot(
         tenant=DEFAULT_TENANT,
         pipeline_uid=uid,

@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from builders import applied
+from builders import (
+    applied,
+    make_batch,
+)
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -255,12 +258,12 @@ def progress(
         sink=sink,
         before=offsets(before),
         reached=offsets(*ends),
-        batch_id=number,
-        sequence=number,
-        started_at=number if at is None else at,
-        committed_at=number if at is None else at,
-        batch_rows=1,
-        version={"iceberg_snapshot_id": str(100 + number)} if sink == LOAD else {},
+        batch=make_batch(
+            number,
+            started_at=number if at is None else at,
+            committed_at=number if at is None else at,
+            version={"iceberg_snapshot_id": str(100 + number)} if sink == LOAD else {},
+        ),
     )
 
 

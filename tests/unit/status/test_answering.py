@@ -36,7 +36,7 @@ class OneLook:
 def found(store: FakeStore, end: int, *, partition: int = 0) -> int | None:
     sight: Sight = OneLook(store)
     batch = asyncio.run(last_of(sight, KEY, LOAD, {(TOPIC, partition): end}))
-    return None if batch is None else batch.batch_id
+    return None if batch is None else batch.batch.batch_id
 
 
 def store_of(first: int, last: int) -> FakeStore:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
+from builders import make_batch
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -38,9 +39,9 @@ from waybill_status.core.outcomes.views import SlotReading
 from waybill_status.core.pipelines.details import PipelineDetail, detail_of, summary_of
 
 BATCHES = {
-    (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH),
-    (KEY, COPY): progress(4, 5, at=50, sink=COPY),
-    (KEY, LOAD): progress(7, 9, at=70),
+    (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH).batch,
+    (KEY, COPY): progress(4, 5, at=50, sink=COPY).batch,
+    (KEY, LOAD): progress(7, 9, at=70).batch,
 }
 
 
@@ -148,9 +149,7 @@ def test_an_outcome_reads_as_the_contract_has_it() -> None:
 
 
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:
-    state = SinkState(
-        batch_id=3, committed_at=8, batch_rows=2, version={"iceberg_snapshot_id": "1"}
-    )
+    state = SinkState(batch=make_batch(3, version={"iceberg_snapshot_id": "1"}))
     content = slot(lifecycle=life())
     content.sinks[sink_key("load", "lake", 1)] = state
     detail = detail_of(record(), reading(content), KnownConnectors())

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from builders import with_batch
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -16,7 +17,6 @@ from unit.status.fakes import (
     FakeStore,
     burying,
     dead,
-    offsets,
     progress,
     reading,
     sealed,
@@ -176,7 +176,7 @@ def dropping(first: int, last: int, **counts: int) -> list[Progress]:
     """Batch n has brought five records, the fifth from 5n on, and dropped one more by each rule."""
     names = {rule.replace("_", ".", 1): count for rule, count in counts.items()}
     return [
-        replace(
+        with_batch(
             progress(number, 5 * (number + 1), before=5 * number, sink=COPY),
             dropped={rule: count * (number + 1) for rule, count in names.items()},
         )
@@ -191,7 +191,7 @@ def dropped(
         found: list[Outcome] = []
 
         async def test(w: World) -> None:
-            end = 5 * (batches[-1].batch_id + 1)
+            end = 5 * (batches[-1].batch.batch_id + 1)
             w.store.put(slot(enriched=(end,), copy=(end,), lake=(end,)), version=1)
             w.store.histories[KEY, ENRICH] = []
             w.store.histories[KEY, COPY] = batches
@@ -223,13 +223,13 @@ def test_what_was_dropped_by_forgotten_batches_is_left_out() -> None:
 
 
 def test_what_no_batch_of_the_token_dropped_is_not_told() -> None:
-    quiet_one = replace(dropping(2, 2)[0], dropped={"orders.rule": 2})
+    quiet_one = with_batch(dropping(2, 2)[0], dropped={"orders.rule": 2})
     batches = [*dropping(0, 1, orders_rule=1), quiet_one]
     assert dropped(token(span(10, 12)), batches) == ()
 
 
 def test_of_a_stage_behind_another_one_nothing_is_told() -> None:
-    lake = [replace(progress(0, 5), reached=offsets(5), dropped={"enriched.rule": 3})]
+    lake = [with_batch(progress(0, 5), dropped={"enriched.rule": 3})]
     assert dropped(token(span(0, 5)), dropping(0, 0), lake=lake) == ()
 
 

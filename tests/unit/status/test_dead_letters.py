@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders import with_batch
 from unit.status.fakes import (
     COPY,
     ENRICH,
@@ -229,7 +230,7 @@ def missing(content: Slot, *, waiting: str | None = None, past: str | None = Non
         letters = DeadLetters(stage=stage, since=int(since), sequence=2, letters=())
         content = replace(content, dead_waiting=(letters,))
     if past is not None:
-        state = replace(content.sinks[past], dead_sequence=3)
+        state = with_batch(content.sinks[past], dead_sequence=3)
         sequences = {"enrich@1": 2, "load@1": 2}
         content = replace(content, sinks={**content.sinks, past: state}, dead_sequences=sequences)
     return content
@@ -260,7 +261,7 @@ def test_what_waits_for_the_hop_that_wrote_it_is_not_missing() -> None:
 
 
 def test_a_sink_that_is_past_what_was_counted_misses_nothing() -> None:
-    state = replace(DONE.sinks[COPY], dead_sequence=2)
+    state = with_batch(DONE.sinks[COPY], dead_sequence=2)
     content = replace(DONE, sinks={**DONE.sinks, COPY: state}, dead_sequences={"enrich@1": 2})
     assert view(content).dead_missing == frozenset()
 
@@ -280,7 +281,7 @@ def test_drops_are_told_of_stages_that_read_nothing_but_roots() -> None:
 
 def test_a_dead_lettered_outcome_names_batches_and_moment() -> None:
     judgement = judged(claim(span(3, 6)), DONE, dead(3))
-    batches = {(KEY, key): progress(4, 9, at=40, sink=key) for key in (ENRICH, COPY, LOAD)}
+    batches = {(KEY, key): progress(4, 9, at=40, sink=key).batch for key in (ENRICH, COPY, LOAD)}
     outcome = describe(token(span(3, 6)), [judgement], batches)
     assert (outcome.outcome, outcome.completed_at) == (OutcomeKind.DEAD_LETTERED, 40)
     assert {stage.state for stage in outcome.stages} == {StateInStage.DONE}

@@ -161,7 +161,7 @@ def _new(start: int, end: int) -> Span:
 
 def test_a_sink_that_will_not_get_all_is_lost_and_not_committed() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(5,)), LOAD, "x", span(4, 6))
-    batches = {(KEY, key): progress(1, 9, sink=key) for key in (ENRICH, COPY, LOAD)}
+    batches = {(KEY, key): progress(1, 9, sink=key).batch for key in (ENRICH, COPY, LOAD)}
     outcome = describe(token(span(3, 9)), [judge(claim(span(3, 9)), view(content))], batches)
     enrich, load = outcome.stages
     assert (enrich.state, load.state, load.blocked_by, load.batch) == ("done", "lost", None, None)

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from builders import make_commit, make_definition, make_fact, make_input, make_sink, make_stage
+from builders import (
+    make_commit,
+    make_definition,
+    make_fact,
+    make_input,
+    make_sink,
+    make_stage,
+    with_batch,
+)
 from waybill_shared.contract.events import (
     Commit,
     Definition,
@@ -294,7 +302,7 @@ class Flow:
                 sequence=len(self.commits),
             )
             outputs = self._outputs.get((stage.name, topic), ())
-            commit = replace(commit, dead_sequence=self._told_dead(stage.name))
+            commit = with_batch(commit, dead_sequence=self._told_dead(stage.name))
             self.facts.append(make_fact(replace(commit, outputs=outputs, set_aside=aside)))
 
     def _write(

@@ -16,6 +16,7 @@ from builders import (
     make_fact,
     make_lifecycle,
     make_range,
+    with_batch,
 )
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
@@ -95,7 +96,7 @@ def dead(count: int, sequence: int = 1) -> Fact:
 
 def test_a_commit_is_told_with_what_is_visible_now() -> None:
     taken = make_range(start=4, end=9)
-    begun = replace(make_commit(version=7), started_at=NOW - 90, inputs=(taken,))
+    begun = with_batch(replace(make_commit(version=7), inputs=(taken,)), started_at=NOW - 90)
     ((key, event),) = World(make_fact(begun)).run()
     assert (key, event.id, event.type) == (
         UID,
@@ -190,7 +191,7 @@ def test_what_drivers_say_again_is_told_once(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_commit_of_long_ago_is_no_news() -> None:
     commit = make_commit()
-    late = replace(make_fact(commit), at=commit.committed_at + OLD_MS + 1)
+    late = replace(make_fact(commit), at=commit.batch.committed_at + OLD_MS + 1)
     assert World(late, make_fact(make_commit(sequence=1))).run()[0].event.id.endswith(".1")
 
 

@@ -10,6 +10,7 @@ from builders import (
     ORDERS_ID,
     TENANT,
     UID,
+    make_batch,
     make_definition,
     make_fact,
     make_lifecycle,
@@ -33,11 +34,7 @@ def make_progress(sequence: int) -> Progress:
     return Progress(
         sink="enrich/lake@1",
         reached={},
-        batch_id=sequence,
-        sequence=sequence,
-        committed_at=NOW,
-        batch_rows=1,
-        version={},
+        batch=make_batch(sequence),
     )
 
 
@@ -51,7 +48,7 @@ def test_commit_reaches_the_store_with_its_progress(bench: Bench) -> None:
     bench.feed()
     bench.tracker.flush()
     assert bench.reached() == 5
-    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1]
+    assert [p.batch.sequence for p in bench.store.slots[UID].history] == [0, 1]
 
 
 def test_repeated_fact_is_not_written_again(bench: Bench) -> None:
@@ -88,7 +85,7 @@ def test_lost_slot_is_written_whole_only_behind_the_end_seen_after_the_loss(benc
     bench.feed(1)
     bench.tracker.flush()
     assert bench.reached() == 7
-    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1, 2]
+    assert [p.batch.sequence for p in bench.store.slots[UID].history] == [0, 1, 2]
 
 
 def test_lost_slot_waits_until_it_is_known_how_far_the_facts_go(bench: Bench) -> None:
@@ -182,7 +179,7 @@ def test_what_could_not_be_written_is_written_later(bench: Bench) -> None:
     bench.store.away = False
     bench.tracker.flush()
     assert bench.reached() == 5
-    assert [p.sequence for p in bench.store.slots[UID].history] == [0, 1]
+    assert [p.batch.sequence for p in bench.store.slots[UID].history] == [0, 1]
 
 
 def test_snapshots_are_saved_before_positions(bench: Bench) -> None:
@@ -232,7 +229,7 @@ def test_history_outlives_a_restart_and_the_store(bench: Bench) -> None:
     bench.feed()
     bench.tracker.flush()
     bench.tracker.flush()
-    told = [p.sequence for p in bench.store.slots[UID].history]
+    told = [p.batch.sequence for p in bench.store.slots[UID].history]
     assert told == list(range(100 - HISTORY_MAX, 101))
 
 

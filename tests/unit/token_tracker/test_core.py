@@ -18,6 +18,7 @@ from builders import (
     make_lifecycle,
     make_sink,
     make_stage,
+    with_batch,
 )
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.events import Commit, Definition
@@ -82,19 +83,24 @@ def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
     return slot.sinks.get(sink, SinkState()).reached
 
 
+def version_of(state: SinkState) -> dict[str, str]:
+    assert state.batch is not None
+    return state.batch.version
+
+
 def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
     commit = make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77)
-    commit = replace(commit, started_at=commit.committed_at - 90)
+    commit = with_batch(commit, started_at=commit.batch.committed_at - 90)
     applied = apply(make_definition(), commit)
     state = applied.slot.sinks["enrich/lake@1"]
     assert state.frontier == {("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}
     assert state.reached == state.frontier
-    assert state.version == {"iceberg_snapshot_id": "77"}
+    assert version_of(state) == {"iceberg_snapshot_id": "77"}
     (progress,) = applied.progress
-    assert (progress.sink, progress.batch_id) == ("enrich/lake@1", 0)
+    assert (progress.sink, progress.batch.batch_id) == ("enrich/lake@1", 0)
     assert progress.reached == state.reached
-    assert progress.version == {"iceberg_snapshot_id": "77"}
-    assert progress.started_at == progress.committed_at - 90
+    assert progress.batch.version == {"iceberg_snapshot_id": "77"}
+    assert progress.batch.started_at == progress.batch.committed_at - 90
 
 
 def test_record_has_reached_the_lake_behind_both_stages() -> None:
@@ -181,7 +187,7 @@ def test_older_commit_changes_neither_frontier_nor_version() -> None:
     slot = apply(CHAIN, loaded(9, sequence=4, version=2)).slot
     again = apply(loaded(5, sequence=3, version=1), slot=slot).slot
     assert again.sinks["load/lake@1"].frontier == slot.sinks["load/lake@1"].frontier
-    assert again.sinks["load/lake@1"].version == {"iceberg_snapshot_id": "2"}
+    assert version_of(again.sinks["load/lake@1"]) == {"iceberg_snapshot_id": "2"}
 
 
 def test_same_batch_with_smaller_outputs_needs_only_those() -> None:

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact
+from builders import (
+    ORDERS_ID,
+    UID,
+    make_commit,
+    make_definition,
+    make_fact,
+    with_batch,
+)
 from unit.token_tracker.line import Bench
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact
@@ -50,7 +57,7 @@ def letter(offset: int, partition: int = 0) -> DeadLetter:
 
 def past(taken: int, sequence: int) -> Fact:
     commit = make_commit({(ORDERS_ID, 0): taken})
-    return make_fact(replace(commit, dead_sequence=sequence))
+    return make_fact(with_batch(commit, dead_sequence=sequence))
 
 
 def dead(bench: Bench) -> list[DeadEntry]:

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from builders import TENANT, UID, make_definition, make_fact, make_sink
+from builders import (
+    TENANT,
+    UID,
+    make_definition,
+    make_fact,
+    make_sink,
+    with_batch,
+)
 from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
 from unit.token_tracker.test_losses import inner, loading, root, without, writing, wrote
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
@@ -49,7 +56,7 @@ def died(*letters: DeadLetter, sequence: int = 1, stage: str = "enrich") -> Dead
 
 
 def past(commit: Commit, dead_sequence: int) -> Commit:
-    return replace(commit, dead_sequence=dead_sequence)
+    return with_batch(commit, dead_sequence=dead_sequence)
 
 
 def applied(*bodies: Body, slot: Slot = EMPTY) -> tuple[Slot, list[DeadEntry]]:
@@ -302,13 +309,15 @@ def test_a_record_that_two_sinks_refuse_is_told_of_both() -> None:
 
 
 def test_the_newest_batch_says_what_was_dropped() -> None:
-    first = replace(enriched(15, 3), dropped={"orders.malformed": 2})
-    later = replace(enriched(20, 5, sequence=1), dropped={"orders.malformed": 5})
+    first = with_batch(enriched(15, 3), dropped={"orders.malformed": 2})
+    later = with_batch(enriched(20, 5, sequence=1), dropped={"orders.malformed": 5})
     for facts in ((first, later), (later, first)):
         slot, _ = applied(CHAIN, *facts)
-        assert slot.sinks["enrich/enriched@1"].dropped == {"orders.malformed": 5}
+        batch = slot.sinks["enrich/enriched@1"].batch
+        assert batch is not None
+        assert batch.dropped == {"orders.malformed": 5}
     (progress,) = apply_fact(applied(CHAIN)[0], make_fact(later)).progress
-    assert progress.dropped == {"orders.malformed": 5}
+    assert progress.batch.dropped == {"orders.malformed": 5}
 
 
 def test_readers_are_told_that_something_waits_and_no_letters() -> None:

@@ -13,6 +13,7 @@ from builders import (
     make_range,
     make_sink,
     make_stage,
+    with_batch,
 )
 from scraping import Scrape, read_scrape
 from unit.token_tracker.line import Bench
@@ -31,7 +32,8 @@ def shown() -> Scrape:
 
 def batch(*, sequence: int, took_ms: int = 250) -> Commit:
     commit = make_commit(sequence=sequence)
-    return replace(commit, inputs=(make_range(),), committed_at=commit.started_at + took_ms)
+    took = with_batch(commit, committed_at=commit.batch.started_at + took_ms)
+    return replace(took, inputs=(make_range(),))
 
 
 class Measured:

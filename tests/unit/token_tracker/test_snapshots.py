@@ -124,7 +124,7 @@ def test_what_a_snapshot_holds_is_not_applied_again(saved: Bench) -> None:
     assert replace(after.slot, lifecycle=None, heard_at=0) == replace(
         before.slot, lifecycle=None, heard_at=0
     )
-    assert [step.sequence for step in after.history] == [0, 1]
+    assert [step.batch.sequence for step in after.history] == [0, 1]
     assert OTHER in saved.store.slots
 
 

@@ -58,8 +58,8 @@ class ListSink:
         return Written(fence=self.fences[-1], version=version) if self.fences else None
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
-        if fence.sequence in self.failing:
-            self.failing.remove(fence.sequence)
+        if fence.batch.sequence in self.failing:
+            self.failing.remove(fence.batch.sequence)
             raise Retryable("the sink is away")
         self.fences.append(fence)
         self.untouched += rows is None

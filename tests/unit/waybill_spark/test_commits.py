@@ -78,7 +78,7 @@ def test_an_idle_sink_says_its_commit_a_hundred_times_a_day(place: Place) -> Non
     place.emitter.emit(commit(1))
     place.wait(REPEAT_S_MAX)
     assert place.wait(DAY_S) <= DAY_S / REPEAT_S_MAX
-    assert {each.sequence for each in place.kafka.sent} == {1}
+    assert {each.batch.sequence for each in place.kafka.sent} == {1}
 
 
 def test_what_kafka_did_not_take_is_said_again_at_once(place: Place) -> None:
@@ -105,7 +105,7 @@ def test_only_the_newest_is_said_again(place: Place) -> None:
     place.emitter.emit(commit(2))
     place.kafka.sent.clear()
     assert place.wait(60) > 0
-    assert {each.sequence for each in place.kafka.sent} == {2}
+    assert {each.batch.sequence for each in place.kafka.sent} == {2}
 
 
 def test_nothing_is_sent_twice_while_it_is_on_its_way(place: Place) -> None:

@@ -39,9 +39,9 @@ def test_a_clean_batch_is_read_once(graveyard: Graveyard) -> None:
 def test_commits_say_which_dead_letters_they_go_past(graveyard: Graveyard) -> None:
     graveyard.malformed = {2}
     graveyard.run(0, end=5)
-    assert {commit.dead_sequence for commit in graveyard.commits} == {1}
+    assert {commit.batch.dead_sequence for commit in graveyard.commits} == {1}
     graveyard.run(1, end=8)
-    assert {commit.dead_sequence for commit in graveyard.commits} == {1}
+    assert {commit.batch.dead_sequence for commit in graveyard.commits} == {1}
 
 
 def test_nothing_is_in_a_sink_when_the_journal_fails(graveyard: Graveyard) -> None:
@@ -137,7 +137,7 @@ def test_what_one_sink_refuses_stays_in_the_other(graveyard: Graveyard) -> None:
     assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
     assert graveyard.second.numbers == [0, 1, 2, 5]
     assert graveyard.buried() == [(3, "refused", SECOND), (4, "refused", SECOND)]
-    by_sink = {commit.sink: commit.dead_sequence for commit in graveyard.commits}
+    by_sink = {commit.sink: commit.batch.dead_sequence for commit in graveyard.commits}
     assert by_sink == {"first": 0, "second": 1}
 
 
@@ -280,7 +280,7 @@ def test_who_holds_its_sinks_moves_their_fences_no_more(graveyard: Graveyard) ->
     graveyard.plan(1, end=8)
     stage.process(NO_FRAME, 1)
     assert len(graveyard.buried()) == 2
-    assert [fence.batch_id for fence in graveyard.first.fences] == [-1, 0, 1]
+    assert [fence.batch.batch_id for fence in graveyard.first.fences] == [-1, 0, 1]
 
 
 def test_sinks_that_are_past_an_entry_that_is_gone_stop_the_stage(graveyard: Graveyard) -> None:

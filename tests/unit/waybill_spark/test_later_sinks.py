@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import with_batch
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.events import Range
 from waybill_spark.tracking.fencing import LaterSink, StageInput
@@ -113,7 +114,7 @@ def test_it_begins_also_where_another_was_closed_meanwhile(bench: Bench) -> None
 
 
 def test_it_begins_also_where_one_that_has_only_begun_was_closed(bench: Bench) -> None:
-    begun = replace(bench.first.fences[-1], sequence=0, generation=2, batches=0)
+    begun = with_batch(replace(bench.first.fences[-1], generation=2, batches=0), sequence=0)
     bench.first.fences = [begun]
     bench.later["first"] = bench.later["second"]
     closed(bench, generation=2)

@@ -121,7 +121,7 @@ def test_torn_sinks_are_levelled_by_exactly_what_one_of_them_lacks(bench: Bench)
     ((run,),) = bench.read_again
     assert (run.start, run.end) == (7, 9)
     assert bench.first.ranges == bench.second.ranges == [(0, 4), (4, 7), (7, 9)]
-    assert bench.second.fences[-1].lineage == bench.first.fences[-1].lineage
+    assert bench.second.fences[-1].batch.lineage == bench.first.fences[-1].batch.lineage
     assert bench.commits[-1].sink == "second"
 
 
@@ -183,7 +183,7 @@ def test_sequence_and_frontier_grow_over_lineages(bench: Bench) -> None:
 
     bench.stage().process(NO_FRAME, 0)
 
-    assert [fence.sequence for fence in bench.first.fences] == [0, 1, 2]
+    assert [fence.batch.sequence for fence in bench.first.fences] == [0, 1, 2]
     assert bench.first.end == 12
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import with_batch
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.tracking.fencing import StageInput
@@ -45,7 +46,7 @@ def test_closing_moves_the_fence_also_where_nothing_was_written(bench: Bench) ->
     """A table lets a driver commit whose fence stands where it has seen it, if only at none."""
     for closings in (1, 2):
         close(bench, bench.first)
-        assert [fence.sequence for fence in bench.first.fences] == [*range(closings)]
+        assert [fence.batch.sequence for fence in bench.first.fences] == [*range(closings)]
         assert len(bench.commits) == closings
     assert bench.first.rows == 0
 
@@ -91,11 +92,11 @@ def test_what_one_sink_alone_sets_aside_makes_no_fence_of_another_missing(bench:
     with pytest.raises(Retryable):
         bench.stage().process(NO_FRAME, 0)
     (taken,) = bench.first.fences
-    bench.first.fences.append(replace(taken, sequence=1, inputs=()))
+    bench.first.fences.append(with_batch(replace(taken, inputs=()), sequence=1))
 
     bench.stage()  # no checkpoint_diverged
 
-    bench.first.fences.append(replace(taken, sequence=2, batches=2))
+    bench.first.fences.append(with_batch(replace(taken, batches=2), sequence=2))
     with pytest.raises(StageStopped, match="checkpoint_diverged"):
         bench.stage()
 

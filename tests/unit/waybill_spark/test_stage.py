@@ -23,7 +23,7 @@ def test_each_sink_is_reported_as_soon_as_it_has_committed(bench: Bench) -> None
     assert bench.first.ranges == bench.second.ranges == [(0, 4)]
     assert [commit.sink for commit in bench.commits] == ["first", "second"]
     assert [*bench.commits[0].frontier.values()] == [4]
-    assert bench.commits[0].sequence == 0
+    assert bench.commits[0].batch.sequence == 0
     assert bench.reads == 1
 
 
@@ -47,8 +47,8 @@ def test_what_stands_in_the_sinks_is_reported_again_at_every_start(bench: Bench)
 
     bench.stage().report_losses()
 
-    assert [(c.sequence, c.frontier, c.sink) for c in bench.commits] == [
-        (c.sequence, c.frontier, c.sink) for c in before
+    assert [(c.batch.sequence, c.frontier, c.sink) for c in bench.commits] == [
+        (c.batch.sequence, c.frontier, c.sink) for c in before
     ]
 
 

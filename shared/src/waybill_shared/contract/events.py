@@ -6,6 +6,7 @@ Times are milliseconds since the epoch. Nothing here reads a clock or talks to K
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.commands import CommandBody, QuestionBody
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
@@ -80,21 +81,12 @@ class Commit:
     stage: str
     sink: str
     since: int  # the life of the sink: see SinkDefinition
-    sequence: int
-    lineage: str
     epoch: int
-    batch_id: int
-    started_at: int
-    write_started_at: int
-    committed_at: int
+    batch: BatchReport
     inputs: tuple[Range, ...]
     frontier: Offsets
     outputs: tuple[Output, ...]
-    batch_rows: int
-    version: FieldMap  # what the sink calls what it has then, e.g. its snapshot
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
-    dead_sequence: int = 0  # of the last DeadLetters of the stage that this goes past
-    dropped: dict[str, int] = field(default_factory=dict)  # cumulative: records, by rule
     versions_from: int = 0  # the versions of batches with a lower sequence are unknown
 
 
@@ -295,21 +287,15 @@ class Fence:
     pipeline_uid: str
     stage: str
     sink: str
-    sequence: int
     generation: int
-    lineage: str
-    batch_id: int
     epoch: int
+    batch: BatchReport
     inputs: tuple[Range, ...]
     frontier: Offsets
     outputs: tuple[Output, ...]
-    batch_rows: int
-    at: int
     set_aside: tuple[SetAside, ...] = ()
     batches: int = 0  # how many it took in turn with the stage's other sinks
     lifecycle_id: str = ""  # of the topic in which `epoch` counts
-    dead_sequence: int = 0  # as in Commit
-    dropped: dict[str, int] = field(default_factory=dict)  # as in Commit
     dead: tuple[DeadPositions, ...] = ()  # of a journal: what a batch that comes again leaves out
 
 

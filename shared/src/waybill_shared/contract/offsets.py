@@ -1,7 +1,7 @@
 """The form of vectors in messages and slots. In memory, a vector is a mapping and nothing else.
 
-A message has a row for each partition. A slot in Redis has them by topic, which is a fifth of the
-size: a slot may hold thousands. Both are in order, so equal vectors have equal bytes.
+A message has a row for each partition, in order. A slot in Redis has them by topic, which is a
+fifth of the size: a slot may contain thousands.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,6 +67,6 @@ def _from_topics(topics: Mapping[str, Mapping[int, int]]) -> dict[TopicPartition
 
 def _to_topics(vector: Vector) -> dict[str, dict[int, int]]:
     topics: dict[str, dict[int, int]] = {}
-    for (topic_id, partition), offset in sorted(vector.items()):
+    for (topic_id, partition), offset in vector.items():
         topics.setdefault(topic_id, {})[partition] = offset
     return topics

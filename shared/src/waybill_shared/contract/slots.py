@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import (
@@ -18,7 +19,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span
 
-SLOT_VERSION = 7  # of what a snapshot holds
+SLOT_VERSION = 8  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -55,18 +56,10 @@ class SinkState:
     hops: tuple[Hop, ...] = ()
     set_aside: Losses = field(default_factory=dict)
     lost: Losses = field(default_factory=dict)
-    sequence: int = -1
-    batch_id: int = -1
-    started_at: int | None = None
-    committed_at: int = 0
-    batch_rows: int = 0
-    version: dict[str, str] = field(default_factory=dict)
+    batch: BatchReport | None = None
+    """The last one; None before the first commit."""
     versions_from: int = 0
     """The version in the sink of a batch with a lower sequence is not known any more."""
-    dead_sequence: int = 0
-    """Of the last DeadLetters of the stage that this is past."""
-    dropped: dict[str, int] = field(default_factory=dict)
-    """By rule, of all batches so far."""
     began: StoredOffsets = field(default_factory=dict)
     """The offsets of its first rows in the partitions of its topic, if not 0."""
     steps: int = 0
@@ -175,13 +168,7 @@ class Progress:
     sink: str  # its key in the slot
     before: StoredOffsets = field(default_factory=dict)
     reached: StoredOffsets
-    batch_id: int
-    sequence: int
-    started_at: int | None = None
-    committed_at: int
-    batch_rows: int
-    version: dict[str, str]
-    dropped: dict[str, int] = field(default_factory=dict)  # cumulative, by rule
+    batch: BatchReport
     began: StoredOffsets = field(default_factory=dict)  # as in SinkState
     outputs: StoredOffsets | None = None  # the ends of all that it wrote, if known
     gaps: tuple[Span, ...] = ()  # in what was written since the step before: nothing of the sink

@@ -81,7 +81,8 @@ class KafkaDeadJournal:
         for fact in facts:
             sending.produce(self._facts, key.encode(), codec.encode(fact))
         sending.finish()
-        return replace(fence, sequence=fence.sequence + len(facts) - 1)
+        last = fence.batch.sequence + len(facts) - 1
+        return replace(fence, batch=replace(fence.batch, sequence=last))
 
     def _produce_dead(
         self, producer: Producer, records: Sequence[DeadLetterRecord], fence: Fence
@@ -173,11 +174,11 @@ def facts_of(
             tenant=fence.tenant,
             pipeline_uid=fence.pipeline_uid,
             generation=fence.generation,
-            at=fence.at,
+            at=fence.batch.started_at,
             body=DeadLetters(
                 stage=stage[0],
                 since=stage[1],
-                sequence=fence.sequence + number,
+                sequence=fence.batch.sequence + number,
                 letters=tuple(letters[start : start + most]),
             ),
         )

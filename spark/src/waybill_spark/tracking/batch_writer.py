@@ -9,10 +9,11 @@ from functools import partial, reduce
 
 from waybill_shared.contract.vectors import meet
 from waybill_shared.process.failpoints import reach
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.triage import Judged, Triage
 from waybill_spark.tracking.distributed_rows import Rows
-from waybill_spark.tracking.ledger import Batch, Ledger
+from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import RowsRefused
@@ -58,12 +59,12 @@ class BatchWriter:
         with ExitStack() as stack:
             stack.enter_context(closing(judged.rows))
             self._record_dead(judged, batch, into, self._lacking(into))
-            refused = self._load(judged.rows, self._add_dead(batch, judged), into, stack)
+            refused = self._load(judged.rows, self._with_facts(batch, judged), into, stack)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
             with closing(judged.rows):
                 self._record_dead(judged, batch, [ledger])
-                ledger.write(judged.rows.by_sink[ledger.sink.name], self._add_dead(batch, judged))
+                ledger.write(judged.rows.by_sink[ledger.sink.name], self._with_facts(batch, judged))
 
     def _lacking(self, into: Sequence[Ledger]) -> list[str]:
         """Return the sinks that lack the dead records of the batch, where others have it
@@ -86,8 +87,10 @@ class BatchWriter:
         if judged.dead:
             reach(f"{self._uid}.{self._stage}.after_journal")
 
-    def _add_dead(self, batch: Batch, judged: Judged) -> Batch:
-        return replace(batch, dead_sequence=self._triage.sequence, dropped=judged.rows.dropped)
+    def _with_facts(self, batch: Batch, judged: Judged) -> Batch:
+        """Return the batch with what was found when its records were read."""
+        dead, dropped = self._triage.sequence, dict(judged.rows.dropped)
+        return replace(batch, report=replace(batch.report, dead_sequence=dead, dropped=dropped))
 
     def _load(
         self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], stack: ExitStack

@@ -17,55 +17,33 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
 Each fence has the next sequence number and includes all before it, so a lost report does no harm.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
+from waybill_shared.contract.batches import (
+    follow,
+    planned,
+)
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
-from waybill_shared.contract.events import Commit, Fence, Range, SetAside
+from waybill_shared.contract.events import Commit, Fence, SetAside
 from waybill_shared.contract.slots import sink_key
 from waybill_shared.contract.vectors import Vector, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
+from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import (
     LaterSink,
     StageInput,
     bases_of,
-    drop_empty,
 )
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A batch as the checkpoint has planned it."""
-
-    batch_id: int
-    lineage: str
-    runs: tuple[Range, ...]
-    started_at: int
-    for_one_sink: bool = False
-    """True if it is for one sink that lags, and so says nothing about the others."""
-    has_no_records: bool = False
-    """True if it contains no record. Then the rows that it would replace stay, too."""
-    dead_sequence: int = 0
-    """The number of the last dead letters that its stage has reported."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many of its records rules have dropped."""
-
-    @property
-    def ranges(self) -> tuple[Range, ...]:
-        return drop_empty(self.runs)
-
-
-NO_BATCH = Batch(batch_id=-1, lineage="", runs=(), started_at=0)
 
 
 class Ledger:
@@ -151,7 +129,7 @@ class Ledger:
             place: min(end, latest.get(place, 0)) if place[0] in known else end
             for place, end in others.items()
         }
-        fence = self._next(begin, replace(NO_BATCH, started_at=self._clock.now_ms()))
+        fence = self._next(begin, self._no_batch())
         aside = find_before_start(self._inputs, self._bases, begin)
         self._move(None, replace(fence, set_aside=aside))
 
@@ -164,25 +142,27 @@ class Ledger:
         """
         before, own = self.fence, self._identity
         if before is None:
-            self._move(None, self._next({}, replace(NO_BATCH, started_at=self._clock.now_ms())))
+            self._move(None, self._next({}, self._no_batch()))
         elif (before.lifecycle_id, before.epoch) != (own.lifecycle_id, own.epoch):
-            moved = replace(before, sequence=before.sequence + 1)
-            self._move(None, replace(moved, lifecycle_id=own.lifecycle_id, epoch=own.epoch))
+            batch = replace(before.batch, sequence=before.batch.sequence + 1)
+            moved = replace(before, lifecycle_id=own.lifecycle_id, epoch=own.epoch)
+            self._move(None, replace(moved, batch=batch))
 
     def write(self, rows: Rows, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
         ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
         after = self._next(ends, batch)
         batches = after.batches + (not batch.for_one_sink)
-        fence = replace(after, batch_rows=rows.num_rows, batches=batches)
         began = self.loading_since = self._clock.now_ms()
+        report = replace(after.batch, rows=rows.num_rows, write_started_at=began)
+        fence = replace(after, batch=report, batches=batches)
         try:
             self._reach("before_load")
             self._move(None if batch.has_no_records else rows.to_batches(), fence)
         finally:
             self.loading_since = None
         self._reach("after_commit")
-        self.report(began_at=began, committed_at=self._clock.now_ms())
+        self.report(committed_at=self._clock.now_ms())
         self._reach("after_event")
 
     def set_aside(self, found: tuple[SetAside, ...], generation: int | None = None) -> None:
@@ -191,21 +171,10 @@ class Ledger:
         `generation`: the one that the fence is of, if not this driver's.
         """
         ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
-        fence = self.fence
-        last = (
-            replace(NO_BATCH, started_at=self._clock.now_ms())
-            if fence is None
-            else Batch(
-                batch_id=fence.batch_id,
-                lineage=fence.lineage,
-                runs=(),
-                started_at=self._clock.now_ms(),
-            )
-        )
-        moved = self._next(ends, last)
+        moved = self._next(ends, self._no_batch())
         kept = moved.generation if generation is None else generation
         self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
-        self.report(committed_at=last.started_at)
+        self.report()
 
     @property
     def lost_its_topic(self) -> bool:
@@ -236,41 +205,34 @@ class Ledger:
         before = self.fence
         self.set_topic_aside(self._identity.generation if before is None else before.generation)
 
-    def report(self, *, began_at: int | None = None, committed_at: int | None = None) -> None:
+    def report(self, *, committed_at: int | None = None) -> None:
         """Report what the sink contains, if every reader can see it; otherwise it stays `hidden`.
 
-        The time of a write is known only right after it; later reports have the start of the batch
-        instead.
+        The time of a commit is known only right after it; later reports have the start of the
+        batch instead.
         """
         if self._written is None:
             return
         fence = self._written.fence
-        committed_at = fence.at if committed_at is None else committed_at
         with self._in_sink():
             self.hidden = not (self._gone or self.sink.await_visible(fence))
         if self.hidden:
             return
         self._versions_from = self._read_versions_from()
+        batch = replace(fence.batch, version=self._written.version)
+        if committed_at is not None:
+            batch = replace(batch, committed_at=committed_at)
         self._emit(
             Commit(
                 stage=self.stage,
                 sink=self.sink.name,
                 since=self.sink.since,
-                sequence=fence.sequence,
-                lineage=fence.lineage,
                 epoch=fence.epoch,
-                batch_id=fence.batch_id,
-                started_at=fence.at,
-                write_started_at=fence.at if began_at is None else began_at,
-                committed_at=committed_at,
+                batch=batch,
                 inputs=fence.inputs,
                 frontier=fence.frontier,
                 outputs=fence.outputs,
-                batch_rows=fence.batch_rows,
-                version=self._written.version,
                 set_aside=fence.set_aside,
-                dead_sequence=fence.dead_sequence,
-                dropped=fence.dropped,
                 versions_from=self._versions_from,
             )
         )
@@ -319,31 +281,30 @@ class Ledger:
             fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch
         )
 
+    def _no_batch(self) -> Batch:
+        """Return what moves a fence alone: nothing, after the last batch."""
+        last, now_ms = self.fence, self._clock.now_ms()
+        if last is None:
+            return Batch(report=planned(NO_BATCH, "", now_ms), runs=())
+        return Batch(report=planned(last.batch.batch_id, last.batch.lineage, now_ms), runs=())
+
     def _next(self, ends: Vector, batch: Batch) -> Fence:
         """Return the fence after the present one, without rows yet."""
         before = self.fence
-        dropped = Counter(before.dropped if before is not None else {})
-        dropped.update(batch.dropped)
         return Fence(
             tenant=self._identity.tenant,
             pipeline_uid=self._identity.pipeline_uid,
             stage=self.stage,
             sink=self.sink.name,
-            sequence=before.sequence + 1 if before is not None else 0,
             generation=self._identity.generation,
-            lineage=batch.lineage,
-            batch_id=batch.batch_id,
             epoch=self._identity.epoch,
             lifecycle_id=self._identity.lifecycle_id,
+            batch=follow(before.batch if before is not None else None, batch.report),
             inputs=batch.ranges,
             frontier=join(self.frontier(), ends),
             outputs=before.outputs if before is not None else (),
             set_aside=before.set_aside if before is not None else (),
             batches=before.batches if before is not None else 0,
-            batch_rows=0,
-            at=batch.started_at,
-            dead_sequence=max(batch.dead_sequence, before.dead_sequence if before else 0),
-            dropped=dict(dropped),
         )
 
     def _reach(self, edge: str) -> None:

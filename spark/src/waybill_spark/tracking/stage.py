@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, TypeVar
 
+from waybill_shared.contract.batches import planned
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit
@@ -33,6 +34,7 @@ from waybill_shared.contract.vectors import (
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
+from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -50,7 +52,7 @@ from waybill_spark.tracking.fencing import (
     batch_runs,
     decide,
 )
-from waybill_spark.tracking.ledger import NO_BATCH, Batch, Ledger, find_start
+from waybill_spark.tracking.ledger import Ledger, find_start
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
 from waybill_spark.tracking.pieces import Ranges, in_steps
@@ -250,10 +252,8 @@ class TrackedStage(Generic[Frame]):
         starts = self._checkpoint.starts(batch_id)
         ends = self._checkpoint.ends(batch_id)
         return Batch(
-            batch_id=batch_id,
-            lineage=self._checkpoint.lineage(),
+            report=planned(batch_id, self._checkpoint.lineage(), self._clock.now_ms()),
             runs=batch_runs(self._inputs, starts, ends),
-            started_at=self._clock.now_ms(),
         )
 
     def _decide(self, batch: Batch) -> Write | RunOnly | AlreadyDone:
@@ -352,14 +352,10 @@ class TrackedStage(Generic[Frame]):
     def _once(self, ranges: Ranges) -> Batch:
         """Return the ranges as a batch; the same one if another sink has written them as one."""
         fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
-        model = next((fence for fence in fences if fence.inputs == ranges), None)
-        return Batch(
-            batch_id=model.batch_id if model else NO_BATCH.batch_id,
-            lineage=model.lineage if model else NO_BATCH.lineage,
-            runs=ranges,
-            started_at=self._clock.now_ms(),
-            for_one_sink=True,
-        )
+        model = next((fence.batch for fence in fences if fence.inputs == ranges), None)
+        batch_id, lineage = (model.batch_id, model.lineage) if model else (NO_BATCH, "")
+        report = planned(batch_id, lineage, self._clock.now_ms())
+        return Batch(report=report, runs=ranges, for_one_sink=True)
 
     def _start_later_sinks(self) -> None:
         """Give a first fence to sinks that were added later, not to one that lost its fence."""

@@ -7,6 +7,7 @@ from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact
 from waybill_shared.contract.slots import (
     Progress,
+    SinkState,
     Slot,
     sink_key,
     stage_key,
@@ -35,7 +36,7 @@ def measure(before: Slot, fact: Fact, after: Slot) -> None:
 
 
 def measure_delay(progress: Iterable[Progress], now_ms: int) -> None:
-    delay_ms = now_ms - max(step.committed_at for step in progress)
+    delay_ms = now_ms - max(step.batch.committed_at for step in progress)
     metrics.observe("waybill_apply_delay_seconds", max(delay_ms, 0) / 1000)
 
 
@@ -76,13 +77,14 @@ def count_group_failures(count: int) -> None:
 
 def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None:
     key = sink_key(commit.stage, commit.sink, commit.since)
-    known = before.sinks.get(key)
-    if key not in _sinks(definition) or (known is not None and commit.sequence <= known.sequence):
+    known = before.sinks.get(key, SinkState()).batch
+    batch = commit.batch
+    if key not in _sinks(definition) or (known is not None and batch.sequence <= known.sequence):
         return
     labels = {"pipeline": definition.name, "stage": commit.stage, "sink": commit.sink}
     metrics.count("waybill_batches_total", 1, **labels)
-    metrics.count("waybill_batch_rows_total", commit.batch_rows, **labels)
-    took_s = (commit.committed_at - commit.started_at) / 1000
+    metrics.count("waybill_batch_rows_total", batch.rows, **labels)
+    took_s = (batch.committed_at - batch.started_at) / 1000
     if took_s > 0:  # a driver that reports the batch of another one does not know its start
         metrics.observe("waybill_batch_seconds", took_s, **labels)
 
@@ -124,9 +126,9 @@ def _lags(found: Iterable[LagPosition], ends: Ends) -> dict[tuple[str, ...], flo
 
 def _committed(found: Iterable[LagPosition]) -> dict[tuple[str, ...], float]:
     return {
-        labels: sink.state.committed_at / 1000
+        labels: sink.state.batch.committed_at / 1000
         for labels, _, sink in _each(found)
-        if sink.state.committed_at
+        if sink.state.batch is not None
     }
 
 

@@ -41,7 +41,7 @@ def id_of(message: Fact | LifecycleEvent) -> str | None:
     match message.body:
         case Commit() as commit:
             sink = f"{commit.stage}.{commit.sink}@{commit.since}"
-            return f"commit.{uid}.{sink}.{commit.lineage}.{commit.sequence}"
+            return f"commit.{uid}.{sink}.{commit.batch.lineage}.{commit.batch.sequence}"
         case DeadLetters() as dead:
             return f"dead.{uid}.{dead.stage}@{dead.since}.{dead.sequence}"
     return None
@@ -59,7 +59,7 @@ def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
 def is_old(fact: Fact) -> bool:
     """Return True if a commit is repeated so late that no event is sent, even if this process sent
     none."""
-    return isinstance(fact.body, Commit) and fact.at - fact.body.committed_at > OLD_MS
+    return isinstance(fact.body, Commit) and fact.at - fact.body.batch.committed_at > OLD_MS
 
 
 def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterator[StatusEvent]:
@@ -70,7 +70,7 @@ def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterat
         case Commit() as commit:
             kind, at, data = (
                 EventType.STAGE_COMMITTED,
-                commit.committed_at,
+                commit.batch.committed_at,
                 _committed(fact, commit),
             )
             stage, subject = commit.stage, f"{shown}/{commit.stage}/{commit.sink}"
@@ -99,10 +99,10 @@ def _committed(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
             pipeline_uid=fact.pipeline_uid,
             generation=fact.generation,
             sink=commit.sink,
-            batch=commit.batch_id,
-            rows=commit.batch_rows,
-            started_at=format_moment(commit.started_at),
-            version=commit.version,
+            batch=commit.batch.batch_id,
+            rows=commit.batch.rows,
+            started_at=format_moment(commit.batch.started_at),
+            version=commit.batch.version,
             ranges=[
                 BatchRange(
                     topic=each.topic, partition=each.partition, start=each.start, end=each.end

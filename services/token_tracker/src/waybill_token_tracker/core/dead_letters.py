@@ -97,9 +97,9 @@ def all_known(slot: Slot, sinks: Iterable[StageSink]) -> bool:
     """Return True if all dead letters are counted that belong to batches that the sinks are
     past."""
     return not slot.dead_waiting and all(
-        state.dead_sequence <= slot.dead_sequences.get(stage_key(sink.stage), 0)
+        state.batch.dead_sequence <= slot.dead_sequences.get(stage_key(sink.stage), 0)
         for sink in sinks
-        if (state := slot.sinks.get(sink.key)) is not None and state.dead_sequence
+        if (state := slot.sinks.get(sink.key)) is not None and state.batch is not None
     )
 
 

@@ -23,6 +23,7 @@ there the newest message counts.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from waybill_shared.contract.batches import BatchReport, later
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.events import (
     Beat,
@@ -172,22 +173,14 @@ def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
 
 def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
-    newer = commit.sequence > state.sequence
     return SinkState(
         frontier=join(state.frontier, commit.frontier),
         reached=state.reached,
         hops=with_hop(state.hops, _hop(commit)),
         set_aside=unite(state.set_aside, _set_aside(commit)),
         lost=state.lost,
-        sequence=commit.sequence if newer else state.sequence,
-        batch_id=commit.batch_id if newer else state.batch_id,
-        started_at=commit.started_at if newer else state.started_at,
-        committed_at=commit.committed_at if newer else state.committed_at,
-        batch_rows=commit.batch_rows if newer else state.batch_rows,
-        version=commit.version if newer else state.version,
+        batch=later(state.batch, commit.batch),
         versions_from=max(commit.versions_from, state.versions_from),
-        dead_sequence=max(commit.dead_sequence, state.dead_sequence),
-        dropped=commit.dropped if newer else state.dropped,
         began={**_began(commit), **state.began},
         steps=state.steps,
     )
@@ -201,7 +194,7 @@ def _began(commit: Commit) -> dict[TopicPartition, int]:
 
 def _hop(commit: Commit) -> Hop:
     return Hop(
-        sequence=commit.sequence,
+        sequence=commit.batch.sequence,
         inputs=commit.frontier,
         outputs={(o.topic_id, o.partition): o.end for o in commit.outputs},
         gaps=tuple(
@@ -239,10 +232,11 @@ def _advance(before: Slot, slot: Slot) -> Applied:
         reached = join(state.reached, graph.reached(sink))
         if reached == state.reached:
             continue
-        brought = state.sequence >= 0  # else no batch moved it: this is only where the sink starts
-        sinks[sink.key] = replace(state, reached=reached, steps=state.steps + brought)
-        if brought:
-            progress.append(_progress(sink, state, reached))
+        if state.batch is None:  # this is only where the sink starts
+            sinks[sink.key] = replace(state, reached=reached)
+            continue
+        sinks[sink.key] = replace(state, reached=reached, steps=state.steps + 1)
+        progress.append(_progress(sink, state, state.batch, reached))
     sinks = _bound_hops(sinks, _passed(graph, sinks) if known else dict.fromkeys(sinks, 0))
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress), dead=dead)
 
@@ -262,18 +256,12 @@ def _bound_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[
     }
 
 
-def _progress(sink: StageSink, state: SinkState, reached: Vector) -> Progress:
+def _progress(sink: StageSink, state: SinkState, batch: BatchReport, reached: Vector) -> Progress:
     return Progress(
         sink=sink.key,
         before=state.reached,
         reached=reached,
-        batch_id=state.batch_id,
-        sequence=state.sequence,
-        started_at=state.started_at,
-        committed_at=state.committed_at,
-        batch_rows=state.batch_rows,
-        version=state.version,
-        dropped=state.dropped,
+        batch=batch,
         began=state.began,
         outputs=state.hops[-1].outputs if state.hops else None,
         gaps=state.hops[-1].gaps if state.hops else (),

@@ -36,7 +36,7 @@ class ConsoleSink:
         batches = [batch for batch in rows or () if batch.num_rows]
         if batches:
             table = draw(pa.Table.from_batches(batches), self._rows_max)
-            logger.info("sink %s, batch %d\n%s", self.name, fence.batch_id, table)
+            logger.info("sink %s, batch %d\n%s", self.name, fence.batch.batch_id, table)
         moved = self._transactions.move(lambda producer: fence)
         return Written(fence=moved, version={})
 

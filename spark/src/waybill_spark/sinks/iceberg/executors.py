@@ -123,7 +123,7 @@ class SpreadFiles:
             properties=dict(io.properties),
             uid=self._fence.pipeline_uid,
             sink=self._fence.sink,
-            sequence=self._fence.sequence,
+            sequence=self._fence.batch.sequence,
             sort_by=tuple(sort_by or ()),
             reached=self._reached,
         )

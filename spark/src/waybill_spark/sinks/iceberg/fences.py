@@ -47,7 +47,7 @@ class TableFence:
         count.
         """
         before = {self._sequence(each): self._before(each) for each in table.metadata.snapshots}
-        least, sequence = fence.sequence + 1, self._last(table, fence)
+        least, sequence = fence.batch.sequence + 1, self._last(table, fence)
         while sequence is not None and sequence in before:
             least, sequence = sequence, before[sequence]
         return least
@@ -61,7 +61,7 @@ class TableFence:
             properties |= {sequence: str(last), MARK + self.key: files.mark}
             files.transaction.set_properties(properties)
             return
-        made = {sequence: str(fence.sequence)}
+        made = {sequence: str(fence.batch.sequence)}
         files.transaction.set_properties(properties | made)
         files.stage(made | ({} if last is None else {BEFORE + self.key: str(last)}))
 
@@ -78,7 +78,7 @@ class TableFence:
         """
         made = {self._sequence(each) for each in table.metadata.snapshots}
         noted = _number(table.properties, SEQUENCE + self.key)
-        return fence.sequence if fence.sequence in made else noted
+        return fence.batch.sequence if fence.batch.sequence in made else noted
 
     def _sequence(self, snapshot: Snapshot) -> int | None:
         return _number(_summary(snapshot), SEQUENCE + self.key)

@@ -56,7 +56,7 @@ class Sent:
 
 
 def batch_of(fence: Fence) -> bytes:
-    return f"{fence.lineage}:{fence.batch_id}".encode()
+    return f"{fence.batch.lineage}:{fence.batch.batch_id}".encode()
 
 
 def send(producer: Producer, topic: str, rows: Iterable[pa.RecordBatch], batch: bytes) -> Sent:

@@ -87,14 +87,14 @@ def move_fence(
         insert = sql.SQL(
             "INSERT INTO {} (key, sequence, body) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
         ).format(_table(schema))
-        moved = session.execute(insert, (key, fence.sequence, body))
+        moved = session.execute(insert, (key, fence.batch.sequence, body))
     else:
         update = sql.SQL(
             "UPDATE {} SET sequence = %s, body = %s WHERE key = %s AND sequence = %s"
-            " AND body->>'lineage' = %s AND body->>'epoch' = %s"
+            " AND body->'batch'->>'lineage' = %s AND body->>'epoch' = %s"
         ).format(_table(schema))
-        stood = (key, seen.sequence, seen.lineage, str(seen.epoch))
-        moved = session.execute(update, (fence.sequence, body, *stood))
+        stood = (key, seen.batch.sequence, seen.batch.lineage, str(seen.epoch))
+        moved = session.execute(update, (fence.batch.sequence, body, *stood))
     return moved.rowcount == 1
 
 

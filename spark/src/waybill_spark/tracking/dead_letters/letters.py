@@ -41,8 +41,8 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
         named.SINK: cause.sink,
         named.REASON: cause.reason,
         named.RULE: cause.rule,
-        named.BATCH: f"{fence.lineage}:{fence.batch_id}",
-        named.AT: str(fence.at),
+        named.BATCH: f"{fence.batch.lineage}:{fence.batch.batch_id}",
+        named.AT: str(fence.batch.started_at),
     }
     return named.with_told(record.headers, told)
 

@@ -22,12 +22,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from waybill_shared.contract.batches import (
+    BatchReport,
+    planned,
+)
 from waybill_shared.contract.deaths import DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import DeadReason, StopReason
 from waybill_shared.process.clock import Clock
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
@@ -43,7 +48,6 @@ from waybill_spark.tracking.dead_letters.records import (
     positions_of,
 )
 from waybill_spark.tracking.fencing import StageInput
-from waybill_spark.tracking.ledger import Batch
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
 from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
@@ -87,7 +91,7 @@ class Triage:
     @property
     def sequence(self) -> int:
         """The number of the last fact that was reported of the stage."""
-        return 0 if self._fence is None else self._fence.sequence
+        return 0 if self._fence is None else self._fence.batch.sequence
 
     def read(self, fences: Iterable[Fence | None]) -> None:
         """Read the last entry from the journal, after all was claimed. `fences`: of the sinks."""
@@ -95,7 +99,7 @@ class Triage:
         own = self._identity
         if fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch:
             raise SinkSuperseded(f"journal of stage {self._stage}: it is of a later claim")
-        passed = max((each.dead_sequence for each in fences if each is not None), default=0)
+        passed = max((each.batch.dead_sequence for each in fences if each is not None), default=0)
         if passed > self.sequence:
             detail = (
                 f"stage {self._stage}: its sinks are past entry {passed} of its dead letters, and"
@@ -167,17 +171,13 @@ class Triage:
             pipeline_uid=self._identity.pipeline_uid,
             stage=self._stage,
             sink=JOURNAL,
-            sequence=self.sequence + 1,
             generation=self._identity.generation,
-            lineage=batch.lineage,
-            batch_id=batch.batch_id,
             epoch=self._identity.epoch,
             lifecycle_id=self._identity.lifecycle_id,
             inputs=batch.ranges,
             frontier={},
             outputs=(),
-            batch_rows=len(new),
-            at=self._clock.now_ms(),
+            batch=self._report(batch, len(new)),
             dead=_grouped([*kept, *(self._position(each) for each in new)]),
         )
         self._fence = self.journal.write(new, fence)
@@ -185,6 +185,11 @@ class Triage:
             "records went to a dead-letter topic",
             extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
         )
+
+    def _report(self, batch: Batch, rows: int) -> BatchReport:
+        of = batch.report
+        started = planned(of.batch_id, of.lineage, self._clock.now_ms())
+        return replace(started, sequence=self.sequence + 1, rows=rows)
 
     def find_dead(self, batch: Batch, sink: str | None = None) -> Without:
         """Return the records of the batch that are dead letters: of all sinks, and of this one."""

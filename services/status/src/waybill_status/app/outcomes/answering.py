@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.app.outcomes.dead_letters import NotKnown, with_dead_letters, with_dropped
@@ -39,7 +39,7 @@ async def judge_all(
 async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
     """Return the outcome, with the batch that wrote the token to each sink, its dead letters and
     its dropped records. Return `unknown` while these cannot be read."""
-    batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+    batches: dict[tuple[PipelineKey, str], BatchReport | None] = {}
     described: list[Judgement] = []
     for judgement in judgements:
         try:
@@ -56,13 +56,13 @@ async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) ->
 
 async def _batches_of(
     judgement: Judgement, sight: Sight
-) -> dict[tuple[PipelineKey, str], Progress | None]:
-    batches: dict[tuple[PipelineKey, str], Progress | None] = {}
+) -> dict[tuple[PipelineKey, str], BatchReport | None]:
+    batches: dict[tuple[PipelineKey, str], BatchReport | None] = {}
     pipeline = judgement.pipeline
     sinks = [sink for stage in judgement.stages for sink in stage.sinks]
     for sink in (s for s in sinks if s.brought):
         found = await last_of(sight, pipeline, sink.key, sink.wanted)
         if found is None and await slot_was_lost(pipeline, sight):
             raise NotKnown(UnknownReason.SLOT_MISSING)
-        batches[pipeline, sink.key] = found
+        batches[pipeline, sink.key] = None if found is None else found.batch
     return batches

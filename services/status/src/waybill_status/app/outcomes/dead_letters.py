@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.errors import ContractError, Retryable
-from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import UnknownReason
 from waybill_status.app.outcomes.history import first_of
@@ -84,7 +84,7 @@ async def with_dropped(judgement: Judgement, sight: Sight, batches: Batches) -> 
     return replace(judgement, dropped=tuple(dropped)) if dropped else judgement
 
 
-def _rules(stage: StageJudgement, batch: Progress) -> Iterator[str]:
+def _rules(stage: StageJudgement, batch: BatchReport) -> Iterator[str]:
     """Yield the rules of the token's inputs by which records had been dropped until then."""
     for rule in sorted(batch.dropped):
         if rule.partition(".")[0] in stage.drops_of:
@@ -101,5 +101,5 @@ async def _dropped_before(
     if found is None:
         return None
     if found.before is not None:
-        return found.before.dropped
-    return {} if found.batch.sequence == 0 else None
+        return found.before.batch.dropped
+    return {} if found.batch.batch.sequence == 0 else None

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import merge_spans
 from waybill_shared.contract.words import (
@@ -127,7 +127,7 @@ class Outcome:
         return self.outcome in FINAL
 
 
-Batches = Mapping[tuple[PipelineKey, str], Progress | None]
+Batches = Mapping[tuple[PipelineKey, str], BatchReport | None]
 """By pipeline and sink: the batch that wrote the last record of the token there; None if
 forgotten."""
 
@@ -248,18 +248,18 @@ def _state(stage: StageJudgement, *, lost: bool, done: bool) -> StateInStage:
     return StateInStage.WAITING if stage.blocked_by is None else StateInStage.BLOCKED
 
 
-def _detail(sink: SinkJudgement, batch: Progress | None) -> BatchDetail | None:
+def _detail(sink: SinkJudgement, batch: BatchReport | None) -> BatchDetail | None:
     if batch is None:
         return BatchDetail.EXPIRED if sink.brought else None
     gone = batch.version and batch.sequence < sink.versions_from
     return BatchDetail.VERSION_EXPIRED if gone else None
 
 
-def _sink(sink: SinkJudgement, batch: Progress | None) -> SinkOutcome:
+def _sink(sink: SinkJudgement, batch: BatchReport | None) -> SinkOutcome:
     return SinkOutcome(
         name=sink.name,
         state=sink.state,
-        batch_rows=None if batch is None else batch.batch_rows,
+        batch_rows=None if batch is None else batch.rows,
         read_at=None if batch is None else batch.started_at,
         committed_at=None if batch is None else batch.committed_at,
         behind=sink.behind,

@@ -243,15 +243,19 @@ def _dead_missing(slot: Slot) -> frozenset[str]:
     was received, or if a sink has passed a later one. Records that wait for the hop that wrote them
     are not missing: nothing that the hop read has arrived."""
     numbers = [(f"{each.stage}@{each.since}", each.sequence) for each in slot.dead_waiting]
-    if any(state.dead_sequence for state in slot.sinks.values()):
+    if any(_dead_sequence(state) for state in slot.sinks.values()):
         present = Topology(slot.definition.stages if slot.definition is not None else ())
         numbers += [
-            (stage_key(each.stage), slot.sinks[each.key].dead_sequence)
+            (stage_key(each.stage), _dead_sequence(slot.sinks[each.key]))
             for each in present.with_removed(slot.removals).sinks
             if each.key in slot.sinks
         ]
     heard = slot.dead_sequences
     return frozenset(stage for stage, number in numbers if number > heard.get(stage, 0))
+
+
+def _dead_sequence(state: SinkState) -> int:
+    return 0 if state.batch is None else state.batch.dead_sequence
 
 
 def _losses_in(state: SinkState) -> SinkLosses:

@@ -4,6 +4,7 @@ values as they are."""
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.connector_view import ConnectorDetail, connector_detail
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import UserError
@@ -17,7 +18,7 @@ from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_shared.contract.slots import Slot, sink_key
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
 from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
@@ -273,12 +274,13 @@ def _stage(stage: StageDefinition, slot: Slot | None, waits: tuple[SinkWait, ...
     by_sink = {wait.sink: wait for wait in waits if wait.stage == stage.name}
     states = {} if slot is None else slot.sinks
     mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
-    done = [state for state in mine if state is not None and state.batch_id >= 0]
+    reports = [state.batch for state in mine if state is not None and state.batch is not None]
+    done = [batch for batch in reports if batch.batch_id >= 0]
     return StageDetail(
         name=stage.name,
         inputs=tuple(source.name for source in stage.inputs),
         sinks=tuple(_sink(sink, by_sink.get(sink.name)) for sink in stage.sinks),
-        last_batch=_last_batch(max(done, key=lambda state: state.committed_at)) if done else None,
+        last_batch=_last_batch(max(done, key=lambda batch: batch.committed_at)) if done else None,
     )
 
 
@@ -293,10 +295,10 @@ def _sink(sink: SinkDefinition, wait: SinkWait | None) -> SinkDetail:
     )
 
 
-def _last_batch(state: SinkState) -> LastBatch:
+def _last_batch(batch: BatchReport) -> LastBatch:
     return LastBatch(
-        batch=state.batch_id,
-        committed_at=state.committed_at,
-        rows=state.batch_rows,
-        version=state.version or None,
+        batch=batch.batch_id,
+        committed_at=batch.committed_at,
+        rows=batch.rows,
+        version=batch.version or None,
     )
