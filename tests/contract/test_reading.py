@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
 WORDS_MAX = 30
@@ -13,6 +14,14 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +", re.MULTILINE)
+PRIVATE = frozenset(
+    YAML(typ="safe").load((ROOT / "tests/plain_words.yaml").read_text("utf-8"))["private"].split()
+)
+PROSE = ("*.md", "docs/*.md", "services/*/README.md", "infra/*/README.md", "[bcs]*/README.md")
+NO_PROSE = re.compile(
+    r"```.*?```|`[^`\n]*`|\]\([^)]*\)|^\[\^[^\]]*\]:.*?(?=\n\n|\n\[|\Z)|<!--.*?-->|\[\^?[\w-]+\]",
+    re.MULTILINE | re.DOTALL,
+)  # code, targets of links, footnotes and comments
 BREAK = re.compile(r"\n\s*\n|(?<!\\)\||(?<=[.!?])[\"')*]*\s+")
 
 
@@ -39,6 +48,13 @@ def test_no_sentence_is_long(page: str) -> None:
 def test_no_cell_of_the_readme_is_long() -> None:
     cells = [cell.strip() for row in rows_of("README.md") for cell in row.split("|")]
     assert [cell for cell in cells if len(cell) > CELL_CHARACTERS_MAX] == []
+
+
+@pytest.mark.parametrize("pattern", PROSE)
+def test_pages_have_no_word_with_a_private_sense(pattern: str) -> None:
+    for page in ROOT.glob(pattern):
+        words = re.findall(r"[A-Za-z]+", NO_PROSE.sub("", page.read_text(encoding="utf-8")))
+        assert {word for word in words if word.lower() in PRIVATE} == set(), page.name
 
 
 def test_a_sentence_ends_where_a_reader_stops() -> None:
