@@ -10,7 +10,7 @@ from pydantic import BaseModel
 import waybill.connection
 import waybill.waiting
 import waybill_ingress.adapters.files.patience as fetching
-import waybill_ingress.adapters.http.validate as validation
+import waybill_ingress.adapters.http.manifests as validation
 import waybill_ingress.core.connectors.rows as chunks
 import waybill_spark.driver.app as driver
 import waybill_spark.guard.judge as guard

@@ -9,15 +9,13 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
-import waybill_ingress.adapters.http.convert as of_conversions
 import waybill_ingress.adapters.http.feldera as foreign_of_ingress
 import waybill_ingress.adapters.http.logs as of_logs
 import waybill_ingress.adapters.http.maintain as of_tables
+import waybill_ingress.adapters.http.manifests as of_manifests
 import waybill_ingress.adapters.http.pipelines as of_changes
-import waybill_ingress.adapters.http.propose as of_proposals
 import waybill_ingress.adapters.http.records as of_ingress
 import waybill_ingress.adapters.http.replays as of_replays
-import waybill_ingress.adapters.http.validate as of_checks
 import waybill_ingress.adapters.http.watches as of_watches
 import waybill_status.adapters.http.console as of_pages
 import waybill_status.adapters.http.dead_letters as of_dead_letters
@@ -67,12 +65,12 @@ def routers(service: str) -> list[APIRouter]:
         of_ingress.records_router(NOBODY, NOBODY, NOBODY),
         of_ingress.tokens_router(NOBODY, NOBODY, NOBODY, NOBODY),
         of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
-        of_checks.validate_router(NOBODY, NOBODY),
+        of_manifests.validate_router(NOBODY, NOBODY),
         of_tables.maintain_router(NOBODY, NOBODY, NOBODY),
         of_logs.logs_router(NOBODY, NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),
-        of_proposals.propose_router(NOBODY),
-        of_conversions.convert_router(),
+        of_manifests.propose_router(NOBODY),
+        of_manifests.convert_router(),
         of_watches.watches_router(NOBODY, NOBODY),
         foreign_of_ingress.feldera_router(NOBODY, NOBODY, NOBODY, NOBODY, limits=NOBODY),
         foreign_of_ingress.feldera_connectors_router(NOBODY, NOBODY),

@@ -17,15 +17,13 @@ from unit.ingress.fakes import (
 from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
 from waybill_ingress.adapters.http.bodies import RecordSpool
-from waybill_ingress.adapters.http.convert import convert_router
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
+from waybill_ingress.adapters.http.manifests import convert_router, propose_router, validate_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
-from waybill_ingress.adapters.http.propose import propose_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
 from waybill_ingress.adapters.http.replays import replays_router
-from waybill_ingress.adapters.http.validate import validate_router
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens

@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 from local_client import local_client
 from unit.ingress.fakes import FakeKafka
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.http.models import ConversionAnswer, ConvertRequest
+from waybill_ingress.adapters.http.manifest_models import ConversionAnswer, ConvertRequest
 from waybill_ingress.core.conversions import manifest_of
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.reading import read_manifest

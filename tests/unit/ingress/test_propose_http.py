@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 from local_client import local_client
 from unit.ingress.fakes import FakeKafka, FakeSamples
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.http.models import ProposalAnswer, ProposeRequest
+from waybill_ingress.adapters.http.manifest_models import ProposalAnswer, ProposeRequest
 
 PATH = "/v1/propose"
 

@@ -13,7 +13,7 @@ from builders import applied, make_reply
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.http.models import FINDINGS, FindingsAnswer, ValidateRequest
+from waybill_ingress.adapters.http.manifest_models import FINDINGS, FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 
 from waybill_ingress.adapters.files.download import FileFetcher
 from waybill_ingress.adapters.http.bodies import RecordSpool
-from waybill_ingress.adapters.http.convert import convert_router
 from waybill_ingress.adapters.http.feldera import (
     feldera_commands_router,
     feldera_connectors_router,
@@ -18,11 +17,10 @@ from waybill_ingress.adapters.http.feldera import (
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
+from waybill_ingress.adapters.http.manifests import convert_router, propose_router, validate_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
-from waybill_ingress.adapters.http.propose import propose_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
 from waybill_ingress.adapters.http.replays import replays_router
-from waybill_ingress.adapters.http.validate import validate_router
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.kafka.connectors import KafkaConnectorLog
 from waybill_ingress.adapters.kafka.dead_letter_reading import KafkaDeadLetterLookup
