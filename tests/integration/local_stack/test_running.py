@@ -1,6 +1,8 @@
 """A stack while it runs: its table, its broker, its Valkey, its services."""
 
 import json
+import os
+import signal
 import stat
 import urllib.request
 
@@ -106,6 +108,20 @@ def test_valkey_writes_down_what_it_holds(state: StackState) -> None:
     with redis.Redis.from_url(state.redis) as client:
         assert client.config_get("append*")["appendonly"] == "yes"
         assert client.config_get("append*")["appendfsync"] == "everysec"
+
+
+def test_valkey_starts_again_after_it_was_killed(running: Place) -> None:
+    before = process_of(state_of(running), "valkey")
+    assert before.pid is not None
+    os.kill(before.pid, signal.SIGKILL)
+
+    def back() -> bool:
+        now = process_of(state_of(running), "valkey")
+        return now.pid != before.pid and now.state is StackPhase.READY
+
+    eventually(back)
+    with redis.Redis.from_url(state_of(running).redis) as client:
+        assert client.ping()
 
 
 def test_secrets_are_for_the_owner_only(running: Place) -> None:

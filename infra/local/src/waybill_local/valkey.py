@@ -50,7 +50,7 @@ def spec(folder: Path, port: int) -> ChildSpec:
         wrong=lambda: missing_pong(port),
         ready_timeout_s=READY_TIMEOUT_S,
         stop_timeout_s=STOP_TIMEOUT_S,
-        restarts=False,
+        restarts=True,  # what it holds is made again from Kafka
         fix=f"read its log; {folder} holds only what Kafka has too, so it may be deleted",
     )
 
