@@ -55,7 +55,7 @@ MUTATIONS: Final = (
         invariant="I1",
         found_by=42,
         instead={
-            "waybill_spark.tracking.stage.TrackedStage._report_lost_topics": stand_ins.no_stops
+            "waybill_spark.tracking.loss_reporter.LossReporter.report_topics": stand_ins.no_stops
         },
         only=("topics",),
         rates=Rates(unsure=0.5, pause=0.1),
@@ -78,7 +78,7 @@ MUTATIONS: Final = (
     Mutation(
         name="what can never be read is not set aside",
         invariant="I2",
-        instead={"waybill_spark.tracking.stage.find_losses": stand_ins.none_found},
+        instead={"waybill_spark.tracking.loss_reporter.find_losses": stand_ins.none_found},
         only=("retention",),
     ),
     Mutation(
@@ -294,8 +294,8 @@ MUTATIONS: Final = (
         name="topic ids are not compared",
         invariant="I7",
         instead={
-            "waybill_spark.tracking.stage.TrackedStage._set_losses_aside": stand_ins.no_stops,
-            "waybill_spark.tracking.stage.TrackedStage._check_topics": stand_ins.nothing,
+            "waybill_spark.tracking.loss_reporter.LossReporter.set_aside": stand_ins.no_stops,
+            "waybill_spark.tracking.loss_reporter.LossReporter.check_topics": stand_ins.nothing,
         },
         only=("topics",),
     ),

@@ -25,7 +25,6 @@ from typing import Final, Generic, TypeVar
 
 from waybill_shared.contract.batches import planned
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
-from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import (
     TopicPartition,
@@ -54,7 +53,7 @@ from waybill_spark.tracking.fencing import (
 )
 from waybill_spark.tracking.ledger import Ledger, find_start
 from waybill_spark.tracking.loads import Loads
-from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
+from waybill_spark.tracking.loss_reporter import LossReporter
 from waybill_spark.tracking.pieces import Ranges, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
@@ -123,12 +122,13 @@ class TrackedStage(Generic[Frame]):
             budget=budget,
             clock=clock,
         )
+        self._losses = LossReporter(name, inputs=inputs, source=source, ledgers=self._ledgers)
         self._writer = BatchWriter(
             name,
             pipeline_uid=identity.pipeline_uid,
             ledgers=self._ledgers,
             triage=self._triage,
-            check_topics=self._check_topics,
+            check_topics=self._losses.check_topics,
             changes_nothing=lambda ranges: source.must_stay_whole and source.has_no_records(ranges),
             loads=loads,
         )
@@ -152,7 +152,7 @@ class TrackedStage(Generic[Frame]):
         Raises StageStopped, after all is reported, if an operator must decide how to go on.
         """
         with self._busy:
-            stops = [*self._report_lost_topics(), *self._set_losses_aside()]
+            stops = [*self._losses.report_topics(), *self._losses.set_aside()]
             for ledger in self._ledgers:
                 with collecting(stops):
                     ledger.report()
@@ -165,7 +165,7 @@ class TrackedStage(Generic[Frame]):
                 for ledger in self._ledgers:
                     if ledger.hidden:
                         ledger.report()
-                raise_first(self._set_losses_aside())
+                raise_first(self._losses.set_aside())
                 self._maintain()
             finally:
                 self._busy.release()
@@ -265,71 +265,6 @@ class TrackedStage(Generic[Frame]):
         detail = f"stage {self.name}, sink {decision.sink}: {decision.detail}"
         hint = "the next start continues from what the sinks have"
         raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
-
-    def _check_topics(self) -> None:
-        """Check after rows are read: a topic re-created in between gave rows of another topic."""
-        wanted = self._topic_ids()
-        if self._source.ids(wanted) != wanted:
-            raise_first(self._set_losses_aside())
-            raise Retryable(f"brokers do not agree on the topics of stage {self.name}")
-
-    def _set_losses_aside(self) -> list[StageStopped]:
-        looks = self._looks()
-        stops: list[StageStopped] = []
-        for ledger in self._fenceless_first():
-            found = find_losses(self._inputs, looks, ledger.frontier())
-            stop = find_stop(self._inputs, looks, found)
-            if stop is not None:
-                stops.append(stop)
-            if found:
-                logger.warning(
-                    "records will never be processed",
-                    extra={"stage": self.name, "sink": ledger.sink.name, "set_aside": str(found)},
-                )
-                with collecting(stops):
-                    ledger.set_aside(found)
-        return stops
-
-    def _report_lost_topics(self) -> list[StageStopped]:
-        """Report the loss of a sink's topic that was created again, before all else of that
-        sink.
-        """
-        stops: list[StageStopped] = []
-        if any(ledger.lost_its_topic for ledger in self._ledgers):
-            for ledger in self._fenceless_first():
-                if ledger.fence is None or ledger.lost_its_topic:
-                    with collecting(stops):
-                        ledger.set_topic_aside()
-        return stops
-
-    def _fenceless_first(self) -> list[Ledger]:
-        """Sort the ledgers: a sink moves past its first fence only after all have theirs."""
-        return sorted(self._ledgers, key=lambda each: each.fence is not None)
-
-    def _looks(self) -> Looks:
-        wanted = self._topic_ids()
-        ids = self._source.ids(wanted)
-        for source in self._inputs:
-            if ids.get(source.topic) in source.retired:
-                message = f"topic {source.topic}: a broker tells an id that it had before"
-                raise Retryable(message)
-        return {
-            topic: TopicLook(
-                topic_id=topic_id,
-                starts=self._starts(topic, topic_id) if topic_id == wanted[topic] else {},
-            )
-            for topic, topic_id in ids.items()
-        }
-
-    def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
-        """Return the first offsets: what is below them, and not in every sink, is lost."""
-        frontiers = self.frontiers()
-        partitions = {partition for each in frontiers for of, partition in each if of == topic_id}
-        least = {p: min(each.get((topic_id, p), 0) for each in frontiers) for p in partitions}
-        return self._source.starts(topic, least)
-
-    def _topic_ids(self) -> dict[str, str]:
-        return {source.topic: source.topic_id for source in self._inputs}
 
     def _read_planned(self) -> Planned | None:
         try:
