@@ -88,7 +88,8 @@ class FenceTransactions:
                 fence_message = codec.encode(fence)
                 producer.client.produce(self._fences.topic, key=self._key, value=fence_message)
             reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
-        except (Retryable, StageStopped, UserError):
+        except (Retryable, StageStopped, UserError, SystemError):
+            # The client may hide in a SystemError that it is fenced: to abort raises that again.
             producer.abort(TIMEOUT_S)
             raise
         producer.commit(TIMEOUT_S)
@@ -113,7 +114,7 @@ class FenceTransactions:
         except Fenced as error:
             self._producer = None
             raise SinkSuperseded(f"{self._what}: {error}") from error
-        except TransactionFailed as error:
+        except (TransactionFailed, SystemError) as error:
             self._producer = None
             raise Retryable(f"{self._what}: {error}") from error
 
