@@ -21,7 +21,7 @@ import waybill_status.adapters.http.console as of_pages
 import waybill_status.adapters.http.dead_letters as of_dead_letters
 import waybill_status.adapters.http.feldera as foreign_of_status
 import waybill_status.adapters.http.flow as of_flow
-import waybill_status.adapters.http.key as of_keys
+import waybill_status.adapters.http.operations as of_operations
 import waybill_status.adapters.http.pipelines as of_pipelines
 import waybill_status.adapters.http.tokens as of_status
 import waybill_status.adapters.http.watches as told_by_status
@@ -52,8 +52,8 @@ def routers(service: str) -> list[APIRouter]:
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
             of_dead_letters.dead_letters_router(NOBODY),
             of_flow.flow_router(NOBODY),
-            of_keys.key_router(),
-            of_status.operations_router(NOBODY),
+            of_operations.key_router(),
+            of_operations.operations_router(NOBODY),
             told_by_status.watches_router(NOBODY, NOBODY, NOBODY),
             told_by_status.asyncapi_router(),
             told_by_status.event_log_router(NOBODY, NOBODY),

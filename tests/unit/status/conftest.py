@@ -18,9 +18,9 @@ from unit.status.fakes import (
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
+from waybill_status.adapters.http.operations import operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
 from waybill_status.adapters.http.tokens import (
-    operations_router,
     tokens_router,
 )
 from waybill_status.app.outcomes.hub import Hub

@@ -15,7 +15,7 @@ from waybill_shared.http.app import create_app
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_status.adapters.http.console import ADDRESSES, TYPES, console_router, read_console
-from waybill_status.adapters.http.key import key_router
+from waybill_status.adapters.http.operations import key_router
 
 ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "console"

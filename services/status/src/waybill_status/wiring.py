@@ -26,9 +26,9 @@ from waybill_status.adapters.http.console import console_router
 from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.feldera import feldera_router, feldera_tokens_router
 from waybill_status.adapters.http.flow import flow_router
-from waybill_status.adapters.http.key import key_router
+from waybill_status.adapters.http.operations import key_router, operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
-from waybill_status.adapters.http.tokens import operations_router, shown_outcome, tokens_router
+from waybill_status.adapters.http.tokens import shown_outcome, tokens_router
 from waybill_status.adapters.http.watches import asyncapi_router, event_log_router, watches_router
 from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
 from waybill_status.adapters.kafka.event_lookup import KafkaToldEvents

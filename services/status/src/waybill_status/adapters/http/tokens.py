@@ -14,16 +14,13 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.operations import read_operation
 from waybill_shared.contract.problems import Slug, problem_body
 from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
-from waybill_shared.contract.words import OperationState, OutcomeKind, TokenLevel
+from waybill_shared.contract.words import OutcomeKind, TokenLevel
 from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
-from waybill_shared.http.operations import OperationAnswer
-from waybill_shared.kafka.replies import Replies
 from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import QueryAnswer, QueryBody
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
@@ -56,7 +53,6 @@ QUERY_REFUSALS: Final = refusals(
     Slug.TOO_MANY_WAITERS,
     Slug.NOT_AVAILABLE_NOW,
 )
-OPERATION_REFUSALS: Final = refusals(Slug.OPERATION_NOT_FOUND, Slug.INVALID, Slug.NOT_AVAILABLE_NOW)
 OUTCOME: Final = TypeAdapter(Outcome)
 VIEW: Final = TypeAdapter(WantedView)
 
@@ -168,39 +164,6 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         told = iter(await _answers(tokens, genuine, views, wait))
         answers = [next(told) if isinstance(each, Token) else each for each in opened]
         return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
-
-    return router
-
-
-def operations_router(replies: Replies) -> APIRouter:
-    router = APIRouter(prefix="/v1/operations", tags=["operations"])
-
-    @router.get(
-        "/{id}",
-        summary="How a change of a pipeline went, or what a check has found",
-        responses=OPERATION_REFUSALS,
-    )
-    async def get_operation(request: Request, id: str, wait: Wait = 0) -> OperationAnswer:
-        """Return the operation; it is kept for an hour. With `wait` the answer comes as soon as it
-        is done or failed."""
-        asked, asking = read_operation(id), caller(request)
-        reply = replies.get(asking, id)
-        if asked is None and reply is None:
-            detail = (
-                f"{id[:100]!r} is the id of no operation: take it from the answer to the change"
-            )
-            raise Refusal(Slug.OPERATION_NOT_FOUND, detail)
-        if reply is None and wait > 0:
-            reply = await replies.wait(asking, id, wait)
-        if reply is not None:
-            return OperationAnswer.model_validate(reply)
-        assert asked is not None
-        return OperationAnswer(
-            id=id,
-            pipeline=asked.pipeline,
-            action=asked.action,
-            state=OperationState.PENDING,
-        )
 
     return router
 
