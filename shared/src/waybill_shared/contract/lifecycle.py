@@ -2,7 +2,7 @@
 the docs are drawn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -47,7 +47,7 @@ class MoveAction(StrEnum):
 
 
 class Move(NamedTuple):
-    sources: frozenset[Phase]
+    sources: Set[Phase]
     happening: Happening
     target: Phase
     actions: tuple[MoveAction, ...]
@@ -57,35 +57,19 @@ WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING}
 WITHOUT_DRIVER: Final = frozenset(
     {Phase.CREATED, Phase.RECOVERING, Phase.STOPPING, Phase.STOPPED, Phase.FAILED}
 )
-"""In STOPPING the driver may live; then only DELETE and what follows its end moves on."""
+"""In STOPPING the driver may still live: then nothing moves before it has ended."""
 REPORT: Final = MoveAction.REPORT_PHASE
+DELETION: Final = (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE)
 ROWS: Final = (
     Move(WITHOUT_DRIVER, Happening.START, Phase.STARTING, (REPORT, MoveAction.START_DRIVER)),
-    Move(frozenset({Phase.STARTING}), Happening.QUEUE, Phase.SCHEDULING, (REPORT,)),
-    Move(
-        frozenset({Phase.SCHEDULING}),
-        Happening.QUEUE,
-        Phase.SCHEDULING,
-        (MoveAction.SEND_HEARTBEAT,),
-    ),
-    Move(
-        frozenset({Phase.SCHEDULING, Phase.STARTING}), Happening.ASSIGN, Phase.STARTING, (REPORT,)
-    ),
-    Move(
-        frozenset({Phase.STARTING}),
-        Happening.RUN,
-        Phase.RUNNING,
-        (REPORT, MoveAction.ANSWER_DONE),
-    ),
+    Move({Phase.STARTING}, Happening.QUEUE, Phase.SCHEDULING, (REPORT,)),
+    Move({Phase.SCHEDULING}, Happening.QUEUE, Phase.SCHEDULING, (MoveAction.SEND_HEARTBEAT,)),
+    Move({Phase.SCHEDULING, Phase.STARTING}, Happening.ASSIGN, Phase.STARTING, (REPORT,)),
+    Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, (REPORT, MoveAction.ANSWER_DONE)),
     Move(WITH_DRIVER, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
     Move(WITHOUT_DRIVER, Happening.CLOSE, Phase.STOPPING, (REPORT, MoveAction.START_DRIVER)),
     Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, (REPORT, MoveAction.ANSWER_DONE)),
-    Move(
-        frozenset({Phase.STOPPING}),
-        Happening.DELETE,
-        Phase.STOPPED,
-        (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE),
-    ),
+    Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
     Move(WITH_DRIVER, Happening.FAIL, Phase.FAILED, (REPORT, MoveAction.ANSWER_FAILED)),
 )
