@@ -151,5 +151,9 @@ def errors_as_retryable() -> Iterator[None]:
     """Raise errors of the consumer as Retryable."""
     try:
         yield
+    except SystemError as error:  # from `poll`, if a callback of a rebalance has failed
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise Retryable(explain(error.__cause__.args[0])) from error
     except KafkaException as error:
         raise Retryable(explain(error.args[0])) from error
