@@ -174,7 +174,8 @@ CLAIMS: Final[list[tuple[str, str]]] = [
 
 @pytest.mark.parametrize(("page", "sentence"), CLAIMS)
 def test_a_figure_in_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
-    assert sentence in (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    assert " ".join(sentence.split()) in " ".join(text.split())
 
 
 def test_the_readme_counts_the_ratios_as_the_bench_has_them() -> None:

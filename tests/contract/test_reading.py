@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parents[2]
 WORDS_MAX = 30
 CELL_CHARACTERS_MAX = 160
-PAGES = ("README.md", "docs/first-steps.md", "docs/manifest.md")
+PAGES = ("README.md", "CHANGELOG.md", "docs/first-steps.md", "docs/manifest.md", "docs/changing.md")
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
