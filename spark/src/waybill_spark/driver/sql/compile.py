@@ -3,12 +3,11 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -23,18 +22,14 @@ from waybill_spark.driver.reading.executor_rows import ExecutorRows
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.inputs import DecodedInput, describe_input
 from waybill_spark.driver.reading.sizes import RecordSizes
+from waybill_spark.driver.sql.analysis import analyze_steps, find_wrong_texts
 from waybill_spark.driver.sql.rules import wrong_rules
 from waybill_spark.driver.sql.schema_streams import schema_stream
 from waybill_spark.driver.sql.schemas import schema_for
 from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.guard.judge import Allowed
 from waybill_spark.guard.plans import (
-    refuse_analyzed,
     refuse_executed,
-    refuse_parsed,
-    refuse_stateful,
-    refuse_stateful_text,
-    sql_problem,
 )
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import select_all, select_for
@@ -221,7 +216,7 @@ def compile_stages(
     for stage in manifest.stages_in_order():
         at = manifest.stages.index(stage)
         if not readable.keys() >= set(stage.inputs):
-            problems += _wrong_texts(spark, stage, at, lists)
+            problems += find_wrong_texts(spark, stage, at, lists)
             continue
         inputs = tuple(readable[name] for name in stage.inputs)
         try:
@@ -247,7 +242,7 @@ def _compile_stage(
     session = spark.newSession()
     for source in inputs:
         schema_stream(session, source).createOrReplaceTempView(source.name)
-    problems, wrong = _analyze_steps(session, stage, at, lists)
+    problems, wrong = analyze_steps(session, stage, at, lists)
     columns, schemas, selected = {}, {}, {}
     for k, sink in enumerate(stage.sinks):
         if stage.source_of(sink) in wrong:
@@ -268,36 +263,6 @@ def _compile_stage(
     )
 
 
-def _analyze_steps(
-    session: SparkSession, stage: Stage, at: int, lists: Allowed
-) -> tuple[list[Problem], set[str]]:
-    """Return the problems, and the steps without a view: the wrong ones, and those that read one of
-    them, which cannot be analyzed.
-    """
-    problems: list[Problem] = []
-    wrong: set[str] = set()
-    views = [*stage.inputs]
-    for number, step in enumerate(stage.steps):
-        path = f"stages.{at}.steps.{number}.sql"
-        try:
-            refuse_parsed(session, step.sql, path, views, lists)
-            analyze(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
-        except UserError as error:
-            if _missing_view(error) not in wrong:
-                problems += error.problems
-            wrong.add(step.name)
-        views.append(step.name)
-    return problems, wrong
-
-
-def _missing_view(error: UserError) -> str | None:
-    cause = error.__cause__
-    if not isinstance(cause, AnalysisException):
-        return None
-    named = cause.getMessageParameters() or {}
-    return named.get("relationName", "").strip("`").lower()
-
-
 def _register(
     spark: SparkSession, raw: DataFrame, inputs: tuple[DecodedInput, ...], stage: Stage
 ) -> None:
@@ -306,33 +271,6 @@ def _register(
         decode(raw, source).createOrReplaceTempView(source.name)
     for step in stage.steps:
         spark.sql(step.sql).createOrReplaceTempView(step.name)
-
-
-def _wrong_texts(spark: SparkSession, stage: Stage, at: int, lists: Allowed) -> list[Problem]:
-    """Return the problems of queries that show without knowing their views."""
-    problems: list[Problem] = []
-    views = [*stage.inputs]
-    for number, step in enumerate(stage.steps):
-        try:
-            refuse_parsed(spark, step.sql, f"stages.{at}.steps.{number}.sql", views, lists)
-        except UserError as error:
-            problems += error.problems
-        views.append(step.name)
-    return problems
-
-
-def analyze(
-    spark: SparkSession, sql: str, views: Sequence[str], lists: Allowed, *, path: str
-) -> DataFrame:
-    """Analyze the query over streaming views of `spark`. Raise UserError if it is not accepted."""
-    try:
-        frame = spark.sql(sql)
-    except AnalysisException as error:
-        refuse_stateful_text(spark, sql, path)
-        raise UserError([sql_problem(error, path, views)]) from error
-    refuse_stateful(frame, path)
-    refuse_analyzed(frame, path, lists)
-    return frame
 
 
 def _ddl(frame: DataFrame) -> str:
