@@ -16,15 +16,16 @@ it writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not
 readers show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
 
 When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
-`{Phase.STOPPING}`: the sinks that will be removed report a last time what they hold, and only then
-the change is reported. If they cannot, the change is refused, and the pipeline continues as before.
+`{Phase.STOPPING}`. The sinks that will be removed report a last time what they contain, and only
+then the change is reported. If they cannot, the change is refused, and the pipeline continues as
+before.
 
 A driver that failed is started again after 0.5 s; each further time it takes twice as long, up to
 60 s. After it has run well for two minutes, this begins again. If the cause was outside (Kafka, a
 catalog, a Spark cluster), this has no end: everything continues by itself when the cause has ended.
 After other failures there are 20 attempts, and none if a person must repair something: then the
-pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one exception:
-after 20 crashes a deletion is finished all the same, with an error in the log of the runner.
+pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one exception.
+After 20 crashes a deletion is finished all the same, with an error in the log of the runner.
 """
 
 
