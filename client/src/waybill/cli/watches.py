@@ -136,7 +136,7 @@ def redeliver(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
     Example:
       waybill redeliver 0c1e5c1d7d6a4d2f8f0a4b8f2b7f9f63
 
-    Exit codes: 0 it will be sent · 1 error, also if it has no webhook or is not told yet
+    Exit codes: 0 it will be sent · 1 error, also if it has no webhook or is still open
     """
     with connect_to_change() as client:
         _show(client.redeliver(id), output)

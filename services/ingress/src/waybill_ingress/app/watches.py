@@ -130,7 +130,7 @@ class Watches:
         if watch.webhook is None:
             raise _not_due("the watch has no webhook")
         if watch.open:
-            raise _not_due("the watch is not told yet: it is delivered then")
+            raise _not_due("the watch is still open: its event is sent when it ends")
         if self._mint.now_ms() - (watch.told_at or 0) > EVENTS_KEPT_MS:
             raise _not_due("it was told more than a week ago, and its event is not kept any more")
         turn, now_ms = watch.redeliveries + 1, self._mint.now_ms()

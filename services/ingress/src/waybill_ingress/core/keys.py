@@ -28,7 +28,7 @@ def read_key(given: list[str]) -> str | None:
     if not given:
         return None
     if len(given) > 1:
-        raise _bad("stands there more than once")
+        raise _bad("is sent more than once")
     key = given[0].strip(" \t")  # HTTP does not count them as part of it
     if not key:
         raise _bad("is empty")

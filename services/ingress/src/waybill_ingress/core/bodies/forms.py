@@ -55,7 +55,7 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
     parameters: dict[str, str] = {}
     for name, value in given:
         if name in parameters:
-            raise invalid(name, "it stands there more than once", "")
+            raise invalid(name, "it is there more than once", "")
         if name not in takes | OF_ALL:
             some = nearest(name, sorted(takes | OF_ALL))
             hint = f"did you mean {some}?" if some else f"it does not go with {media_type}"

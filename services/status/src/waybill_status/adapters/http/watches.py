@@ -40,7 +40,7 @@ def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> API
 
     @router.get(
         "",
-        summary="Who wants to be told of tokens, the newest first",
+        summary="Who wants to be notified of tokens, the newest first",
         responses=refusals(Slug.INVALID, Slug.NOT_AVAILABLE_NOW),
     )
     async def get_watches(
