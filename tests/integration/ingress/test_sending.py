@@ -60,7 +60,7 @@ FILES = {
     "rows.json": json.dumps(ROWS, indent=1, ensure_ascii=False).encode(),
     "rows.csv": as_csv(),
     "rows.avro": as_avro(),
-    "rows.csv.gz": gzip.compress(as_csv()),
+    "rows.csv.gz": gzip.compress(as_csv(), mtime=0),
 }
 
 
@@ -146,7 +146,7 @@ def test_a_raw_file_is_one_record(
 def test_what_comes_before_the_end_of_a_damaged_file_is_sent_and_said(
     surroundings: Surroundings, ingress: httpx2.Client, known: Known, tmp_path: Path
 ) -> None:
-    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(as_csv())[:-9])
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(as_csv(), mtime=0)[:-9])
     done = send(ingress, known, tmp_path / "rows.csv.gz")
     assert done.returncode == 1
     said = json.loads(done.stdout)
