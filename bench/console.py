@@ -33,14 +33,8 @@ from waybill_local.services import SERVICES, topic_prefix
 from waybill_local.stack import Options, StackState
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract import codec
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    Fact,
-    LifecycleEvent,
-    PipelineRecord,
-    pipeline_key,
-)
+from waybill_shared.contract.events import Commit, Definition, Fact, PipelineRecord, pipeline_key
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer

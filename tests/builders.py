@@ -20,7 +20,6 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
-    Beat,
     Command,
     Commit,
     Definition,
@@ -28,7 +27,6 @@ from waybill_shared.contract.events import (
     Fence,
     Gap,
     InputDefinition,
-    LifecycleEvent,
     Output,
     PipelineRecord,
     Range,
@@ -37,6 +35,7 @@ from waybill_shared.contract.events import (
     Snapshot,
     StageDefinition,
 )
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.replays import Replay, ReplayedRecord

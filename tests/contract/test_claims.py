@@ -23,7 +23,7 @@ from waybill_ingress.adapters.http.watch_models import LABELS_BYTES_MAX
 from waybill_ingress.adapters.kafka import samples
 from waybill_ingress.app import connectors, merges, watches
 from waybill_ingress.core import keys, proposals, rows
-from waybill_ingress.core.bodies import avro
+from waybill_ingress.core.bodies import avro_schema
 from waybill_ingress.core.connectors import progress
 from waybill_ingress.settings import Settings as Ingress
 from waybill_local.gateway import Settings as Gateway
@@ -121,7 +121,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("formats", f"with its key | {default(Ingress, 'ingress_record_bytes_max') // MB} MB |"),
     ("formats", f"{rows.WHOLE_RECORDS_MAX:,} records and {rows.WHOLE_BYTES_MAX // MB} MB of"),
     ("formats", f"At most {rows.REJECTED_MAX:,} records"),
-    ("formats", f"a block of more than {avro.BLOCK_BYTES_MAX // MB} MB"),
+    ("formats", f"a block of more than {avro_schema.BLOCK_BYTES_MAX // MB} MB"),
     (
         "repeating",
         f"remembered for {default(Ingress, 'ingress_keys_kept_h')} hours, up to a million",

@@ -15,14 +15,13 @@ from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
-    Beat,
     Command,
     Definition,
     Fact,
-    LifecycleEvent,
     PipelineRecord,
     StageDefinition,
 )
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner

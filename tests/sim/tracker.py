@@ -6,13 +6,8 @@ from dataclasses import dataclass, field
 from sim.redis_server import RedisServer, Store
 from sim.sinks import Edge
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import (
-    Beat,
-    Fact,
-    LifecycleEvent,
-    Snapshot,
-    snapshot_key,
-)
+from waybill_shared.contract.events import Fact, Snapshot, snapshot_key
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.process.clock import Clock
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 from waybill_token_tracker.app.tracker import Tracker

@@ -19,11 +19,12 @@ from sql.fuzz import Texts
 from sql.spark_classes import Classes
 from waybill_local import jars
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import SqlGuard
+from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.process.archives import class_path
 from waybill_spark.driver.sql.analysis import analyze
 from waybill_spark.guard.allowed import allowed, kinds, read_lists
-from waybill_spark.guard.judge import Objection, objection_to_parsed
+from waybill_spark.guard.judge import objection_to_parsed
+from waybill_spark.guard.objections import Objection
 from waybill_spark.guard.plans import refuse_parsed, tree_of, windows_at
 
 VIEWS = ("orders", "others")

@@ -30,13 +30,8 @@ from integration.status.tracker import now_ms
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    LifecycleEvent,
-    SetAside,
-    pipeline_key,
-)
+from waybill_shared.contract.events import Commit, Definition, SetAside, pipeline_key
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.tokens import (
     Part,

@@ -15,12 +15,12 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
-    LifecycleEvent,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
     pipeline_key,
 )
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.slots import (
     Keys,
     Progress,

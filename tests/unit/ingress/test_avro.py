@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.ingress.bodies import Rows, rows_of
-from waybill_ingress.core.bodies.avro import BLOCK_BYTES_MAX, read_avro
+from waybill_ingress.core.bodies.avro import read_avro
+from waybill_ingress.core.bodies.avro_schema import BLOCK_BYTES_MAX
 from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.manifest.columns import parse_columns

@@ -20,7 +20,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.words import Action
-from waybill_stage_runner.core.pipelines.manifest_changes import Change
+from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 
 PATH = "/v1/validate"

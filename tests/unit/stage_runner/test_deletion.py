@@ -6,7 +6,8 @@ import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Definition, LifecycleError, PipelineRecord
+from waybill_shared.contract.events import Definition, PipelineRecord
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
 
 ERROR = LifecycleError(

@@ -8,13 +8,9 @@ from builders import applied
 from unit.stage_runner.fakes import EXAMPLE, command
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.reading import read_manifest
-from waybill_stage_runner.core.pipelines.manifest_changes import (
-    Alterations,
-    Change,
-    Columns,
-    changes_of,
-    split_columns,
-)
+from waybill_stage_runner.core.pipelines.change import Change
+from waybill_stage_runner.core.pipelines.column_changes import split_columns
+from waybill_stage_runner.core.pipelines.manifest_changes import Alterations, Columns, changes_of
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.records import create_record
 

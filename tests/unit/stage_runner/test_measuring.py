@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from builders import NOW, make_record
 from scraping import Scrape, read_scrape
-from waybill_shared.contract.events import LifecycleError
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.process import metrics
 from waybill_stage_runner.app.measuring import measure, show

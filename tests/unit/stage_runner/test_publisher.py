@@ -8,14 +8,8 @@ from builders import NOW, make_command, make_definition, make_record
 from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
 from waybill_shared.contract.commands import Logs
-from waybill_shared.contract.events import (
-    Fact,
-    LifecycleEvent,
-    PipelineRecord,
-    Reply,
-    command_key,
-    pipeline_key,
-)
+from waybill_shared.contract.events import Fact, PipelineRecord, Reply, command_key, pipeline_key
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_shared.kafka.transactions import Outgoing

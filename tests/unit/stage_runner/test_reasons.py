@@ -5,7 +5,8 @@ from typing import Literal
 import pytest
 
 from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, runner_in, running
-from waybill_shared.contract.events import Command, LifecycleError
+from waybill_shared.contract.events import Command
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed

@@ -7,8 +7,9 @@ import pytest
 from builders import make_command, make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,

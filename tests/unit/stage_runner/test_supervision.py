@@ -8,8 +8,9 @@ from builders import make_command, make_problem, make_record
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
-from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,

@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.events import LifecycleError, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import MOVES, Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,

@@ -14,11 +14,11 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Definition,
     InputDefinition,
-    LifecycleEvent,
     PipelineRecord,
     SinkDefinition,
     StageDefinition,
 )
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal

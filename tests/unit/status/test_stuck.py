@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from unit.status.fakes import FakeStore, life, slot
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_status.core.pipelines.stuck import Condition, stuck_of
 

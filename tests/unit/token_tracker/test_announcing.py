@@ -21,7 +21,8 @@ from builders import (
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.events import Fact
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing

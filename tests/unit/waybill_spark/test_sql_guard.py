@@ -11,11 +11,11 @@ from waybill_spark.guard import judge as sql_guard
 from waybill_spark.guard.judge import (
     Allowed,
     Names,
-    Objection,
     Refused,
     objection_to_analyzed,
     objection_to_parsed,
 )
+from waybill_spark.guard.objections import Objection
 from waybill_spark.guard.trees import NotUnderstood, nodes_of
 
 EXPRESSIONS = "catalyst.expressions"

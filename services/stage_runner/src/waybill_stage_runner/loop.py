@@ -16,7 +16,8 @@ from waybill_shared.contract.lifecycle import HEARTBEAT_INTERVAL_MS
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.process.health import Health
 from waybill_stage_runner.adapters.commands import CommandReader
-from waybill_stage_runner.adapters.drivers import DriverPool, EndReport, QueueReport, RunReport
+from waybill_stage_runner.adapters.driver_reports import EndReport, QueueReport, RunReport
+from waybill_stage_runner.adapters.drivers import DriverPool
 from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.ports import Checked

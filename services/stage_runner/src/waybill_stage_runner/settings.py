@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from waybill_shared.contract.events import SqlGuard
+from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.settings.service import ServiceSettings
 
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")

@@ -18,16 +18,15 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import (
-    Beat,
     Command,
     Fact,
     Fence,
-    LifecycleEvent,
     Message,
     PipelineRecord,
     Reply,
     Snapshot,
 )
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.schemas import SCHEMAS

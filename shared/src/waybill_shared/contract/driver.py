@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import LifecycleError, SqlGuard, StageDefinition
+from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.lifecycle_events import LifecycleError, SqlGuard
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.words import Obstacle
 

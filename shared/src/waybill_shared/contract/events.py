@@ -11,8 +11,8 @@ from waybill_shared.contract.commands import CommandBody, QuestionBody
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deaths import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
@@ -23,8 +23,6 @@ from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
-SqlGuard = Literal["strict", "trusted"]
-"""Strict: queries are judged by the lists of what is allowed. Commands are refused in both."""
 
 NEVER: Final = 2**31 - 1
 """A generation that no pipeline comes to."""
@@ -228,52 +226,6 @@ class Reply:
     at: int
     problem: str | None = None  # why it failed: a Slug
     result: str | None = None  # what a check has found: JSON, at most 256 kB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleError:
-    domain: Literal["user", "external", "internal"]
-    message: str
-    hint: str
-    stage: str | None
-    retryable: bool
-    sink: str | None = None
-    retry_after_ms: int = 0  # the sink has asked not to be tried again before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleEvent:
-    tenant: str
-    pipeline_uid: str
-    pipeline: str
-    generation: int
-    kind: Literal["claim", "transition", "heartbeat", "maintenance"]
-    phase_from: str | None
-    phase: str
-    reason: str
-    error: LifecycleError | None
-    actor: str
-    run_id: str
-    attempt: int
-    next_at: int | None
-    at: int
-    blocked_by: str | None = None  # an Obstacle
-    waits: tuple[SinkWait, ...] = ()
-    maintenance: TableMaintenance | None = None
-    sql_guard: SqlGuard = "strict"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """The runner of a pipeline lives; `blocked_by` is what its driver waits for, `waits` what it
-    waits for in single sinks."""
-
-    tenant: str
-    pipeline_uid: str
-    at: int
-    blocked_by: str | None = None  # an Obstacle
-    waits: tuple[SinkWait, ...] = ()
-    ignored: tuple[IgnoredFields, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,8 @@ from pydantic import TypeAdapter
 from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
-from waybill_shared.contract.events import (
-    Definition,
-    LifecycleEvent,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Definition, StageDefinition
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span
 

@@ -1,8 +1,7 @@
-"""The words that people meet in answers, events, metrics and errors, each with its meaning.
+"""The words of answers, events, metrics and errors, each with its meaning.
 
-Whoever says one takes it from here; docs/words.md, the API's descriptions and console/meanings.js
-are made of this. Messages and slots hold them as text, so that a word of a newer version is passed
-on unharmed.
+docs/words.md, the API's descriptions and console/meanings.js are made of this. Messages and slots
+have them as text, so that a word of a newer version is passed on unharmed.
 """
 
 import re

@@ -27,6 +27,9 @@ from confluent_kafka.admin import (
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin_answers import (
+    ABSENT,
+    MAY_NOT_ASK,
+    NOT_THERE,
     UNANSWERED,
     LeaderMoved,
     TopicIdentity,
@@ -46,21 +49,6 @@ COORDINATOR_TIMEOUT_S: Final = 3600.0
 only after the time-out of the question (2.16, its issue 4605)."""
 RENEWAL_S: Final = 20.0  # no request takes longer
 SILENT = 0  # the lowest syslog level
-ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
-# What the controller says of a new topic only after it has looked whether there is one of that name
-# (ReplicationControlManager, and ZkAdminManager before Kafka 4).
-NOT_THERE: Final = frozenset(
-    {
-        KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.INVALID_PARTITIONS,
-        KafkaError.INVALID_CONFIG,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError.TOPIC_EXCEPTION,  # another name is too like it: `a.b` and `a_b`
-    }
-)
-MAY_NOT_ASK: Final = frozenset(
-    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
-)
 K = TypeVar("K")
 T = TypeVar("T")
 

@@ -22,6 +22,21 @@ OLD_LEADER = frozenset(
         KafkaError._NOENT,  # nobody: the broker that was asked did not know the new topic's yet
     }
 )
+ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
+# What the controller says of a new topic only after it has looked whether there is one of that name
+# (ReplicationControlManager, and ZkAdminManager before Kafka 4).
+NOT_THERE: Final = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_EXCEPTION,  # another name is too like it: `a.b` and `a_b`
+    }
+)
+MAY_NOT_ASK: Final = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
 URL_SAFE = str.maketrans("+/", "-_")
 K = TypeVar("K")
 T = TypeVar("T")

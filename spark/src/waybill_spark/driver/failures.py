@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
-from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_spark.driver.jvm.cluster import ClusterUnavailable
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.driver.sql.value_errors import is_value_error, query_failed

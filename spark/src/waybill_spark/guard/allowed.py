@@ -8,7 +8,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from waybill_shared.contract.events import SqlGuard
+from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_spark.guard.judge import Allowed, Names, Refused
 
 LISTS = Path(__file__).with_name("allowed.yaml")

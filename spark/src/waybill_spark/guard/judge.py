@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.manifest.foreign import tell_foreign
 from waybill_shared.contract.manifest.foreign_words import Spot
 from waybill_shared.contract.suggestions import hint_of_names
+from waybill_spark.guard.objections import Objection, ObjectionRaised, function_of
 from waybill_spark.guard.options import OPTIONS, unknown_options
+from waybill_spark.guard.sizes import SIZE_MAX, size_of_call
 from waybill_spark.guard.trees import (
     Node,
     NotUnderstood,
@@ -27,15 +28,8 @@ DEPTH_MAX: Final = 64
 JOINS_MAX: Final = 20
 UNIONS_MAX: Final = 60  # in a row they are as many levels
 EXPLODES_MAX: Final = 10
-SIZE_MAX: Final = 10_000
 PATTERN_CHARACTERS_MAX: Final = 1_000
 
-SIZES: Final = {
-    "repeat": 1, "space": 0, "lpad": 1, "rpad": 1, "array_repeat": 1, "array_insert": 1,
-    "stack": 0, "format_number": 1,
-}  # fmt: skip
-"""Functions that make as much as one of their arguments says, and which that is."""
-FORMATS: Final = frozenset({"format_string", "printf"})
 PATTERNS: Final = {
     "rlike": (1,), "regexp": (1,), "regexp_like": (1,), "regexp_count": (1,),
     "regexp_extract": (1,), "regexp_extract_all": (1,), "regexp_instr": (1,),
@@ -49,7 +43,6 @@ OPAQUE: Final = frozenset({
 })  # fmt: skip
 """Fields that Spark does not write down and that hold no tree: modes, constants, names."""
 GENERATOR_PARTS: Final = {"product-class", "funcName"}  # others are a database and a catalog
-WHOLE: Final = frozenset({"integer", "long", "short", "byte"})
 SPOKEN: Final = {
     "PlanWithUnresolvedIdentifier": "IDENTIFIER(…)",
     "ExpressionWithUnresolvedIdentifier": "IDENTIFIER(…)",
@@ -107,20 +100,6 @@ class Allowed:
         return DEPTH_MAX if self.bounded else sys.maxsize
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objection:
-    """What is wrong in a query, and the way to the node that is."""
-
-    message: str
-    hint: str = ""
-    way: Way = ()
-
-
-class _Refusal(ContractError):
-    def __init__(self, message: str, node: Node, hint: str = "") -> None:
-        self.objection = Objection(message=message, hint=hint, way=node.way)
-
-
 def objection_to_parsed(
     tree: object,
     windows: Callable[[Way], Iterable[object]],
@@ -138,7 +117,7 @@ def objection_to_parsed(
         return _first(nodes, allowed, views)
     except NotUnderstood as error:
         return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
-    except _Refusal as refusal:
+    except ObjectionRaised as refusal:
         return refusal.objection
 
 
@@ -151,7 +130,7 @@ def objection_to_analyzed(
             _check_kind(node, kinds, allowed)
     except NotUnderstood as error:
         return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
-    except _Refusal as refusal:
+    except ObjectionRaised as refusal:
         return refusal.objection
     return None
 
@@ -173,13 +152,13 @@ def _check_kind(node: Node, kinds: frozenset[str], allowed: Allowed) -> None:
     if node.name in KEYWORDS:
         _check_name(node, KEYWORDS[node.name], allowed.functions, "function")
     if node.kind not in kinds:
-        raise _Refusal(f"{_spell(node.name)} is not taken", node)
+        raise ObjectionRaised(f"{_spell(node.name)} is not taken", node)
 
 
 def _check_fields(node: Node) -> None:
     for name, value in node.fields.items():
         if value is None and name not in OPAQUE and name != WINDOWS:
-            raise _Refusal(f"{_spell(node.name)} is not understood here ({name})", node)
+            raise ObjectionRaised(f"{_spell(node.name)} is not understood here ({name})", node)
 
 
 def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
@@ -195,7 +174,7 @@ def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
             _check_name(node, node.words("name"), allowed.tables, "function")
         case "UnresolvedRelation":
             if node.fields.get("isStreaming"):
-                raise _Refusal("STREAM is not taken", node, "every input is a stream here")
+                raise ObjectionRaised("STREAM is not taken", node, "every input is a stream here")
             _check_name(node, node.words("multipartIdentifier"), relations, "view")
 
 
@@ -205,15 +184,15 @@ def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
         return
     refused = names.refused.get(wanted)
     if refused is not None:
-        raise _Refusal(f"{wanted} is not taken: {refused.reason}", node, refused.hint)
+        raise ObjectionRaised(f"{wanted} is not taken: {refused.reason}", node, refused.hint)
     foreign = tell_foreign(Spot.FUNCTION, wanted) if what == "function" else None
     if foreign is not None:
-        raise _Refusal(foreign[0], node, foreign[1])
+        raise ObjectionRaised(foreign[0], node, foreign[1])
     if name is None or "," in name:
         shown = (name or "").replace(", ", ".")
-        raise _Refusal(f"{what} {shown} is not taken: names have one part here", node)
+        raise ObjectionRaised(f"{what} {shown} is not taken: names have one part here", node)
     hint = hint_of_names(name, sorted(names.allowed), f"{what}s here")
-    raise _Refusal(f"no {what} is called `{name}`", node, hint)
+    raise ObjectionRaised(f"no {what} is called `{name}`", node, hint)
 
 
 def _with_names(node: Node) -> Iterator[str]:
@@ -223,27 +202,27 @@ def _with_names(node: Node) -> Iterator[str]:
 
 
 def _check_patterns(node: Node) -> None:
-    name = _function_of(node) or node.name
+    name = function_of(node) or node.name
     for at in PATTERNS.get(name, ()):
         if at < len(node.children):
             pattern = node.children[at]
             text = pattern.fields.get("value")
             if pattern.name != "Literal" or not isinstance(text, str):
                 message = f"{name}: a regular expression must be a constant"
-                raise _Refusal(message, node, "write it down as text")
+                raise ObjectionRaised(message, node, "write it down as text")
             if len(text) > PATTERN_CHARACTERS_MAX:
                 message = f"{name}: a regular expression has {PATTERN_CHARACTERS_MAX} characters"
-                raise _Refusal(f"{message} at most", node)
+                raise ObjectionRaised(f"{message} at most", node)
 
 
 def _check_options(node: Node) -> None:
-    function = _function_of(node)
+    function = function_of(node)
     for name in unknown_options(function, node):
         if not name:
             message = f"{function}: the name of an option must be a constant"
-            raise _Refusal(message, node, "write it down as text")
+            raise ObjectionRaised(message, node, "write it down as text")
         hint = hint_of_names(name, OPTIONS, "options")
-        raise _Refusal(f"{function}: {name:.80} is not taken as an option", node, hint)
+        raise ObjectionRaised(f"{function}: {name:.80} is not taken as an option", node, hint)
 
 
 def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
@@ -258,73 +237,23 @@ def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
     _check_count([n for n in plans if n.name in ("Join", "LateralJoin")], "joins", JOINS_MAX)
     _check_count([n for n in plans if n.name == "Union"], "unions", UNIONS_MAX)
     explodes = [
-        n for n in nodes if n.name == "Generate" or _function_of(n) in allowed.tables.allowed
+        n for n in nodes if n.name == "Generate" or function_of(n) in allowed.tables.allowed
     ]
     _check_count(explodes, "explodes", EXPLODES_MAX)
     together = 1
     for node in nodes:
-        together *= max(_size(node), 1)
+        together *= max(size_of_call(node), 1)
         if together > SIZE_MAX:
             message = f"what the query makes by numbers is more than {SIZE_MAX} together"
-            raise _Refusal(message, node, f"take constants whose product is {SIZE_MAX} at most")
+            raise ObjectionRaised(
+                message, node, f"take constants whose product is {SIZE_MAX} at most"
+            )
 
 
 def _check_count(nodes: list[Node], what: str, most: int) -> None:
     if len(nodes) > most:
         message = f"the query has {len(nodes)} {what}, {most} at most are taken"
-        raise _Refusal(message, nodes[most], "cut it into steps")
-
-
-def _function_of(node: Node) -> str:
-    """Return the name of the function if the node is a call."""
-    named = node.fields.get("name")
-    words = named.get("funcName") if isinstance(named, dict) else node.words("name")
-    return (node.words("nameParts") or words or "").lower()
-
-
-def _size(node: Node) -> int:
-    """Return how much a call makes, if one of its arguments says it."""
-    name = _function_of(node)
-    if name == "sequence":
-        return _length(node)
-    if name in FORMATS:
-        return _widest(node)
-    if name in SIZES and node.name == "UnresolvedTableValuedFunction":
-        raise _Refusal(f"{name} is not taken as a table", node, f"LATERAL VIEW {name}(…) t AS …")
-    if name not in SIZES or SIZES[name] >= len(node.children):
-        return 1
-    return abs(_constant(node, node.children[SIZES[name]]))
-
-
-def _length(node: Node) -> int:
-    numbers = [_constant(node, child) for child in node.children[:3]]
-    if len(numbers) < 2:
-        return 1
-    step = numbers[2] if len(numbers) > 2 else 1
-    return abs(numbers[1] - numbers[0]) // max(abs(step), 1) + 1
-
-
-def _widest(node: Node) -> int:
-    if not node.children or node.children[0].name != "Literal":
-        raise _Refusal("a format must be a constant", node, "write it down as text")
-    digits = "".join(c if c.isdecimal() else " " for c in str(node.children[0].fields.get("value")))
-    return max([1, *(int(number[:20]) for number in digits.split())])
-
-
-def _constant(call: Node, node: Node) -> int:
-    """Return a whole number that is written in the text, after the simplest arithmetic."""
-    match node.name, node.children:
-        case "Literal", []:
-            text = node.fields.get("value")
-            if node.fields.get("dataType") in WHOLE and isinstance(text, str):
-                return int(text)
-        case "UnaryMinus", [child]:
-            return -_constant(call, child)
-        case ("Add" | "Subtract" | "Multiply") as operator, [left, right]:
-            one, other = _constant(call, left), _constant(call, right)
-            return {"Add": one + other, "Subtract": one - other, "Multiply": one * other}[operator]
-    message = f"{_function_of(call)}: how much it makes must be a constant whole number"
-    raise _Refusal(message, call, f"write a number, {SIZE_MAX} at most")
+        raise ObjectionRaised(message, nodes[most], "cut it into steps")
 
 
 def _spell(name: str) -> str:

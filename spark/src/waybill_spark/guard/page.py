@@ -11,13 +11,13 @@ from waybill_spark.guard.judge import (
     JOINS_MAX,
     NODES_MAX,
     PATTERN_CHARACTERS_MAX,
-    SIZE_MAX,
     TEXT_CHARACTERS_MAX,
     UNIONS_MAX,
     Names,
     Refused,
 )
 from waybill_spark.guard.options import FUNCTIONS, OPTIONS
+from waybill_spark.guard.sizes import SIZE_MAX
 
 WIDTH = 118
 HEAD = """\

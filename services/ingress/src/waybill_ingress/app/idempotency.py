@@ -31,8 +31,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
+from waybill_ingress.app.idempotency_answers import key_reused, repeated_answer, still_running
 from waybill_ingress.app.idempotency_ports import (
     BEGUN,
     Aborted,
@@ -45,6 +46,7 @@ from waybill_ingress.app.idempotency_ports import (
 )
 from waybill_ingress.app.measuring import count_keyed
 from waybill_ingress.app.ports import Log
+from waybill_ingress.app.remembering import remember
 from waybill_ingress.core.keys import KeyedRequest
 from waybill_ingress.core.requests import OwnedKey
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
@@ -53,11 +55,9 @@ from waybill_shared.contract.requests import BY_ID, NOBODY, RequestAnswer, Reque
 from waybill_shared.process.failpoints import reach
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 ATTEMPTS: Final = 5
 APART_MS: Final = 600_000  # for so long, requests of a path that spoilt a transaction run apart
-REMEMBERED_MAX: Final = 10_000
 WAITING_APART_MAX: Final = 100
 
 
@@ -153,7 +153,7 @@ class IdempotentRequests:
                 if known is not None and known.place is not None:
                     answer = await self._requests.answer(known)
                     count_keyed("repeated")
-                    return _repeated(answer)
+                    return repeated_answer(answer)
                 owned = await self._claim(wanted, known, begun, apart=apart)
                 if owned is None:
                     continue
@@ -166,7 +166,7 @@ class IdempotentRequests:
                     if refusal.slug is Slug.RECORDS_REFUSED_BY_KAFKA:
                         self._keep_apart(wanted.where)
                     raise
-        raise _running()
+        raise still_running()
 
     @asynccontextmanager
     async def _alone(self, where: str) -> AsyncIterator[bool]:
@@ -196,7 +196,7 @@ class IdempotentRequests:
         same = owned.request == wanted.request
         if owned.place is None:
             if self._is_carried_out(owned):
-                raise _running() if same else _reused()
+                raise still_running() if same else key_reused()
             if not self._given_up.get(owned.id):
                 await self._requests.settle(owned)
             settled = self._requests.owned(wanted.who)
@@ -204,7 +204,7 @@ class IdempotentRequests:
                 return await self._find(wanted)  # somebody else owns it now
             owned = settled
         if owned is not None and not same and (owned.place is not None or owned.begun):
-            raise _reused()
+            raise key_reused()
         return owned
 
     def _is_elsewhere(self, owned: OwnedKey) -> bool:
@@ -316,19 +316,11 @@ class IdempotentRequests:
         self._give_up(owned.claim, over=True)
 
     def _keep_apart(self, where: str) -> None:
-        _remember(self._apart, where, self._draws.now_ms() + APART_MS)
+        remember(self._apart, where, self._draws.now_ms() + APART_MS)
 
     def _give_up(self, claim: RequestClaim, *, over: bool) -> None:
         self._mine.discard(claim.id)
-        _remember(self._given_up, claim.id, over)
-
-
-def _remember(known: dict[str, T], key: str, value: T) -> None:
-    """Keep the value, and forget the oldest ones."""
-    known.pop(key, None)
-    known[key] = value
-    if len(known) > REMEMBERED_MAX:
-        del known[next(iter(known))]
+        remember(self._given_up, claim.id, over)
 
 
 def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
@@ -336,20 +328,3 @@ def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
         return said
 
     return say
-
-
-def _repeated(answer: RequestAnswer) -> HttpAnswer:
-    return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
-
-
-def _reused() -> Refusal:
-    count_keyed("reused")
-    hint = "a key stands for one request: take another one, or send exactly what was sent first"
-    detail = "another request was sent with this key: its method, path, query or body differs"
-    return Refusal(Slug.KEY_REUSED, detail, hint=hint)
-
-
-def _running() -> Refusal:
-    count_keyed("running")
-    detail = "a request with this Idempotency-Key is still being carried out"
-    return Refusal(Slug.REQUEST_RUNNING, detail, hint="send it again in a moment")

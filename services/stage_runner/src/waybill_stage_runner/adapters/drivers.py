@@ -10,7 +10,6 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -26,10 +25,12 @@ from waybill_shared.contract.driver import (
     StopOrder,
 )
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import LifecycleError, PipelineRecord, StageDefinition
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.adapters.driver_config import limits_of, places_of, spark_place_of
 from waybill_stage_runner.adapters.driver_log import newest_lines
+from waybill_stage_runner.adapters.driver_reports import EndReport, QueueReport, RunReport
 from waybill_stage_runner.adapters.processes import (
     LOG,
     PROGRAM,
@@ -78,33 +79,6 @@ KILL_TIMEOUT_S: Final = 5.0
 POLL_S: Final = 0.05
 NOT_STARTED: Final = -1  # as an exit code
 NO_LEASE: Final = Lease(epoch=0, lifecycle_id="")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """A report of a run's driver. `epoch` distinguishes the run from those before and after it."""
-
-    pipeline_uid: str
-    epoch: int
-    event: DriverEvent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueReport:
-    """A run that waits for a driver. `queue_position` counts from 1. 0: it has a driver."""
-
-    pipeline_uid: str
-    epoch: int
-    queue_position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndReport:
-    """The end of a run: nothing of it is left, in whatever process it was."""
-
-    pipeline_uid: str
-    epoch: int
-    exit_code: int
 
 
 PoolReport = RunReport | QueueReport | EndReport | Checked

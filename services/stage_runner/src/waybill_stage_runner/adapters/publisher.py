@@ -7,16 +7,14 @@ from typing import Protocol
 from waybill_shared.contract import codec
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import (
-    Beat,
     Definition,
     Fact,
-    LifecycleEvent,
     PipelineRecord,
     Reply,
-    SqlGuard,
     command_key,
     pipeline_key,
 )
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent, SqlGuard
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_shared.kafka.transactions import Outgoing
 from waybill_shared.process.clock import Clocks

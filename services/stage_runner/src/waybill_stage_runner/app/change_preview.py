@@ -9,13 +9,9 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_stage_runner.app.ports import Checked, Topics
+from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
-from waybill_stage_runner.core.pipelines.manifest_changes import (
-    Change,
-    changes_of,
-    notes_of,
-    only_text,
-)
+from waybill_stage_runner.core.pipelines.manifest_changes import changes_of, notes_of, only_text
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 

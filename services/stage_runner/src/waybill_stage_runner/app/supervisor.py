@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from waybill_shared.contract.commands import Apply, StopMode, Validate
-from waybill_shared.contract.events import Command, Definition, LifecycleError, PipelineRecord
+from waybill_shared.contract.events import Command, Definition, PipelineRecord
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Drivers, Publisher

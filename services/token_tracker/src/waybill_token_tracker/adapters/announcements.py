@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
-from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.events import Fact
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.status_events import HEADERS
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_consumer, position_of

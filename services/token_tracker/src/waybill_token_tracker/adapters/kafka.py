@@ -21,13 +21,9 @@ from confluent_kafka import (
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
-from waybill_shared.contract.events import (
-    Beat,
-    Fact,
-    LifecycleEvent,
-    Snapshot,
-)
+from waybill_shared.contract.events import Fact, Snapshot
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_to_end
 from waybill_shared.kafka.membership import Membership

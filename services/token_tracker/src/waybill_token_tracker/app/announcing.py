@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import Fact, LifecycleEvent
+from waybill_shared.contract.events import Fact
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_token_tracker.core.announcements import id_of, is_old, of_fact, of_lifecycle
 

@@ -11,12 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
 
-from waybill_shared.contract.events import (
-    Beat,
-    Fact,
-    LifecycleEvent,
-    Snapshot,
-)
+from waybill_shared.contract.events import Fact, Snapshot
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import Slot, entry_of
 from waybill_shared.process.clock import Clock
 from waybill_token_tracker.app.measuring import (

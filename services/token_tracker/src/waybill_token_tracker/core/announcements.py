@@ -13,7 +13,8 @@ from pydantic import JsonValue
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
-from waybill_shared.contract.events import Commit, Fact, LifecycleEvent
+from waybill_shared.contract.events import Commit, Fact
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.status_events import (
     BatchRange,

@@ -25,14 +25,8 @@ from dataclasses import dataclass, replace
 
 from waybill_shared.contract.batches import BatchReport, later
 from waybill_shared.contract.deaths import DeadLetters
-from waybill_shared.contract.events import (
-    Beat,
-    Commit,
-    Definition,
-    Fact,
-    LifecycleEvent,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Commit, Definition, Fact, StageDefinition
+from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import (
     DeadEntry,
     Hop,

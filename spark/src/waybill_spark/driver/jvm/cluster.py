@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.driver import SparkPlace
 from waybill_shared.contract.errors import Problem, Retryable, UserError
-from waybill_shared.contract.events import SqlGuard
+from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_spark.driver.jvm.launch import AVRO_LIMITS
 from waybill_spark.driver.jvm.session import open_session
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.events import SqlGuard
+from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_spark.guard.allowed import allowed
 
 CORES_DEFAULT: Final = "2"

@@ -10,23 +10,15 @@ from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortDirection
 from pyiceberg.transforms import IdentityTransform, parse_transform
 from pyiceberg.types import (
-    BinaryType,
-    DecimalType,
-    DoubleType,
-    FloatType,
     IcebergType,
-    IntegerType,
-    ListType,
     LongType,
-    MapType,
     NestedField,
-    StringType,
-    StructType,
 )
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
 from waybill_spark.sinks.altering import new_names
+from waybill_spark.sinks.iceberg.column_types import accepts, is_float, is_wider
 from waybill_spark.sinks.iceberg.tables import (
     MADE_BY,
     NOTHING,
@@ -140,9 +132,9 @@ class _Columns:
         if column.required and not given.required:
             said = f"its column {name} requires a value, and the query's may be null"
             self._refuse(said, f"{self._alter(name)} DROP NOT NULL")
-        if _takes(before, after):
+        if accepts(before, after):
             return
-        wider = _is_wider(after, before)
+        wider = is_wider(after, before)
         if wider and self.target.settings.schema_evolution == "widen":
             self.widened[name] = (before, after)
             return
@@ -161,49 +153,6 @@ class _Columns:
 
     def _refuse(self, said: str, hint: str) -> None:
         self.problems.append(problem(self.target, said, hint))
-
-
-def _takes(column: IcebergType, given: IcebergType) -> bool:
-    """Return True if the column accepts the type. This is stricter than PyIceberg, which accepts
-    bytes as text, and lets decimals lose digits.
-    """
-    match column, given:
-        case StructType(), StructType():
-            return _takes_struct(column, given)
-        case ListType(), ListType():
-            return _takes_field(column.element_field, given.element_field)
-        case MapType(), MapType():
-            return _takes(column.key_type, given.key_type) and _takes_field(
-                column.value_field, given.value_field
-            )
-        case BinaryType(), StringType():
-            return True
-        case _:
-            return column == given or _is_wider(column, given)
-
-
-def _takes_struct(column: StructType, given: StructType) -> bool:
-    wanted = {each.name: each for each in column.fields}
-    names = {each.name for each in given.fields}
-    return all(
-        each.name in wanted and _takes_field(wanted[each.name], each) for each in given.fields
-    ) and not any(each.required and each.name not in names for each in column.fields)
-
-
-def _takes_field(column: NestedField, given: NestedField) -> bool:
-    optional = given.required or not column.required
-    return optional and _takes(column.field_type, given.field_type)
-
-
-def _is_wider(kind: IcebergType, than: IcebergType) -> bool:
-    """Return True if what was written as `than` can be read as `kind`."""
-    match than, kind:
-        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
-            return True
-        case DecimalType(), DecimalType():
-            return than.scale == kind.scale and than.precision < kind.precision
-        case _:
-            return False
 
 
 def _is_mine(target: IcebergTarget, table: Table) -> bool:
@@ -235,7 +184,7 @@ def _other_partitions(
     names = table.schema()
     for each in fields_of(table.spec()):
         column = names.find_field(each.source_id)
-        if _is_float(column.field_type):
+        if is_float(column.field_type):
             message = f"it is partitioned by {column.name}, {column.field_type}"
             hint = "partition it by another column: what is not a number has no partition"
             yield problem(target, message, hint)
@@ -328,7 +277,7 @@ def _wrong_columns(
     yield from _wrong_keys(target, kinds)
     for number, part in enumerate(settings.partition_by or ()):
         kind = kinds[part.column]
-        if _is_float(kind) or not parse_transform(part.transform).can_transform(kind):
+        if is_float(kind) or not parse_transform(part.transform).can_transform(kind):
             message = f"{part.column} is {kind}, which cannot be partitioned by {part.transform}"
             hint = "year to hour need a date or a time, bucket and truncate a whole number or text"
             yield problem(target, message, hint, f"partitionBy.{number}.transform")
@@ -346,7 +295,7 @@ def _wrong_columns(
 
 def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
     for number, key in enumerate(target.settings.keys):
-        if not kinds[key].is_primitive or _is_float(kinds[key]):
+        if not kinds[key].is_primitive or is_float(kinds[key]):
             hint = "a key is a whole number, a decimal, a text, a date or a time"
             yield problem(target, f"key {key} is {kinds[key]}", hint, f"keys.{number}")
     flag = target.settings.delete_where
@@ -354,8 +303,3 @@ def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
         hint = "make it one in the query: … = 'd' AS deleted"
         said = f"deleteWhere {flag} is {kinds[flag]}, not boolean"
         yield problem(target, said, hint, "deleteWhere")
-
-
-def _is_float(kind: IcebergType) -> bool:
-    """Return True for floats: a value that is not a number equals nothing, not even itself."""
-    return isinstance(kind, (FloatType, DoubleType))

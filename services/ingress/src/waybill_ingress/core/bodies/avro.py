@@ -5,17 +5,18 @@ The blocks are split here and not by the library, which unpacks a block of any s
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import fastavro
 from fastavro.read import SchemaResolutionError
 from fastavro.types import Schema
 
+from waybill_ingress.core.bodies.avro_schema import check_schema, wrong_container
 from waybill_ingress.core.encoders.avro_records import AvroRecords
 from waybill_ingress.core.rows import RowReader, row_refusal
 from waybill_shared.contract.errors import ContractError, Refusal
@@ -25,33 +26,29 @@ from waybill_shared.contract.problems import Slug
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
-BLOCK_BYTES_MAX: Final = 2_000_000  # unpacked: writers make 16 to 64 kB
-NESTED_BYTES_MAX: Final = 200_000  # where each byte may be an array or a map of its own
 FREE_BYTES: Final = 100_000  # of a block are not limited by the ratio
 RATIO_MAX: Final = 200
 HEADER_BYTES_MAX: Final = 1_000_000
-DEPTH_MAX: Final = 64
 VARINT_BYTES_MAX: Final = 10
 RAW_DEFLATE: Final = -15
 CHECK_SUM_BYTES: Final = 4  # which some writers leave at the end
-PRIMITIVES: Final = {"boolean", "int", "long", "float", "double", "bytes", "string"}
 NO_COLUMN: Final = ("timestamp-nanos", "local-timestamp-nanos")
 
 
 def read_avro(pieces: Iterable[bytes], rows: RowReader) -> None:
     source = _Source(pieces)
     schema, unpack, sync = _header(source)
-    most = _check(schema, rows)
+    most = check_schema(schema, rows)
     records = _Records(schema, rows)
     block = 0
     while not source.at_end():
         block += 1
         count, size = source.long(), source.long()
         if count < 0:
-            raise _wrong(f"block {block} says that it has {count} records")
+            raise wrong_container(f"block {block} says that it has {count} records")
         packed = source.take(size, most)
         if source.take(SYNC_BYTES) != sync:
-            raise _wrong(f"block {block} does not end where it should")
+            raise wrong_container(f"block {block} does not end where it should")
         records.take(count, unpack(packed, most), block)
     records.end()
 
@@ -79,9 +76,9 @@ class _Records:
         except (ContractError, AssertionError):
             raise
         except Exception as error:
-            raise _wrong(f"block {block} is not what its schema says") from error
+            raise wrong_container(f"block {block} is not what its schema says") from error
         if values.read(1):
-            raise _wrong(f"block {block} has more than its {count} records")
+            raise wrong_container(f"block {block} has more than its {count} records")
 
     def end(self) -> None:
         if self._unreadable and self._unreadable == self._rows.count:
@@ -153,9 +150,9 @@ class _Source:
 
     def take(self, size: int, most: int | None = None) -> bytes:
         if size < 0 or (most is not None and size > most):
-            raise _wrong(f"a part of {size} bytes, where {most} is the most")
+            raise wrong_container(f"a part of {size} bytes, where {most} is the most")
         if not self._has(size):
-            raise _wrong("it is cut off")
+            raise wrong_container("it is cut off")
         taken = self._held[self._at : self._at + size]
         self._at += size
         return taken
@@ -168,7 +165,7 @@ class _Source:
             value |= (byte & 0x7F) << (7 * shift)
             if byte < 0x80:
                 return (value >> 1) ^ -(value & 1)
-        raise _wrong("a number in it does not end")
+        raise wrong_container("a number in it does not end")
 
     def _has(self, size: int) -> bool:
         if len(self._held) - self._at >= size:
@@ -188,7 +185,7 @@ Unpack = Callable[[bytes, int], bytes]
 
 def _header(source: _Source) -> tuple[Schema, Unpack, bytes]:
     if source.at_end() or source.take(len(MAGIC)) != MAGIC:
-        raise _wrong("it does not begin as one")
+        raise wrong_container("it does not begin as one")
     entries: dict[bytes, bytes] = {}
     left = HEADER_BYTES_MAX
     while count := source.long():
@@ -215,16 +212,18 @@ def _schema(text: bytes) -> Schema:
     except Refusal:
         raise
     except Exception as error:
-        raise _wrong(f"its schema is none ({type(error).__name__}: {error!s:.200})") from error
+        raise wrong_container(
+            f"its schema is none ({type(error).__name__}: {error!s:.200})"
+        ) from error
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if any(name.startswith(PARSED_MARK) for name in found):
-        raise _wrong("its schema has names that are not taken")
+        raise wrong_container("its schema has names that are not taken")
     kind = found.get("logicalType")
     if kind in NO_COLUMN:
-        raise _wrong(f"its schema has {kind}, which no column takes")
+        raise wrong_container(f"its schema has {kind}, which no column takes")
     return found
 
 
@@ -233,106 +232,20 @@ def _inflate(packed: bytes, most: int) -> bytes:
     try:
         unpacked = stream.decompress(packed, most)
     except zlib.error as error:
-        raise _wrong("a block cannot be unpacked") from error
+        raise wrong_container("a block cannot be unpacked") from error
     if stream.unconsumed_tail or len(unpacked) > max(FREE_BYTES, RATIO_MAX * len(packed)):
-        raise _wrong(f"a block has more than {most} bytes, or too many, when it is unpacked")
+        raise wrong_container(
+            f"a block has more than {most} bytes, or too many, when it is unpacked"
+        )
     if not stream.eof or len(stream.unused_data) > CHECK_SUM_BYTES:
-        raise _wrong("a block cannot be unpacked: it does not end where it should")
+        raise wrong_container("a block cannot be unpacked: it does not end where it should")
     return unpacked
 
 
 CODECS: Final[dict[str, Unpack]] = {"null": lambda packed, _: packed, "deflate": _inflate}
 
 
-def _check(schema: Schema, rows: RowReader) -> int:
-    """Refuse a schema that cannot become records of the input, before any record is read.
-
-    Return how large a block may be.
-    """
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise _wrong("its schema is not that of a record")
-    if not isinstance(rows.rule.form, AvroRecords):  # else Avro itself decides what fits
-        _refuse_lacking(schema, rows)
-    types = _Types()
-    types.depth(schema)
-    return NESTED_BYTES_MAX if types.nested else BLOCK_BYTES_MAX
-
-
-def _refuse_lacking(schema: Mapping[str, Any], rows: RowReader) -> None:
-    names = {field["name"] for field in schema["fields"]}
-    columns = rows.rule.columns
-    lacking = [c.name for c in columns if c.required and c.name not in names]
-    if lacking or not any(column.name in names for column in columns):
-        missing = lacking or [column.name for column in columns]
-        reason = f"the writer's schema lacks {', '.join(map(repr, missing)):.300}"
-        hint = "columns are fields of the same name, and those that are NOT NULL must be there"
-        raise row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
-
-
-class _Types:
-    """The types of a schema, checked so that each value needs bytes.
-
-    Of a type that needs none, or that contains itself, a few bytes could have any number of values.
-    """
-
-    def __init__(self) -> None:
-        self.nested = False
-        """True if there are arrays or maps."""
-        self._depths: dict[str, int] = {}
-
-    def depth(self, schema: object, inside: tuple[str, ...] = ()) -> int:
-        found = self._depth(schema, inside) if len(inside) <= DEPTH_MAX else DEPTH_MAX + 1
-        if found > DEPTH_MAX:
-            raise _wrong(f"its schema is nested deeper than {DEPTH_MAX}")
-        return found
-
-    def _depth(self, schema: object, inside: tuple[str, ...]) -> int:
-        match schema:
-            case str() as name:
-                return self._named(name, inside)
-            case list() as kinds if kinds:
-                some = [each for each in kinds if each not in ("null", {"type": "null"})]
-                return max((self.depth(each, inside) for each in some), default=0)
-            case {"type": "record", "name": str() as name, "fields": list() as fields} if fields:
-                within = (*inside, name)
-                if len({each["name"] for each in fields}) < len(fields):
-                    raise _wrong(f"its schema has a field twice in {name!r:.100}")
-                self._depths[name] = 1 + max(self.depth(each["type"], within) for each in fields)
-                return self._depths[name]
-            case {"type": "array", "items": items} | {"type": "map", "values": items}:
-                self.nested = True
-                return 1 + self.depth(items, (*inside, ""))
-            case {"type": dict() | list() as inner}:
-                return self.depth(inner, (*inside, ""))
-        return self._plain(schema)
-
-    def _plain(self, schema: object) -> int:
-        match schema:
-            case {"type": "fixed", "name": str() as name, "size": int() as size} if size > 0:
-                self._depths[name] = 0
-            case {"type": "enum", "name": str() as name}:
-                self._depths[name] = 0
-            case {"type": str() as kind} if kind in PRIMITIVES:
-                pass
-            case _:
-                raise _wrong(f"its schema has a type that is not taken: {schema!r:.100}")
-        return 0
-
-    def _named(self, name: str, inside: tuple[str, ...]) -> int:
-        if name in inside:
-            raise _wrong(f"its schema has type {name!r:.100} inside of itself")
-        if name in PRIMITIVES:
-            return 0
-        if name not in self._depths:
-            raise _wrong(f"its schema has a type that is not taken: {name!r:.100}")
-        return self._depths[name]
-
-
 def _unreadable(error: str) -> Refusal:
     reason = f"the writer's schema cannot be read as the input's avroSchema: {error:.300}"
     hint = "fields that the writer does not have need a default there"
     return row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
-
-
-def _wrong(reason: str) -> Refusal:
-    return row_refusal(Slug.BODY_NOT_AVRO, f"the body is no Avro container that is taken: {reason}")

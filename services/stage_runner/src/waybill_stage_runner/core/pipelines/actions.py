@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
 from waybill_stage_runner.core.tick import Tick

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.core.pipelines.actions import DriverEnded
 from waybill_stage_runner.core.pipelines.states import PipelineState

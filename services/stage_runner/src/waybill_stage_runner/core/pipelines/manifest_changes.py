@@ -4,42 +4,29 @@ It only describes. `compatibility` decides what is refused. Never does I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.model import (
     DeadLetterSettings,
-    Expectation,
-    Input,
     Manifest,
     Sink,
     Stage,
 )
 from waybill_shared.contract.manifest.triggers import describe
 from waybill_shared.contract.words import LossReason
+from waybill_stage_runner.core.pipelines.change import Change
+from waybill_stage_runner.core.pipelines.column_changes import column_texts, split_columns
+from waybill_stage_runner.core.pipelines.input_changes import input_changes
 
 GOES_ON: Final = "goes on where it stands"
 LOST: Final = f"older tokens that it has not processed end lost, {LossReason.SINK_REMOVED}"
 SHARED: Final = "shared"
-READ_SO: Final = "records that are processed from now on are read so"
-OPENING, CLOSING, QUOTE = "<(", ">)", "`"
 
-Effect = Literal["", "writes_again", "loses"]
 Columns = Mapping[str, Mapping[str, str]]
 """For each stage and sink: its columns with their types, as a list in text form."""
 Alterations = Mapping[str, Mapping[str, tuple[str, ...]]]
 """For each stage and sink: what its first rows would change in the table, apart from rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One difference. `effect` is empty if rows and tokens stay as before."""
-
-    kind: str
-    path: str
-    message: str
-    effect: Effect = ""
 
 
 def changes_of(
@@ -56,7 +43,7 @@ def changes_of(
     found = [
         *_state(before, manifest_now),
         *_dead_letter(manifest_before.dead_letter, manifest_now.dead_letter),
-        *_inputs(manifest_before.inputs, manifest_now.inputs),
+        *input_changes(manifest_before.inputs, manifest_now.inputs),
         *_stages(before, known, stages_now, manifest_before, manifest_now),
         *_columns(known, stages_now, columns_before, columns_now),
         *_alterations(alterations),
@@ -85,98 +72,6 @@ def _dead_letter(before: DeadLetterSettings, now: DeadLetterSettings) -> Iterato
     if said:
         message = f"~ deadLetter: {', '.join(said)}; what lies there stays"
         yield Change(kind="change_dead_letter", path="deadLetter", message=message)
-
-
-def _inputs(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Change]:
-    by_name = {each.name: each for each in before}
-    names = {each.name for each in now}
-    by_topic = {each.kafka.topic: each for each in by_name.values() if each.name not in names}
-    for each in now:
-        old = by_name.pop(each.name, None)
-        if old is None and (old := by_topic.get(each.kafka.topic)) is not None:
-            del by_name[old.name]
-            message = f"~ input {each.name}: was called {old.name}; its topic stays"
-            yield Change(kind="rename_input", path=f"inputs.{each.name}", message=message)
-        if old is None:
-            message = f"+ input {each.name}: reads topic {each.kafka.topic}"
-            yield Change(kind="add_input", path=f"inputs.{each.name}", message=message)
-        else:
-            yield from _input(old, each)
-    for name, gone in by_name.items():
-        message = f"- input {name}: topic {gone.kafka.topic} is no input any more; the topic stays"
-        yield Change(kind="remove_input", path=f"inputs.{name}", message=message)
-
-
-def _of_writes(old: Input, now: Input) -> Iterator[str]:
-    """Yield the changes that only concern records written over HTTP."""
-    if old.key != now.key:
-        yield f"key is {now.key or 'none'}, was {old.key or 'none'}; for new records"
-    if old.deletes != now.deletes:
-        marks = [each.column if each else "none" for each in (now.deletes, old.deletes)]
-        yield f"deletes are marked by {marks[0]}, was {marks[1]}; for new records"
-
-
-def _of_connectors(old: Input, now: Input) -> Iterator[str]:
-    before, after = ({each.name: each for each in source.connectors} for source in (old, now))
-    for name, each in after.items():
-        was = before.get(name)
-        if was is None or was.url != each.url:
-            yield f"connector {name} fetches {each.url.partition('?')[0]}"
-        elif was != each:
-            yield f"connector {name} changed; no effect on what was fetched"
-    for name in before:
-        if name not in after:
-            yield f"connector {name} removed; what it has written stays"
-
-
-def _input(old: Input, now: Input) -> Iterator[Change]:
-    said = [f"{text}; {READ_SO}" for text in _column_texts(_columns_of(old), _columns_of(now))]
-    if old.format != now.format:
-        said.append(f"format is {now.format}, was {old.format}; {READ_SO}")
-    elif old.form() != now.form():
-        said.append(f"how its {now.format} is written changed; {READ_SO}")
-    if old.kafka.topic != now.kafka.topic:
-        said.append(f"reads topic {now.kafka.topic}, was {old.kafka.topic}")
-    said += _of_writes(old, now)
-    said += _of_connectors(old, now)
-    if old.kafka.partitions != now.kafka.partitions:
-        said.append("partitions changed; no effect on a topic that exists")
-    if old.on_unknown_field != now.on_unknown_field:
-        said.append(f"onUnknownField is {now.on_unknown_field}, was {old.on_unknown_field}")
-    if old.starting_offsets != now.starting_offsets:
-        said.append(
-            f"startingOffsets is {now.starting_offsets}, was {old.starting_offsets};"
-            " no effect on stages that go on"
-        )
-    if old.on_malformed != now.on_malformed:
-        said.append(f"onMalformed is {now.on_malformed}, was {old.on_malformed}")
-    said += _rule_texts(old.expectations, now.expectations)
-    for text in said:
-        message = f"~ input {now.name}: {text}"
-        yield Change(kind="change_input", path=f"inputs.{now.name}", message=message)
-
-
-def _rule_texts(old: Sequence[Expectation], now: Sequence[Expectation]) -> Iterator[str]:
-    before, after = ({rule.name: rule for rule in rules} for rules in (old, now))
-    for name, rule in after.items():
-        if name not in before:
-            yield f"rule {name} added ({rule.on_violation})"
-            continue
-        was = before[name]
-        if was.expect != rule.expect:
-            yield f"rule {name} changed"
-        if was.on_violation != rule.on_violation:
-            yield f"rule {name}: onViolation is {rule.on_violation}, was {was.on_violation}"
-    yield from (f"rule {name} removed" for name in before if name not in after)
-    if before.keys() == after.keys() and [*before] != [*after]:
-        yield "order of rules changed"
-
-
-def _columns_of(source: Input) -> dict[str, str]:
-    return {
-        each.name: f"{each.type} NOT NULL" if each.required else each.type
-        for each in source.parsed_columns()
-    }
 
 
 def _stages(
@@ -323,7 +218,7 @@ def _columns(
             was, will = (each.get(stage.name, {}).get(sink.name) for each in (before, now))
             if was is None or will is None:
                 continue
-            for text in _column_texts(split_columns(was), split_columns(will)):
+            for text in column_texts(split_columns(was), split_columns(will)):
                 message = f"~ sink {sink.name} of stage {stage.name}: {text}"
                 path = _sink_path(stage.name, sink.name)
                 yield Change(kind="change_columns", path=path, message=message)
@@ -345,26 +240,3 @@ def notes_of(found: Alterations) -> list[str]:
 def _alterations(found: Alterations) -> Iterator[Change]:
     for path, text in alteration_texts(found):
         yield Change(kind="change_table", path=path, message=f"~ {text}")
-
-
-def _column_texts(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    for name, type_ in now.items():
-        if name not in was:
-            yield f"column {name} added ({type_})"
-        elif was[name] != type_:
-            yield f"column {name} is {type_}, was {was[name]}"
-    yield from (f"column {name} removed" for name in was if name not in now)
-
-
-def split_columns(text: str) -> dict[str, str]:
-    """Parse "`a` int, `b` struct<x:int,y:int>" to the type of each column name."""
-    parts, depth, quoted = [""], 0, False
-    for char in text:
-        quoted ^= char == QUOTE
-        depth += 0 if quoted else (char in OPENING) - (char in CLOSING)
-        if char == "," and depth == 0 and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += char
-    named = (part.strip().rpartition(f"{QUOTE} ") for part in parts if part.strip())
-    return {name.removeprefix(QUOTE): type_ for name, _, type_ in named}

@@ -10,14 +10,9 @@ from typing import Final, Literal
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import (
-    Command,
-    LifecycleError,
-    LifecycleEvent,
-    PipelineRecord,
-    SqlGuard,
-)
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent, SqlGuard
 from waybill_shared.contract.words import Obstacle
 
 ITSELF: Final = "stage_runner"

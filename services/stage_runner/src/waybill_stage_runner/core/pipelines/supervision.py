@@ -35,8 +35,9 @@ from typing import Final, assert_never
 from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, LifecycleError, PipelineRecord
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (

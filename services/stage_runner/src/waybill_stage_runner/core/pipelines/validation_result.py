@@ -9,7 +9,8 @@ from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
-from waybill_stage_runner.core.pipelines.manifest_changes import Change, Columns
+from waybill_stage_runner.core.pipelines.change import Change
+from waybill_stage_runner.core.pipelines.manifest_changes import Columns
 from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
 
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much

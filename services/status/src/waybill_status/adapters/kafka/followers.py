@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.events import LifecycleEvent, PipelineRecord, Reply
+from waybill_shared.contract.events import PipelineRecord, Reply
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import TokenWatch

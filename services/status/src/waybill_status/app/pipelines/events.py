@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import LifecycleEvent
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.signal import Signal
 from waybill_status.core.outcomes.views import PipelineKey

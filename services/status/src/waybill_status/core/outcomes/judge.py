@@ -18,7 +18,7 @@
 Of several shares the first kind in `judgements.PRECEDENCE` counts.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -47,6 +47,7 @@ from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, U
 from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
+from waybill_status.core.outcomes.decisive import Decisive
 from waybill_status.core.outcomes.judgements import Judgement, SinkJudgement, StageJudgement
 from waybill_status.core.outcomes.losses import (
     Asked,
@@ -138,7 +139,7 @@ def _judge(
         return None
     keys = [sink.key for sink in required]
     removed = _removed(share, view)
-    decisive = _Decisive(
+    decisive = Decisive(
         keys=keys,
         reported=[each.key for each in removed.at(share.generation).sinks],
         over=[] if ended is None else [(ended, keys)],
@@ -164,7 +165,7 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     if (ended := _ended_by(definition)) is not None:
         over.append((ended, [key for key in keys if key in present]))
     goal = ends(wanted.spans)
-    decisive = _Decisive(
+    decisive = Decisive(
         keys=keys,
         names=frozenset(sink.name for sink in found.values()),
         over=over,
@@ -177,7 +178,7 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
 
 
 def _judge_by(
-    decisive: "_Decisive",
+    decisive: "Decisive",
     claim: Claim,
     wanted: _Wanted,
     view: View,
@@ -205,31 +206,6 @@ def _judge_by(
         dead_asked=tuple(_ask_for_dead(wanted, keys, view, decisive.names)),
         named=decisive.names,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Decisive:
-    """The sinks that decide a judgement, by their keys, and what is known of them.
-
-    `reported`: removed sinks with losses that are still reported. `over`: which sinks get nothing
-    more, and why. `covered`: True if all have passed the spans. `dead_missing`: the stages with
-    dead letters that are missing. `names`: of the sinks, if they are asked for by name.
-    """
-
-    keys: list[str]
-    over: list[tuple[LossReason, list[str]]]
-    covered: bool
-    dead_missing: frozenset[str]
-    reported: Sequence[str] = ()
-    names: frozenset[str] = frozenset()
-
-    def misses_dead_letters(self, removed: Topology) -> bool:
-        """Return True if dead letters are missing that may concern the share. No sink moves while
-        some are missing. So sinks that have passed the share did so with all its dead letters.
-        Stages that were `removed` since do not stop sinks from moving."""
-        if self.covered:
-            return not self.dead_missing.isdisjoint(removed.by_stage)
-        return bool(self.dead_missing)
 
 
 def _removed(share: _Share, view: View) -> Topology:

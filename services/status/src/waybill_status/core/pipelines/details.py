@@ -8,14 +8,10 @@ from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.connector_view import ConnectorDetail, connector_detail
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import (
-    LifecycleError,
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Slot, sink_key

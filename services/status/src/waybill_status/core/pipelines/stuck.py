@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import LifecycleError
 from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import Obstacle
 

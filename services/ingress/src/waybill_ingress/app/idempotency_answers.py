@@ -1,0 +1,26 @@
+"""Answers to a request whose key is known already."""
+
+from waybill_ingress.app.idempotency_ports import (
+    HttpAnswer,
+)
+from waybill_ingress.app.measuring import count_keyed
+from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.requests import RequestAnswer
+
+
+def repeated_answer(answer: RequestAnswer) -> HttpAnswer:
+    return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
+
+
+def key_reused() -> Refusal:
+    count_keyed("reused")
+    hint = "a key stands for one request: take another one, or send exactly what was sent first"
+    detail = "another request was sent with this key: its method, path, query or body differs"
+    return Refusal(Slug.KEY_REUSED, detail, hint=hint)
+
+
+def still_running() -> Refusal:
+    count_keyed("running")
+    detail = "a request with this Idempotency-Key is still being carried out"
+    return Refusal(Slug.REQUEST_RUNNING, detail, hint="send it again in a moment")

@@ -1,0 +1,55 @@
+"""What a runner reports of a pipeline: its phases, and that it is alive."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+
+SqlGuard = Literal["strict", "trusted"]
+"""Strict: queries are judged by the lists of what is allowed. Commands are refused in both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleError:
+    domain: Literal["user", "external", "internal"]
+    message: str
+    hint: str
+    stage: str | None
+    retryable: bool
+    sink: str | None = None
+    retry_after_ms: int = 0  # the sink has asked not to be tried again before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleEvent:
+    tenant: str
+    pipeline_uid: str
+    pipeline: str
+    generation: int
+    kind: Literal["claim", "transition", "heartbeat", "maintenance"]
+    phase_from: str | None
+    phase: str
+    reason: str
+    error: LifecycleError | None
+    actor: str
+    run_id: str
+    attempt: int
+    next_at: int | None
+    at: int
+    blocked_by: str | None = None  # an Obstacle
+    waits: tuple[SinkWait, ...] = ()
+    maintenance: TableMaintenance | None = None
+    sql_guard: SqlGuard = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """The runner of a pipeline lives; `blocked_by` is what its driver waits for, `waits` what it
+    waits for in single sinks."""
+
+    tenant: str
+    pipeline_uid: str
+    at: int
+    blocked_by: str | None = None  # an Obstacle
+    waits: tuple[SinkWait, ...] = ()
+    ignored: tuple[IgnoredFields, ...] = ()
