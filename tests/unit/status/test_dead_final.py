@@ -153,8 +153,7 @@ events = st.one_of(
 class Line:
     """A pipeline by the rules of drivers: what dies for all sinks of a stage dies before any of
     them is past it; where one has it already, the others lack it one by one. A driver knows no
-    removed sinks. That they were past it, too, is a gap that docs/delivery.md names: here nothing
-    dies that they had."""
+    removed sinks: what they had, the tracker counts for the others one by one."""
 
     content: Slot = field(default_factory=slot)
     entries: list[DeadEntry] = field(default_factory=list)
@@ -203,14 +202,24 @@ class Line:
         keys = sorted(_keys_of([stage]))
         sink = None if event.sink is None else keys[event.sink % len(keys)]
         passed = max(map(self.at, keys)) if sink is None else self.at(sink)
-        passed = max(passed, self.removed.get(stage_key(stage), 0))
         start, end = max(event.start, passed), event.start + event.length
         if start >= self._limit(stage):
             return
-        number = len(self.entries)
-        exact = dead(start, stage=stage_key(stage), sink=sink, id=f"{number}")
-        wide = dead(start, min(max(end, start + 1), END), stage=stage_key(stage), sink=sink)
-        self.entries.append(exact if event.length == 0 else replace(wide, id=f"{number}"))
+        end = start + 1 if event.length == 0 else min(max(end, start + 1), END)
+        had = min(end, self.removed.get(stage_key(stage), 0)) if sink is None else start
+        for each in keys if had > start else ():
+            self._lack(stage, each, start, had, exact=event.length == 0)
+        if max(start, had) < end:
+            self._lack(stage, sink, max(start, had), end, exact=event.length == 0)
+
+    def _lack(
+        self, stage: StageDefinition, sink: str | None, start: int, end: int, *, exact: bool
+    ) -> None:
+        key, number = stage_key(stage), f"{len(self.entries)}"
+        if exact:
+            self.entries.append(dead(start, stage=key, sink=sink, id=number))
+        else:
+            self.entries.append(replace(dead(start, end, stage=key, sink=sink), id=number))
 
     def _remove(self, event: Remove) -> None:
         keys = self._keys()

@@ -8,9 +8,11 @@ import pytest
 from builders import (
     TENANT,
     UID,
+    make_commit,
     make_definition,
     make_fact,
     make_sink,
+    make_stage,
     with_batch,
 )
 from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
@@ -110,6 +112,25 @@ def test_what_died_behind_a_hop_came_of_what_the_hop_took() -> None:
     slot, entries = applied(*before, died(*two, stage="load"))
     assert places(entries) == [("R", 15, 20, 2, False)]
     assert slot.dead == (DeadCount(topic_id="R", partition=0, entries=1, longest=5, records=2),)
+
+
+@pytest.mark.parametrize("hop", [False, True])
+def test_what_a_removed_sink_had_is_dead_for_the_others_of_its_stage_only(hop: bool) -> None:
+    """Sink lake is removed while sink late lacks records that it had. One of them dies then."""
+    first, late = make_sink("lake"), make_sink("late", since=2)
+    source = inner("A") if hop else root()
+    load = make_stage("load", inputs=(source,), sinks=(first, late))
+    stages = (ENRICH, load) if hop else (load,)
+    moved = (enriched(15, 5), loaded(5)) if hop else (make_commit({("R", 0): 15}, stage="load"),)
+    slot, _ = applied(make_definition(*stages), *moved)
+    lone = replace(load, sinks=(late,))
+    changed = make_fact(make_definition(*stages[:-1], lone), generation=2)
+    slot = apply_fact(slot, changed).slot
+    dead = (letter(2, topic_id="A"),) if hop else (letter(12), letter(17))
+    _, entries = applied(died(*dead, stage="load"), slot=slot)
+    by_sink = [(entry.sink, entry.start, entry.end) for entry in entries]
+    expected = [("load/late@2", 10, 15)] if hop else [("load/late@2", 12, 13), (None, 17, 18)]
+    assert by_sink == expected
 
 
 def test_records_of_two_hops_are_told_apart() -> None:

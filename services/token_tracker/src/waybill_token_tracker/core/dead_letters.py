@@ -7,13 +7,16 @@
 3. A record of a root input gives an exact entry.
 4. A record of an inner topic was written by a batch of an earlier stage. Only that batch's hop is
    known, so the entry covers all root records that the hop read.
-5. While it is not known what the hop read, the record is kept as `Unplaced`. No sink can have
+5. If a sink that was removed since had the record, it is dead for the other sinks of the stage.
+   Each of them gets an entry of its own. So tokens that waited for the removed one stay final.
+6. While it is not known what the hop read, the record is kept as `Unplaced`. No sink can have
    reached any of its roots then.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from typing import Final
 
 from waybill_shared.contract.deaths import DeadLetter, DeadLetters
@@ -114,6 +117,7 @@ class _Placing:
         graph = Graph(definition, slot)
         self._writers = {sink.key: sink for sink in graph.sinks}
         self._origins = Origins(graph)
+        self._removed_had = _removed_had(slot)
         self._exact: list[DeadEntry] = []
         self._inner: list[tuple[Unplaced, Origin]] = []
 
@@ -147,15 +151,31 @@ class _Placing:
 
     def result(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
         """Return the entries that are known now, and what is still open."""
-        entries, unplaced = [*self._exact], []
+        entries, unplaced = [*chain.from_iterable(map(self._by_sinks, self._exact))], []
         for known, origin in _by_hop(self._inner):
             roots = beyond(origin.roots, self._floor(known.entry))
             roots = without(roots, known.placed)
-            entries += [_at(known.entry, root) for root in roots]
+            for root in roots:
+                entries += self._by_sinks(_at(known.entry, root))
             if origin.open:
                 placed = (*known.placed, *roots)
                 unplaced.append(replace(known, open=origin.open, placed=placed))
         return tuple(entries), unplaced
+
+    def _by_sinks(self, entry: DeadEntry) -> Iterator[DeadEntry]:
+        """Yield the entry; where removed sinks of its stage had the records, one for each sink that
+        the stage still has.
+        """
+        had = self._removed_had.get(entry.stage, {}).get((entry.topic_id, entry.partition), 0)
+        sinks = _sinks_of(self._stages.get(entry.stage))
+        if entry.sink is not None or not sinks or had <= entry.start:
+            yield entry
+            return
+        middle = min(had, entry.end)
+        for sink in sinks:
+            yield replace(entry, id=f"{sink}:{entry.id}", sink=sink, end=middle)
+        if middle < entry.end:
+            yield replace(entry, start=middle)
 
     def _floor(self, entry: DeadEntry) -> Vector:
         """Return how far the sinks are that will never get the dead record. What has reached them
@@ -166,6 +186,16 @@ class _Placing:
         return reduce(
             join, [self._slot.sinks.get(key, SinkState()).reached for key in keys], nothing
         )
+
+
+def _removed_had(slot: Slot) -> dict[str, Vector]:
+    """Return by key of a stage how far the sinks were that were removed from it."""
+    found: dict[str, Vector] = {}
+    for stage in (stage for removal in slot.removals for stage in removal.stages):
+        for key in _sinks_of(stage):
+            reached = slot.sinks.get(key, SinkState()).reached
+            found[stage_key(stage)] = join(found.get(stage_key(stage), {}), reached)
+    return found
 
 
 def _sinks_of(stage: StageDefinition | None) -> list[str]:
