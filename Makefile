@@ -51,7 +51,7 @@ test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: fo
 test-deep: dev ## What `test` leaves out, with PART=2/6 a sixth of it (an hour)
 	$(PYTEST) --deep $(if $(PART),--part $(PART)) $(ARGS)
 
-test-fast: check ## What needs no stack: check, unit, contract, simulation (five minutes)
+test-fast: check ## What needs no stack: check, unit, contract, simulation (three minutes)
 	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
 
 check: dev ## Lint, format, types, import rules, plain words; changes nothing

@@ -45,7 +45,7 @@ export function causeCells({ stage, sink, reason, rule, message, value }) {
  * @param {AbortSignal} signal
  */
 export function deadPart(name, signal) {
-	const counted = h("a", { href: toDead(name) });
+	const counted = h("a", { href: toDead(name) }, "Dead letters");
 	const causes = h("ul", { class: "groups" });
 	const element = h(
 		"section",
