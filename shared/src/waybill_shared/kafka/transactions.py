@@ -162,10 +162,11 @@ class TransactionalProducer:
         except BufferError as error:
             raise NothingCounts(f"the queue of the producer is full: {error}") from error
         except SystemError as error:
-            # The client raises this where it reports a failed delivery, and hides the reason.
-            if not isinstance(error.__cause__, KafkaException):
-                raise
-            raise self._end(error.__cause__.args[0], committing=committing) from error
+            # The client raises this where it reports a failed delivery, and may hide the reason.
+            if isinstance(error.__cause__, KafkaException):
+                raise self._end(error.__cause__.args[0], committing=committing) from error
+            kind = EndUnknown if committing else NothingCounts
+            raise kind(f"the client of Kafka failed: {error}") from error
         except KafkaException as error:
             raise self._end(error.args[0], committing=committing) from error
 

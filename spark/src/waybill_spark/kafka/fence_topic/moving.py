@@ -88,9 +88,8 @@ class FenceTransactions:
                 fence_message = codec.encode(fence)
                 producer.client.produce(self._fences.topic, key=self._key, value=fence_message)
             reach(f"{fence.pipeline_uid}.{fence.sink}.before_commit")
-        except (Retryable, StageStopped, UserError, SystemError):
-            # The client may hide in a SystemError that it is fenced: to abort raises that again.
-            producer.abort(TIMEOUT_S)
+        except (Retryable, StageStopped, UserError):
+            producer.abort(TIMEOUT_S)  # which raises Fenced if the client had hidden that
             raise
         producer.commit(TIMEOUT_S)
         return fence
@@ -114,7 +113,7 @@ class FenceTransactions:
         except Fenced as error:
             self._producer = None
             raise SinkSuperseded(f"{self._what}: {error}") from error
-        except (TransactionFailed, SystemError) as error:
+        except TransactionFailed as error:
             self._producer = None
             raise Retryable(f"{self._what}: {error}") from error
 
