@@ -264,14 +264,13 @@ def test_how_a_file_is_read_is_not_changed_in_the_middle(
     connector = {"name": "file", "url": files.url("orders.csv"), "format": "csv"}
     fetched.declare({**connector, "csv": {"header": "absent"}})
     fetched.reaches("failed")
-    files.put("orders.csv", ServedFile(b"order_id,customer\n1,c\n"))
     fetched.declare(connector)
 
     def told() -> bool:
         error = fetched.told()["connector"]["error"]
         return "how the file is read was changed" in (error or "")
 
-    eventually(told)
+    eventually(told, saw=fetched.told)
 
 
 def test_one_manifest_that_is_refused_today_holds_up_no_other(
