@@ -33,7 +33,7 @@ CONNECTORS: Final = {
     "postgres": "waybill_spark.sinks.postgres.connector",
     "s3": "waybill_ingress.adapters.files.connector",
 }
-"""By kind the module that tries a connection, as `CONNECTOR` there."""
+"""The module that tries a connection, by kind. It does so with its `CONNECTOR`."""
 LEADS_TO: Final[Mapping[str, Mapping[str, object]]] = {
     "postgres": {"host": None, "port": 5432, "database": None},
     "rest": {"uri": None, "warehouse": None},
@@ -41,8 +41,8 @@ LEADS_TO: Final[Mapping[str, Mapping[str, object]]] = {
     "hive": {"uri": None},
     "glue": {"uri": None, "objects": None},
 }
-"""By kind, or by catalog of Iceberg: the keys that say where a connection leads, with what counts
-if they are left out. All others say how it gets in."""
+"""The keys that say where a connection leads, by kind or by catalog of Iceberg, with their
+defaults. All others say how to connect."""
 
 
 class Secret(BaseModel):

@@ -1,7 +1,7 @@
-"""`python -m waybill_shared.setup`: what an installation needs before its services start.
+"""`python -m waybill_shared.setup`: makes what an installation needs before its services start.
 
-The key ring, a file of API keys in which nobody is yet, the topics. What is there is left alone, so
-it may run before every start.
+That is the key ring, a file of API keys with no key in it, and the topics. What exists stays as it
+is, so this may run before every start.
 """
 
 import argparse

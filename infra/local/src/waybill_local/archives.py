@@ -1,7 +1,7 @@
 """Class-data archives, with which a JVM starts in about half the time.
 
-A broker without an archive records one, which its JVM writes as it ends; it is used from then on.
-That of Spark is made by a process of its own, once for all environments of this user.
+A broker without an archive records one: its JVM writes the file when it ends, and later starts use
+it. A separate process makes the archive of Spark, once for all environments of this user.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ SPARK_TIMEOUT_S = 600  # half a minute on two quiet cores
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """The archive of one program; `recording` is where this run writes it if there is none."""
+    """The archive of one program. If there is none, this run writes one to `recording`."""
 
     path: Path
 
@@ -32,14 +32,17 @@ class Archive:
         return self.path.with_suffix(f".{os.getpid()}.part")
 
     def options(self) -> tuple[str, ...]:
-        """JVM options for this run."""
+        """Return the JVM options that use the archive, or record one if there is none."""
         if self.path.is_file():
             return (f"-XX:SharedArchiveFile={self.path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return (f"-XX:ArchiveClassesAtExit={self.recording}", "-Xlog:cds=off")
 
     def keep(self, *, good: bool) -> None:
-        """After the JVM's end: use what a good run recorded, throw away what a bad one left."""
+        """Keep the archive that the run recorded if it was a good run, else delete it.
+
+        Called after the JVM has ended.
+        """
         if not self.recording.is_file():
             return
         if good:
@@ -49,9 +52,10 @@ class Archive:
 
 
 def ensure_default(java: Java) -> None:
-    """Give the wheel's Java the archive of its own classes that other distributions ship.
+    """Make the archive of the JDK's own classes, which the wheel's Java lacks.
 
-    The archives of programs build on it: without it they are silently not made.
+    Other distributions ship it. The archives of programs need it: without it the JVM makes none,
+    and reports no error.
     """
     folder = java.path.parent.parent / "lib" / "server"
     target = folder / "classes.jsa"
@@ -65,8 +69,11 @@ def ensure_default(java: Java) -> None:
 
 
 def ensure_spark(java: Java, jars: Path, on_work: Callable[[], None]) -> bool:
-    """Make the archive of Spark's classes if there is none, in half a minute; `on_work` is called
-    before, and every second. Return False if that failed: drivers start without it, only later."""
+    """Make the archive of Spark's classes if there is none. It takes half a minute.
+
+    `on_work` is called before, and every second. Return False if that failed: then drivers start
+    more slowly.
+    """
     ensure_default(java)
     if archive_of(folder(), java.path, class_path(jars)).exists():
         return True
@@ -81,7 +88,7 @@ def ensure_spark(java: Java, jars: Path, on_work: Callable[[], None]) -> bool:
             on_work()
         return False
     finally:
-        process.kill()  # its JVM ends with it, and what it has written until then is dropped
+        process.kill()  # its JVM ends with it, and an unfinished archive is dropped
         process.wait()
 
 
@@ -90,7 +97,7 @@ def folder() -> Path:
 
 
 def archive(name: str, java: Java, jars: Path) -> Archive:
-    """The archive for the program `name` on this Java with this set of jars."""
+    """Return the archive for the program `name` on this Java with this set of jars."""
     key = f"{java.path.resolve()} {java.version} {jars.name}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:12]
     return Archive(path=folder() / f"{name}-{digest}.jsa")

@@ -1,6 +1,7 @@
-"""A real Kafka broker of one node (KRaft) on the loopback, its data in the state folder.
+"""A real Kafka broker of one node (KRaft) on the loopback, with its data in the state folder.
 
-Topics are never made by touching them; the cluster and its topics keep their ids over restarts.
+It creates no topic when a client merely uses its name. The cluster and its topics keep their ids
+over restarts. A broker that was killed is fenced before the next one starts.
 """
 
 import base64
@@ -34,25 +35,26 @@ FORMAT_TIMEOUT_S = 60
 FENCE_TIMEOUT_S = 30
 FENCE_SESSION_MS = 200
 FENCE_FOUND = re.compile("task maybeFenceStaleBroker generated ([0-9]+) records")
-"""So says the controller, eight times in each session, of how much is to be changed."""
-FENCE_DONE = "Processed maybeFenceStaleBroker"  # and written, if there was anything to change
-FENCE_IDLE_MAX = 40  # looks in a row, and there is nothing to fence
-CLEAN = ".kafka_cleanshutdown"  # Kafka's own mark, gone as soon as it runs
+"""A line in the controller's log: how many records its check for a stale broker made. The check
+runs eight times in each session."""
+FENCE_DONE = "Processed maybeFenceStaleBroker"  # its records, if there were any, are written
+FENCE_IDLE_MAX = 40  # after more checks without a record there is nothing to fence
+CLEAN = ".kafka_cleanshutdown"  # Kafka's own mark, which it deletes as soon as it runs
 VOTERS = "controller.quorum.voters"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Everything a start of the broker needs."""
+    """Everything that a start of the broker needs."""
 
     java: Java
     jars: JarSet
     folder: Path
     port: int
     controller_port: int
-    advertised_port: int | None = None  # where clients are sent: something in front of `port`
-    settings: Mapping[str, object] = field(default_factory=dict)  # over our own
+    advertised_port: int | None = None  # what clients get: something in front of `port`
+    settings: Mapping[str, object] = field(default_factory=dict)  # these replace our own
     format_options: tuple[str, ...] = ()  # of `kafka-storage format`: the first users
 
     @property
@@ -66,7 +68,7 @@ class Broker:
 
     @property
     def scratch(self) -> Path:
-        """Where its libraries unpack themselves; a killed broker leaves that behind."""
+        """The folder where its libraries unpack files. A killed broker does not delete them."""
         return self.folder / "tmp"
 
     @property
@@ -75,7 +77,11 @@ class Broker:
 
 
 def spec(broker: Broker) -> ChildSpec:
-    """Write the configuration, format the data folder if it is new, and say what to run."""
+    """Return how to run the broker.
+
+    Before that, write its configuration. Format the data folder if it is new, or fence the previous
+    broker if it was killed.
+    """
     make_private(broker.folder)
     shutil.rmtree(broker.scratch, ignore_errors=True)
     broker.scratch.mkdir()
@@ -106,7 +112,7 @@ def spec(broker: Broker) -> ChildSpec:
 
 
 def properties(broker: Broker) -> str:
-    """The broker's configuration: one node, small internals, nothing that waits."""
+    """Return the broker's configuration: one node, small internal topics, no delays."""
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -131,10 +137,10 @@ def properties(broker: Broker) -> str:
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
-        # What a killed process left open ends soon after its time, not up to 10 s later.
+        # A transaction that a killed process left open ends soon after its timeout, not 10 s later.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
-        # Nobody takes its place, however long the machine stands still. A killed one is fenced at
-        # the next start.
+        # No other broker can replace it, so a pause of the machine must not fence it. One that was
+        # killed is fenced at the next start.
         "broker.session.timeout.ms": 3_600_000,
         "broker.heartbeat.interval.ms": 1000,
         "num.network.threads": 2,
@@ -150,11 +156,11 @@ def _lines(settings: Mapping[str, object]) -> str:
 
 
 def _fence_last_life(broker: Broker) -> None:
-    """Lets the controller see, before the broker starts, that the one before was killed.
+    """Run the controller alone until it has fenced the previous broker, which was killed.
 
-    Else partitions seem to be led until its session is over, and then by nobody for a moment. What
-    Kafka 4.3 and 4.4 should tell them just then of the end of a transaction is never told, and who
-    reads what is committed waits there for ever (KAFKA-20734).
+    Without this, partitions seem to have a leader until the session of that broker ends, and then
+    have none for a moment. A transaction marker that Kafka 4.3 or 4.4 should send to them at that
+    moment is never sent. Consumers that read committed records wait there for ever (KAFKA-20734).
     """
     settings = broker.folder / "controller.properties"
     own = {
@@ -234,17 +240,23 @@ def _program(broker: Broker, main: str) -> tuple[str, ...]:
 
 
 def _environment() -> dict[str, str]:
-    """Without options meant for the user's own Kafka tools."""
+    """Return the environment without the options that are meant for the user's own Kafka tools."""
     return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
 
 
 def _new_id() -> str:
-    """As Kafka makes ids, but never with a leading dash, which reads as an option."""
+    """Return a cluster id as Kafka makes them, but never with a leading dash.
+
+    The storage tool would read that as an option.
+    """
     return "w" + base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[1:22]
 
 
 def _probe(port: int) -> Callable[[], str | None]:
-    """Ready when a client sees the broker registered and gets metadata from it."""
+    """Return a function that says why the broker is not ready.
+
+    It is ready when a client gets metadata from it, with the broker registered in them.
+    """
     clients: list[AdminClient] = []
 
     def wrong() -> str | None:

@@ -1,4 +1,7 @@
-"""What this machine has for a local stack, one short answer per question. Starts nothing."""
+"""Checks whether this machine can run a local stack: one short result per question.
+
+Starts nothing.
+"""
 
 import os
 import socket
@@ -48,7 +51,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The answer to one question; `fix` says what to do where it is not ok."""
+    """The answer to one question. `fix` says what to do if it is not ok."""
 
     name: str
     verdict: Verdict
@@ -57,7 +60,7 @@ class CheckResult:
 
 
 def check_machine(folder: Path) -> Iterator[CheckResult]:
-    """Everything that a stack of `folder` needs, in the order in which a start would miss it."""
+    """Check everything that a stack of `folder` needs, in the order in which a start needs it."""
     questions: tuple[Callable[[Path], CheckResult], ...] = (
         lambda _: check_python(),
         lambda _: check_java(),
@@ -113,7 +116,7 @@ def check_certificates() -> CheckResult:
     try:
         java = find_java()
     except StackError:
-        java = Java(path=Path("java"), version="", bundled=False)  # the check of Java says that
+        java = Java(path=Path("java"), version="", bundled=False)  # the check of Java reports it
     bundle = trusted_certificates(java)
     if bundle is None:
         return _ok("certificates", "Java's own list")
@@ -225,7 +228,10 @@ def check_stack(folder: Path) -> CheckResult:
 
 
 def check_ports(folder: Path) -> Iterator[CheckResult]:
-    """A port that is taken is no fault: `up` takes another. But people expect the usual ones."""
+    """Check the usual ports. One in use is only a warning: `up` uses another port instead.
+
+    But people expect the usual ones.
+    """
     state = _state(folder)
     wanted = {name: port for name, port in DEFAULT_PORTS.items() if port}
     if state is not None:

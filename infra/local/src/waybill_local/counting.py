@@ -1,4 +1,4 @@
-"""One line that counts: redrawn on a terminal, and in a log two lines, of its begin and its end.
+"""The progress of one step as one line. A terminal redraws it; a log gets its start and its end.
 
 Imports the standard library alone: it is used before anything is installed.
 """
@@ -22,17 +22,17 @@ class CountingLine:
         self._write(f"{self._head} {begin}")
 
     def show(self, text: str, share: float | None = None) -> None:
-        """Redraw the line; `share` is how much is done, from 0 to 1, where that is known."""
+        """Draw the line again. `share`: how much is done, from 0 to 1; None if not known."""
         if self._lively:
             bar = "" if share is None else f"[{'#' * int(share * BAR_WIDTH):.<{BAR_WIDTH}}] "
             self._write(f"{self._head} {bar}{text}  {self._seconds:.0f} s")
 
     def end(self, text: str) -> None:
-        """Leave the line as it is at the end."""
+        """Write the line a last time, with `text`, and go to the next line."""
         self._write(f"{self._head} {text}  {self._seconds:.1f} s", end="\n")
 
     def leave(self) -> None:
-        """Go to the next line: what failed says so below."""
+        """End the line. The error that ended this step is printed below it."""
         if self._lively:
             sys.stdout.write("\n")
 

@@ -1,4 +1,4 @@
-"""A supervisor in a session of its own, followed by whoever started it until it is ready.
+"""A supervisor in a session of its own. Its caller reads its reports until the stack is ready.
 
 `python -m waybill_local.detached FOLDER OPTIONS` is that supervisor: one JSON line per report.
 """
@@ -40,7 +40,7 @@ def start(
 ) -> None:
     """Start a supervisor and return when its stack is ready. `tied`: it ends with this process.
 
-    Raises what the supervisor raised, and takes the supervisor down when this call is interrupted.
+    Raises what the supervisor raised. Stops the supervisor if this call is interrupted.
     """
     logs = make_private(state_folder(folder) / "logs")
     log = logs / LOG
@@ -62,7 +62,10 @@ def start(
 def _spawn(
     folder: Path, chosen: str, environment: Mapping[str, str], writing: int, log: Path
 ) -> int:
-    """By posix_spawn: the supervisor is to outlive us, so there is nothing to hold on to."""
+    """Start the supervisor and return its process id.
+
+    It uses posix_spawn: the supervisor outlives us, so no object of ours has to own it.
+    """
     module = "waybill_local.detached"
     command = [sys.executable, "-P", "-m", module, str(folder.resolve()), chosen]
     mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -97,7 +100,7 @@ def main() -> int:
     parent = chosen.pop("parent")
     services = tuple(Service(**service) for service in chosen.pop("services"))
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the stack has its own
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the stack sets its handler
     if parent:
         die_with(parent, signal.SIGTERM)()
     try:
@@ -116,7 +119,7 @@ def main() -> int:
 
 
 class _Teller:
-    """Reports as JSON to whoever started us; once ready, as text to the log."""
+    """Writes reports as JSON to the caller, and after the stack is ready as text to the log."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
@@ -133,7 +136,7 @@ class _Teller:
 
 
 def _write(out: TextIO, line: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # nobody follows any more
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it any more
         print(line, file=out, flush=True)
 
 

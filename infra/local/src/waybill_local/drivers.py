@@ -1,4 +1,4 @@
-"""The Spark drivers of a local stack, as the folders of its runner tell."""
+"""Counts the Spark drivers of a local stack by the folders of its runner."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,9 @@ class DriverCount:
 
 
 def count_drivers(folder: Path) -> DriverCount:
-    """A driver has a folder while it lives, with a file for each pipeline that it runs."""
+    """Count the drivers of the stack in `folder` by their files.
+
+    A driver has a folder while it runs, with a file for each of its pipelines.
+    """
     runs = [any(home.with_name("runs").glob("*")) for home in folder.glob(HOMES)]
     return DriverCount(running=sum(runs), spare=len(runs) - sum(runs))

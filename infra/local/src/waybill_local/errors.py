@@ -1,6 +1,6 @@
 """The one error that the local stack shows to a person: what failed, why, and what to do.
 
-It never wraps a bug: an unexpected exception stays what it is.
+It never wraps a bug: an unexpected exception is raised as it is.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ LOG_LINES_SHOWN = 5
 
 
 class StackError(Exception):
-    """A failure of the local stack in three parts, each of which a person can act on."""
+    """A failure of the local stack: what failed, why, and how a person can fix it."""
 
     def __init__(self, what: str, *, why: str, fix: str) -> None:
         super().__init__(f"{what}\n  why: {why}\n  fix: {fix}")
@@ -19,7 +19,7 @@ class StackError(Exception):
 
 
 def log_tail(path: Path, lines: int = LOG_LINES_SHOWN) -> str:
-    """The last lines of a log and where the rest is, for the `why` of an error."""
+    """Return the last lines of a log and the path of the whole, for the `why` of an error."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The child processes of one stack: started, waited for, restarted when they crash, stopped.
+"""Starts the child processes of one stack, waits for them, restarts them if they crash, stops them.
 
-Knows nothing of what they are; a spec says whether a crash may be answered by a restart.
+Knows nothing of what they do. A spec says whether its process may be restarted after a crash.
 """
 
 import signal
@@ -31,7 +31,7 @@ HEALTHY_AFTER_S = 60.0  # a process that ran this long has earned a quick restar
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A spec, its current process, and where it stands."""
+    """A spec, its current process and its phase."""
 
     child: Child
     began: float
@@ -46,13 +46,16 @@ class Member:
 
     @property
     def ended_well(self) -> bool:
-        """Whether it was ready once, and ended because it was asked to, in time."""
+        """True if it was ready once, and ended in time because it was asked to."""
         code = self.child.process.returncode
         return self.was_ready and code in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def next_delay_s(last_s: float, *, ran_s: float, most_s: float = RESTART_DELAY_S_MAX) -> float:
-    """How long to wait before a restart: doubling while it keeps crashing, within bounds."""
+    """Return the delay before a restart. It doubles with each crash, between two limits.
+
+    A process that ran for a long time (HEALTHY_AFTER_S) gets the shortest delay again.
+    """
     if ran_s >= HEALTHY_AFTER_S:
         return RESTART_DELAY_S_MIN
     return min(max(last_s * 2, RESTART_DELAY_S_MIN), most_s)
@@ -60,7 +63,11 @@ def next_delay_s(last_s: float, *, ran_s: float, most_s: float = RESTART_DELAY_S
 
 @dataclass(slots=True, kw_only=True)
 class Fleet:
-    """`changed` is called after each change of a phase; `signals` grows as people ask to stop."""
+    """The processes of a stack, by name.
+
+    `changed` is called after each change of a phase. `signals` gets a number for each request to
+    stop.
+    """
 
     logs: Path
     report: Reporter
@@ -88,7 +95,7 @@ class Fleet:
         )
 
     def start(self, spec: ChildSpec) -> None:
-        """Start `spec` with a fresh log; the last run's stays beside it."""
+        """Start `spec` with an empty log. The log of the last run is kept next to it."""
         log = self.logs / f"{spec.name}.log"
         if log.exists():
             log.replace(log.with_suffix(".log.1"))
@@ -96,7 +103,7 @@ class Fleet:
         self.changed()
 
     def wait_ready(self, names: Sequence[str]) -> None:
-        """Return when all of `names` are ready; raise at the first that cannot be."""
+        """Return when all of `names` are ready. Raise at the first that cannot be."""
         children = [self.members[name].child for name in names]
         wait_ready(
             children,
@@ -105,11 +112,14 @@ class Fleet:
         )
 
     def late(self, names: Sequence[str]) -> list[str]:
-        """Return those of `names` that were not ready yet."""
+        """Return those of `names` that have never been ready."""
         return [name for name in names if not self.members[name].was_ready]
 
     def watch(self) -> None:
-        """One look at every process: restart what crashed, raise if it must not have."""
+        """Look at every process once, and restart those that crashed after a delay.
+
+        Raise StackError if one ended that may not be restarted.
+        """
         for name, member in list(self.members.items()):
             if member.restart_due is not None:
                 if time.monotonic() >= member.restart_due:
@@ -120,7 +130,7 @@ class Fleet:
                 self._ready(member)
 
     def stop(self, names: Sequence[str]) -> None:
-        """Stop those of `names` that were started; a second signal kills them at once."""
+        """Stop those of `names` that were started. A second signal kills them at once."""
         members = [self.members[name] for name in names if name in self.members]
         stop(
             [member.child for member in members],
@@ -135,7 +145,7 @@ class Fleet:
 
     def _note_crash(self, member: Member) -> None:
         spec, code = member.spec, member.child.process.returncode
-        kill_group(member.child.process.pid)  # what it started must not meet its successor
+        kill_group(member.child.process.pid)  # its children must not run next to the new process
         if not spec.restarts:
             raise StackError(
                 f"{spec.name} ended (exit code {code})",
@@ -187,4 +197,4 @@ def _began(pid: int) -> float:
     try:
         return psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
-        return 0.0  # it ended at once; whoever waits for it says so
+        return 0.0  # it ended at once; `wait_ready` or `watch` reports that

@@ -1,6 +1,6 @@
-"""Where the local stack keeps things: downloads in the user's cache, state in `.waybill`.
+"""The folders of the local stack: downloads in the user's cache, state in `.waybill`.
 
-Knows paths only; never reads or writes what lies there, save to make a folder.
+Knows paths only. It makes folders, but reads and writes no files there.
 """
 
 import os
@@ -13,18 +13,18 @@ STATE_FOLDER = ".waybill"
 
 
 def cache_folder() -> Path:
-    """Downloads and archives that every project of this user shares."""
+    """Return the folder of downloads and archives, which all projects of this user share."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "waybill"
 
 
 def state_folder(folder: Path) -> Path:
-    """The state folder that `up` uses when it is called in `folder`."""
+    """Return the state folder that `up` uses when it is called in `folder`."""
     return folder.resolve() / STATE_FOLDER
 
 
 def find_state_folder(folder: Path) -> Path | None:
-    """The nearest state folder, from `folder` upwards."""
+    """Return the nearest state folder, from `folder` upwards; None if there is none."""
     start = folder.resolve()
     for candidate in (start, *start.parents):
         if (candidate / STATE_FOLDER).is_dir():
@@ -33,7 +33,7 @@ def find_state_folder(folder: Path) -> Path | None:
 
 
 def make_private(folder: Path) -> Path:
-    """Make `folder`, readable by its owner only, and answer it."""
+    """Make `folder`, readable by its owner only, and return it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(folder)
@@ -48,7 +48,10 @@ def make_private(folder: Path) -> Path:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Files of two users in one folder lock out one of them, sooner or later."""
+    """Raise if `folder` belongs to another user.
+
+    With files of two users in one folder, one of them sooner or later cannot use it.
+    """
     owner = folder.stat().st_uid
     if owner != os.getuid():
         raise StackError(
@@ -59,6 +62,6 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """What may still be written where `folder` is, or will be."""
+    """Return how many bytes are free on the disk where `folder` is, or will be."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(there).free

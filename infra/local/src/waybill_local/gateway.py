@@ -1,6 +1,6 @@
-"""`python -m waybill_local.gateway`: one port for all services, after the route table in `shared`.
+"""`python -m waybill_local.gateway`: one port for all services, by the route table in `shared`.
 
-Owns what spans services (readiness, OpenAPI, documentation); knows no resource of its own.
+Owns what concerns all services: readiness, OpenAPI, documentation. It has no resources of its own.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _Answers = Mapping[str, tuple[int, Any]]
 
 
 class Settings(HostSettings):
-    """The ports of this process and of the services behind it. Those check the API keys."""
+    """The ports of this process and of the services that it calls. Those check the API keys."""
 
     gateway_port: int = 8080
     ingress_port: int = 8081
@@ -65,8 +65,11 @@ class Settings(HostSettings):
 
 
 def create_app(upstreams: Upstreams, hosts: AllowedHosts | None = LOOPBACK_ONLY) -> Starlette:
-    """The gateway in front of these services. `hosts`: by which names it may be called; None: by
-    any, since the services ask for API keys."""
+    """Return the gateway to these services.
+
+    `hosts`: the names by which it may be called. None: by any name, since the services ask for API
+    keys.
+    """
     gateway = Gateway(upstreams)
     guards = [Middleware(HostGuard, hosts=hosts)] if hosts is not None else []
 
@@ -94,13 +97,13 @@ def create_app(upstreams: Upstreams, hosts: AllowedHosts | None = LOOPBACK_ONLY)
 
 
 class Gateway:
-    """The endpoints."""
+    """The endpoints of the gateway."""
 
     def __init__(self, upstreams: Upstreams) -> None:
         self.upstreams = upstreams
 
     async def proxy(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Every path of the route table, and the problem for all others."""
+        """Forward a request if its path is in the route table, else answer with a problem."""
         path = scope["raw_path"].decode("latin-1")
         if route := route_for(scope["method"], path):
             scope["route"] = route
@@ -113,7 +116,7 @@ class Gateway:
         return JSONResponse({"alive": True})
 
     async def readyz(self, request: Request) -> Response:
-        """Ready when every service is; says of each what it says itself."""
+        """Return 200 if every service is ready, else 503, with the answer of each."""
         answers = await self._ask_all("/readyz", SERVICES)
         status = 200 if all(code == 200 for code, _ in answers.values()) else 503
         return JSONResponse({name: body for name, (_, body) in answers.items()}, status_code=status)
@@ -151,7 +154,7 @@ class Gateway:
         return dict(zip(services, answers, strict=True))
 
     async def _ask(self, service: str, path: str) -> tuple[int, Any]:
-        """Status and JSON body; (502, reason) from a service that does not answer."""
+        """Return the status and JSON body of an answer; (502, reason) if the service gives none."""
         url = f"http://{address(self.upstreams.ports[service])}{path}"
         timeout = dict.fromkeys(("connect", "read", "write", "pool"), ASK_TIMEOUT_S)
         request = httpx2.Request("GET", url, extensions={"timeout": timeout})
@@ -165,7 +168,7 @@ class Gateway:
 
 
 class _Forwarded(Response):
-    """What a service answers at another path."""
+    """The answer of a service at another path."""
 
     def __init__(self, upstreams: Upstreams, service: str, path: bytes) -> None:
         super().__init__()

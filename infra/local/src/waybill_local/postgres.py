@@ -1,7 +1,7 @@
-"""A real PostgreSQL on the loopback, its data in the state folder: where sinks may write.
+"""A real PostgreSQL on the loopback, with its data in the state folder. Sinks may write to it.
 
-It is not part of every stack: its programs come with the extra `postgres` of this package, or from
-the system's packages.
+Not every stack has one. Its programs come with the extra `postgres` of this package, or from the
+system's packages.
 """
 
 import os
@@ -38,7 +38,7 @@ class Server:
     folder: Path
     port: int
     connection: str = "warehouse"
-    """What sinks of the stack call it."""
+    """The name by which sinks of the stack refer to it."""
 
     @property
     def password_file(self) -> Path:
@@ -54,13 +54,13 @@ class Server:
 
     @property
     def url(self) -> str:
-        """With the password."""
+        """The URL with the password."""
         secret = self.password_file.read_text(encoding="utf-8")
         return self.place.replace("@", f":{secret}@", 1)
 
 
 def spec(server: Server) -> ChildSpec:
-    """What to run; the first time its folder is made, which takes two seconds."""
+    """Return how to run the server. The first time, make its folder, which takes two seconds."""
     programs = find_programs()
     _prepare(server, programs)
     settings = {
@@ -80,12 +80,12 @@ def spec(server: Server) -> ChildSpec:
         stop_timeout_s=STOP_TIMEOUT_S,
         restarts=True,
         fix=f"read its log; what pipelines wrote is in {server.folder}",
-        stop_signal=signal.SIGINT,  # at SIGTERM it waits until everybody else has left
+        stop_signal=signal.SIGINT,  # at SIGTERM it waits until all clients have disconnected
     )
 
 
 def connections(server: Server) -> str:
-    """As the stage runner's file of connections has it."""
+    """Return the text of a file of connections for the stage runner, with this server."""
     return (
         f"{server.connection}:\n  kind: postgres\n  host: {HOST}\n  port: {server.port}\n"
         f"  database: {DATABASE}\n  user: {USER}\n  password: {{file: {server.password_file}}}\n"
@@ -93,7 +93,11 @@ def connections(server: Server) -> str:
 
 
 def find_programs() -> Path:
-    """The folder of `initdb` and `postgres`: those of our extra, else the newest of the system."""
+    """Return the folder of `initdb` and `postgres`.
+
+    Those of our extra are first, then the newest in SYSTEM, then those on PATH. Raise StackError if
+    there are none.
+    """
     ours = [path for path in _packaged() if path.name == "initdb"]
     theirs = sorted(SYSTEM.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     known = shutil.which("initdb")
@@ -117,7 +121,10 @@ def _packaged() -> list[Path]:
 
 
 def _prepare(server: Server, programs: Path) -> None:
-    """Made aside and renamed: a folder that is half made is made again."""
+    """Make the data folder if there is none.
+
+    It gets its name when it is complete, so an unfinished one is made again.
+    """
     if server.data.exists():
         return
     make_private(server.folder)
@@ -157,7 +164,10 @@ def _run(command: tuple[str, ...], folder: Path, told: str) -> None:
 
 
 def _as_nobody(command: tuple[str, ...]) -> tuple[str, ...]:
-    """As root: under another name inside, with the rights of root over files outside."""
+    """Return the command, for root in a user namespace.
+
+    There it runs under another user id, but has the rights of root for files.
+    """
     if os.geteuid() != 0:
         return command
     return ("unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}", *command)

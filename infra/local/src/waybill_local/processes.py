@@ -1,4 +1,4 @@
-"""Child processes of the stack: start, wait until ready, stop, leave nothing behind.
+"""Starts child processes of the stack, waits until they are ready, and ends all they started.
 
 Start children from the main thread only: Linux kills a child when the *thread* that made it ends.
 """
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 class ChildSpec:
     """What to run, and how to see that it is ready.
 
-    `wrong` answers within about a second: None when it is ready, else what is missing.
+    `wrong` returns within about a second: None if the process is ready, else what is missing.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Child:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The person asked to stop while the stack was starting: nothing of it is left."""
+    """The person asked to stop while the stack was starting. No process of it is left."""
 
 
 def start(spec: ChildSpec, logs: Path) -> Child:
-    """Start `spec` in a session of its own, its output in `<logs>/<name>.log`."""
+    """Start `spec` in a session of its own, with its output in `<logs>/<name>.log`."""
     log = logs / f"{spec.name}.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -85,13 +85,16 @@ def start(spec: ChildSpec, logs: Path) -> Child:
 
 
 def die_with(parent_pid: int, with_signal: int = signal.SIGKILL) -> Callable[[], None]:
-    """For `preexec_fn`: the kernel signals the child when its parent ends, however it ends."""
+    """Return a function for `preexec_fn`, by which a child gets a signal when its parent ends.
+
+    The kernel sends it in whatever way the parent ends. On other systems than Linux, nobody does.
+    """
 
     def prepare() -> None:
         if _libc is None:
             return
         _libc.prctl(PR_SET_PDEATHSIG, with_signal)
-        if os.getppid() != parent_pid:  # it ended before the line above took effect
+        if os.getppid() != parent_pid:  # the parent ended before the line above
             os._exit(1)
 
     return prepare
@@ -103,7 +106,10 @@ def wait_ready(
     interrupted: Callable[[], bool],
     on_ready: Callable[[Child], None],
 ) -> None:
-    """Return when each child is ready; raise at the first that ends or takes too long."""
+    """Return when each child is ready. Raise StackError if one ends or takes too long.
+
+    Raise Interrupted if `interrupted` returns True.
+    """
     waiting = list(children)
     while waiting:
         for child in list(waiting):
@@ -117,7 +123,7 @@ def wait_ready(
 
 
 def check_ready(child: Child) -> bool:
-    """Whether `child` is ready now; raises when it has ended or its time is up."""
+    """Return True if `child` is ready now. Raise StackError if it has ended or its time is up."""
     spec = child.spec
     if (code := child.process.poll()) is not None:
         raise StackError(
@@ -143,7 +149,11 @@ def stop(
     forced: Callable[[], bool],
     on_stopped: Callable[[Child, bool], None],
 ) -> None:
-    """End `children`, last started first, and all they started; says which had to be killed."""
+    """Stop `children`, the last started first, and end all that they started.
+
+    A child is killed if it does not end in time, or if `forced` returns True. `on_stopped` gets
+    each child, and True if it ended without that.
+    """
     descendants = [process for child in children for process in _descendants(child.process.pid)]
     for child in reversed(children):
         with contextlib.suppress(ProcessLookupError):
@@ -187,7 +197,7 @@ def end_all(processes: Iterable[psutil.Process], *, grace_s: float = 1.0) -> Non
 
 
 def wait_gone(processes: Iterable[psutil.Process], timeout_s: float) -> list[psutil.Process]:
-    """Those that still run after `timeout_s`; returns as soon as none does."""
+    """Return the processes that still run after `timeout_s`; an empty list when all have ended."""
     deadline = time.monotonic() + timeout_s
     left = [process for process in processes if runs(process)]
     while left and time.monotonic() < deadline:
@@ -197,7 +207,10 @@ def wait_gone(processes: Iterable[psutil.Process], timeout_s: float) -> list[psu
 
 
 def runs(process: psutil.Process) -> bool:
-    """Not ended; a parent, or a container's first process, may take its time to collect it."""
+    """Return True if the process has not ended.
+
+    A zombie has ended: its parent, or the first process of a container, may collect it late.
+    """
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -205,7 +218,7 @@ def runs(process: psutil.Process) -> bool:
 
 
 def find(pid: int, started: float) -> psutil.Process | None:
-    """The process `pid` if it is still the one that began at `started`, not a later namesake."""
+    """Return the process `pid` if it runs and started at `started`, so it is no later one."""
     try:
         process = psutil.Process(pid)
         same = abs(process.create_time() - started) < 1.0

@@ -1,6 +1,6 @@
-"""Passes one HTTP exchange on to a service, streaming both ways, and ends it with its caller.
+"""Forwards one HTTP request to a service, streams both ways, and ends when its caller disconnects.
 
-Buffers nothing and retries nothing; what a service answers is passed on as it is.
+Buffers nothing and retries nothing. The answer of a service is passed on as it is.
 """
 
 import asyncio
@@ -36,15 +36,15 @@ _SET_HERE = frozenset(b"expect x-request-id x-forwarded-for x-forwarded-host".sp
 
 
 class Disconnected(Exception):
-    """The caller went away in the middle of its request."""
+    """The caller disconnected in the middle of its request."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Upstreams:
     """The services by name, and the connections to them.
 
-    A request that waits gets a connection of its own: a pool looks at each of its connections
-    on every request, which with thousands of waiters would make every request slow.
+    A request that waits gets a connection of its own. A pool looks at all its connections on every
+    request: thousands of waiters in it would make every request slow.
     """
 
     ports: Mapping[str, int]
@@ -88,7 +88,10 @@ class Upstreams:
 async def forward(
     upstreams: Upstreams, service: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Answer this exchange with what `service` answers; a caller that leaves cancels it there."""
+    """Answer this request with the answer of `service`.
+
+    If the caller disconnects, the request to the service is cancelled.
+    """
     body = _Body(receive, scope)
     exchange = asyncio.ensure_future(_exchange(upstreams, service, scope, body, send))
     gone = asyncio.ensure_future(body.caller_gone())
@@ -118,7 +121,7 @@ async def _exchange(
     except httpx2.TransportError as error:
         if not started:
             await _send_problem(service, upstreams.ports[service], error, scope, send)
-        # Else the answer stays unfinished, which tells the caller that it was cut off.
+        # Else the answer stays incomplete, by which the caller sees that it was cut off.
 
 
 def _request(scope: Scope, body: "_Body", upstreams: Upstreams, service: str) -> httpx2.Request:
@@ -183,8 +186,10 @@ def _waits(scope: Scope) -> bool:
 def _end_to_end(
     headers: Iterable[tuple[bytes, bytes]], *, without: Iterable[bytes]
 ) -> Iterable[tuple[bytes, bytes]]:
-    """Headers that are meant for the other end, not for the next connection. Spaces around a value
-    are no part of it, and some servers hand them on."""
+    """Return the headers that are for the other end, without those for one connection only.
+
+    Spaces around a value are removed: they are no part of it, and some servers pass them on.
+    """
     lowered = [(name.lower(), value.strip(b" \t")) for name, value in headers]
     named = [value for name, value in lowered if name == b"connection"]
     dropped = _HOP_BY_HOP.union(
@@ -194,7 +199,7 @@ def _end_to_end(
 
 
 class _Body:
-    """The caller's body as it arrives; after it, the news that the caller went away."""
+    """The caller's body as it arrives. `caller_gone` returns when the caller has disconnected."""
 
     def __init__(self, receive: Receive, scope: Scope) -> None:
         names = {name for name, _ in scope["headers"]}

@@ -1,8 +1,8 @@
-"""PySpark, built once for this user, without what nothing here uses, and linked from there.
+"""Builds PySpark once for this user, without unused parts, and links it into each environment.
 
-Its source archive has 456 MB, and jars come first in it: nothing less can be downloaded. A build
-leaves four copies of them; all of them are in a folder that is removed. Imports the standard
-library alone: it is used before anything is installed.
+Its source archive has 456 MB, and the jars are first in it: nothing less can be downloaded. A build
+makes four copies of the jars, all in a folder that is removed. Imports the standard library alone:
+it is used before anything is installed.
 """
 
 import fcntl
@@ -55,7 +55,7 @@ class Copy:
         return (site_packages() / self.facts).is_dir() or self.folder.is_dir()
 
     def keep(self, work: Path) -> None:
-        """Take what was built below `work` into the cache, if anything was."""
+        """Move what was built below `work` into the cache, if anything was."""
         built = work / BUILT
         if not built.is_dir():
             return
@@ -90,7 +90,7 @@ def build_options(work: Path) -> tuple[str, ...]:
 
 
 def downloaded_mb(work: Path) -> float | None:
-    """Return how much of the archive has come; None where it is not asked for."""
+    """Return how many MB of the archive are downloaded; None if it is not being downloaded."""
     cache = work / BUILD_CACHE
     if not cache.is_dir():
         return None
@@ -126,7 +126,7 @@ def remove(folder: Path) -> None:
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """One installation of this user at a time: the next finds what the one before has built."""
+    """Let one installation of this user run at a time. The next finds what the last has built."""
     with (cache_folder() / ".packages.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -141,7 +141,7 @@ def _correct_record(record: Path) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """On another disk it cannot be linked."""
+    """Link a file, or copy it if that is not possible, as to another disk."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,6 +1,6 @@
-"""What the stack tells whoever started it, one small fact at a time.
+"""The reports of a stack to its caller, each about one small fact.
 
-Says nothing itself: a callback renders each report, or writes it down.
+Prints nothing itself: a callback renders each report, or writes it to a log.
 """
 
 import json
@@ -23,7 +23,7 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """`seconds` is how long the step took; `text` is for people."""
+    """One report. `seconds` is how long the step took. `text` is for people."""
 
     kind: ReportKind
     name: str
@@ -36,7 +36,7 @@ class Report:
 Reporter = Callable[[Report], None]
 
 STACK = "stack"
-"""The name in the reports about the whole: ready is the last one of a start."""
+"""The name in reports about the whole stack. Its READY is the last report of a start."""
 
 
 def one_at_a_time(report: Reporter) -> Reporter:
@@ -51,7 +51,7 @@ def one_at_a_time(report: Reporter) -> Reporter:
 
 
 def line(report: Report) -> str:
-    """One aligned line, such as `kafka          4.3.1  127.0.0.1:9092   ready  2.4 s`."""
+    """Return an aligned line, such as `kafka          4.3.1  127.0.0.1:9092   ready  2.4 s`."""
     took = "" if report.seconds is None else f"{report.seconds:5.1f} s"
     told = report.text or report.kind
     head = f"{report.name:<14} {report.version:<8} {report.address:<22}"

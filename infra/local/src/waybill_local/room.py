@@ -1,4 +1,4 @@
-"""Whether a disk has room, asked before Kafka finds out: it just ends when it cannot write."""
+"""Checks that a disk has room, before Kafka finds out: a broker that cannot write just ends."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from waybill_local.folders import free_bytes
 
 STATE_BYTES_MIN = 500_000_000  # a segment of each internal topic, archives, a first table
 JARS_BYTES = 300_000_000  # jars, for a moment twice, and the archive of Spark's classes
-FULL_BYTES = 50_000_000  # below this whatever fails has most likely failed for lack of room
+FULL_BYTES = 50_000_000  # below this, lack of room is the likely cause of any failure
 
 
 def require(folder: Path, bytes_min: int, what: str) -> None:
-    """Raise unless `bytes_min` may be written to `folder`."""
+    """Raise StackError unless the disk of `folder` has `bytes_min` free for `what`."""
     free = free_bytes(folder)
     if free < bytes_min:
         raise StackError(
@@ -22,7 +22,10 @@ def require(folder: Path, bytes_min: int, what: str) -> None:
 
 
 def fix_of(folder: Path, fix: str) -> str:
-    """What to do about a process that writes to `folder` and has ended."""
+    """Return what to do about a process that writes to `folder` and has ended.
+
+    That is `fix`, but if the disk is full it is to make room.
+    """
     free = free_bytes(folder)
     if free >= FULL_BYTES:
         return fix

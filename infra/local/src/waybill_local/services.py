@@ -22,8 +22,8 @@ DEFAULT_TOPIC_PREFIX = "waybill"
 KEY_RING = "keys.json"
 CONNECTIONS = "connections.yaml"
 CONNECTIONS_SETTING = "WAYBILL_CONNECTIONS_FILE"
-LOOPBACK = "127.0.0.0/8,::1"  # whoever runs this stack may read there anyway
-OF_OTHER_CLUSTERS = ("WAYBILL_KAFKA_", "WAYBILL_REDIS_")  # a login that nobody here knows
+LOOPBACK = "127.0.0.0/8,::1"  # the person who runs this stack may read there anyway
+OF_OTHER_CLUSTERS = ("WAYBILL_KAFKA_", "WAYBILL_REDIS_")  # logins that this stack does not know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ SERVICES = (
 
 
 def environment(state_folder: Path, ports: Mapping[str, int], java: Java) -> dict[str, str]:
-    """The caller's environment, with this stack's addresses and folders in it."""
+    """Return the caller's environment with this stack's addresses and folders in it."""
     spark_jars = jars.jar_set(jars.SPARK).folder
     ours = {
         "KAFKA": address(ports["kafka"]),
@@ -74,12 +74,12 @@ def topic_prefix() -> str:
 
 
 def spec(service: Service, port: int, shared: Mapping[str, str]) -> ChildSpec:
-    """How to run `service` on `port`."""
+    """Return how to run `service` on `port`."""
     return ChildSpec(
         name=service.name,
         version=version("waybill-local"),
         address=address(port),
-        command=(sys.executable, "-P", "-m", service.module),  # the folder is a stranger's
+        command=(sys.executable, "-P", "-m", service.module),  # -P: import nothing from this folder
         environment=shared,
         wrong=_probe(port),
         ready_timeout_s=READY_TIMEOUT_S,

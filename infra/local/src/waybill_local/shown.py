@@ -1,4 +1,4 @@
-"""What `make sync` does besides packages, with one line that counts for each step."""
+"""The steps of `make sync` after the packages, each with a line that shows its progress."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ ARCHIVE_MISSING: Final = "of Spark's classes could not be made: drivers start mo
 
 
 def retrieve_all(sets: Sequence[jars.JarSet], java: Java) -> None:
-    """Retrieve those of `sets` that are not here yet."""
+    """Download those of `sets` that are not here yet. Raises StackError."""
     missing = [each for each in sets if not each.present]
     if not missing:
         return
@@ -38,7 +38,7 @@ def retrieve_all(sets: Sequence[jars.JarSet], java: Java) -> None:
 
 
 def make_archive(java: Java) -> None:
-    """Make the archive of Spark's classes; without it all works, only later."""
+    """Make the archive of Spark's classes. If that fails, all works, but drivers start slowly."""
     lines = list[CountingLine]()
 
     def show() -> None:

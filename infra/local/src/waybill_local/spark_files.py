@@ -1,6 +1,6 @@
-"""Spark's jars and the archive of its classes, made while all that needs no Spark starts.
+"""Gets Spark's jars and makes the archive of its classes, while all that needs no Spark starts.
 
-The first start of a user has none of them: Kafka, Valkey and the other services come up meanwhile.
+At the first start of a user neither is there. Kafka, Valkey and the other services start meanwhile.
 """
 
 import threading
@@ -12,7 +12,7 @@ from waybill_local.reports import Report, Reporter, ReportKind
 
 
 class SparkFiles:
-    """Begins at once, in a thread of its own. The processes that work for it end with ours."""
+    """Spark's files. A thread starts at once to get them. Its child processes end with ours."""
 
     def __init__(self, java: Java, report: Reporter) -> None:
         self._java = java
@@ -23,7 +23,7 @@ class SparkFiles:
 
     @property
     def present(self) -> bool:
-        """True when drivers can start. Raises what kept the files from coming."""
+        """True if drivers can start. Raises the error for which the files are missing."""
         if self._thread.is_alive():
             return False
         if self._failure is not None:
@@ -31,7 +31,7 @@ class SparkFiles:
         return True
 
     def wait(self, timeout_s: float) -> None:
-        """Return when they are there, when that failed, or after a while."""
+        """Return when the files are there, when that failed, or after `timeout_s`."""
         self._thread.join(timeout_s)
 
     def _make(self) -> None:
@@ -40,7 +40,7 @@ class SparkFiles:
             retrieve(wanted, self._java, self._report)
             jars.link_pyspark(wanted)
             self._make_archive(wanted.folder)
-        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+        except Exception as error:  # noqa: BLE001 - `present` raises it again
             self._failure = error
 
     def _make_archive(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ class SparkFiles:
 
 
 def retrieve(wanted: jars.JarSet, java: Java, report: Reporter) -> None:
-    """Retrieve a set of jars, if it is not here yet, and report that."""
+    """Download a set of jars if it is not here yet, and report that."""
     if wanted.present:
         return
     name = f"{wanted.name} jars"

@@ -1,6 +1,6 @@
 """The local stack for its callers: `up`, `run`, `down`, `read_state`.
 
-Starts nothing at import; renders nothing.
+Starts nothing at import, and prints nothing.
 """
 
 import contextlib
@@ -77,9 +77,9 @@ def up(
 
 
 def down(folder: Path, report: Reporter) -> bool:
-    """Stop the stack of `folder` or of the nearest folder above; False when none ran.
+    """Stop the stack of `folder` or of the nearest folder above. Return False if none ran.
 
-    Leaves no process behind, also where the supervisor was killed and could not tidy up.
+    All its processes end, also if the supervisor was killed and could not stop them.
     """
     started = time.monotonic()
     home = find_state_folder(folder)
@@ -102,7 +102,7 @@ def down(folder: Path, report: Reporter) -> bool:
 def _end(supervisor: psutil.Process) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         supervisor.terminate()
-    end_all([supervisor], grace_s=DOWN_TIMEOUT_S)  # where it is killed its children go with it
+    end_all([supervisor], grace_s=DOWN_TIMEOUT_S)  # if it is killed, its children end with it
     with contextlib.suppress(ChildProcessError):
         os.waitpid(supervisor.pid, os.WNOHANG)
 

@@ -1,6 +1,6 @@
-"""The state file of a stack: who runs, where, since when; and the lock that only one can hold.
+"""The state file of a stack (what runs, where, since when), and the lock of its one supervisor.
 
-Never trusts a number alone: a process counts only if it also began when the file says.
+Never trusts a pid alone: a process counts only if it also started when the file says.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ LOCK_FILE = "lock"
 
 
 class StackPhase(StrEnum):
-    """Of the whole stack, and of each process in it."""
+    """The phase of the whole stack, and of each process in it."""
 
     STARTING = "starting"
     READY = "ready"
@@ -32,7 +32,7 @@ class StackPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
-    """One process; `began` is its start by the system's clock, which tells it from namesakes."""
+    """One process. `began`: when it started, by the system's clock. It and the pid identify it."""
 
     name: str
     pid: int
@@ -44,7 +44,7 @@ class ProcessState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackState:
-    """A stack as its supervisor last wrote it down. `ports` outlive it, for the next start."""
+    """A stack as its supervisor last saved it. `ports` are kept for the next start."""
 
     folder: Path
     phase: StackPhase
@@ -55,7 +55,7 @@ class StackState:
     ports: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[ProcessState, ...] = ()
     failure: str = ""
-    """Why it ended, when nobody asked it to."""
+    """Why it ended although nobody asked it to; empty if it did not."""
 
     @property
     def url(self) -> str:
@@ -80,7 +80,7 @@ class StackState:
 
 
 class AlreadyRunning(Exception):
-    """A stack of this folder runs; `state` is None while it has not yet written its own down."""
+    """A stack of this folder runs. `state` is None if it has not saved its state yet."""
 
     def __init__(self, state: StackState | None) -> None:
         super().__init__("the local stack of this folder is already running")
@@ -88,21 +88,21 @@ class AlreadyRunning(Exception):
 
 
 def read_state(folder: Path) -> StackState | None:
-    """The running stack of `folder` or of the nearest folder above; None when none runs."""
+    """Return the running stack of `folder` or of the nearest folder above; None if none runs."""
     found = find_state_folder(folder)
     state = load(found) if found else None
     return state if state and state.running else None
 
 
 def last_failure(folder: Path) -> str:
-    """Why the last stack of `folder`, or of one above, ended by itself; empty if it did not."""
+    """Return why the last stack of `folder` or above ended by itself; empty if it did not."""
     found = find_state_folder(folder)
     state = load(found) if found else None
     return "" if state is None or state.running else state.failure
 
 
 def load(state_folder: Path) -> StackState | None:
-    """What the file says, running or not; None when there is no file that can be read."""
+    """Return the saved state of a stack, running or not; None if no file can be read."""
     try:
         raw = json.loads((state_folder / STATE_FILE).read_text(encoding="utf-8"))
         processes = tuple(
@@ -112,7 +112,7 @@ def load(state_folder: Path) -> StackState | None:
         fields = {**raw, "folder": Path(raw["folder"]), "phase": StackPhase(raw["phase"])}
         return StackState(**fields, processes=processes)
     except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return None  # of another version, or damaged: as good as none
+        return None  # of another version, or damaged: treated as if there were none
 
 
 def save(state: StackState) -> None:
@@ -127,7 +127,10 @@ def save(state: StackState) -> None:
 
 @contextmanager
 def only_supervisor(state_folder: Path) -> Iterator[None]:
-    """Be the one supervisor of this folder; the system lets go of the lock however we end."""
+    """Lock this folder for one supervisor. Raise AlreadyRunning if another one has the lock.
+
+    The system releases the lock in whatever way this process ends.
+    """
     with (state_folder / LOCK_FILE).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

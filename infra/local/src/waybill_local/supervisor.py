@@ -1,6 +1,6 @@
 """Runs one local stack: starts it in order, watches it, stops it in reverse.
 
-Lives in the main thread of its process: the kernel ends children with the thread that made them.
+Runs in the main thread of its process: the kernel ends children with the thread that made them.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ DEFAULT_PORTS = {GATEWAY: 8080, broker.NAME: 9092, valkey.NAME: 6379, "controlle
 class Options:
     """What a start may choose: ports (0 = any, None = the last ones), and the services as data.
 
-    Once there was a `postgres`, it belongs to the stack: what pipelines wrote there is in it.
+    A stack that had a `postgres` once always has it: it contains what pipelines wrote there.
 
     A service that crashes again and again waits up to `restart_delay_s_max` before it is restarted.
     """
@@ -75,10 +75,10 @@ class Options:
 
 
 def run(folder: Path, options: Options, report: Reporter) -> None:
-    """Start the stack of `folder` and keep it until SIGINT or SIGTERM; then leave nothing.
+    """Start the stack of `folder`, run it until SIGINT or SIGTERM, then end all its processes.
 
-    Raises AlreadyRunning, Interrupted when asked to stop before it was ready, or StackError when
-    it cannot start or when Kafka or Valkey ends.
+    Raises AlreadyRunning, Interrupted if asked to stop before it was ready, or StackError if it
+    cannot start or if Kafka ends.
     """
     home, report = make_private(state_folder(folder)), one_at_a_time(report)
     _allow_many_files()
@@ -101,7 +101,7 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
 
 
 def prepare(report: Reporter) -> Java:
-    """Find Java, and fetch the broker's jars: what must be here before anything can start."""
+    """Find Java and download the broker's jars: nothing can start without them."""
     java = find_java()
     if java.note:
         report(Report(kind=ReportKind.NOTE, name="java", text=f"passed over: {java.note}"))
@@ -114,7 +114,10 @@ def prepare(report: Reporter) -> Java:
 
 
 def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
-    """The chosen ones, else those of the last run: addresses that people noted stay good."""
+    """Return the ports to try: the chosen ones, else those of the last run, else the usual ones.
+
+    So addresses that people noted stay valid.
+    """
     usual_ports = DEFAULT_PORTS | ({postgres.NAME: 5432} if options.postgres else {})
     names = (*usual_ports, *(service.name for service in options.services))
     usual = {**dict.fromkeys(names, 0), **usual_ports, **(before.ports if before else {})}
@@ -128,7 +131,10 @@ def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
 
 
 def _pick(wanted: dict[str, int], report: Reporter) -> dict[str, int]:
-    """The wanted ports; where one is taken another, which is told, as people expect the usual."""
+    """Return the wanted ports, with another for one that is in use.
+
+    Report that, as people expect the usual port.
+    """
     ports = pick(wanted)
     for name, port in wanted.items():
         if port not in (0, ports[name]):
@@ -138,7 +144,10 @@ def _pick(wanted: dict[str, int], report: Reporter) -> dict[str, int]:
 
 
 def sweep(state: StackState) -> int:
-    """End what a stack left behind whose supervisor died where the kernel could not help."""
+    """End the processes of a stack that still run without their supervisor. Return their number.
+
+    That happens if the supervisor was killed where the kernel does not end its children.
+    """
     found = [find(process.pid, process.began) for process in state.processes]
     left = [process for process in found if process is not None]
     for process in left:
@@ -226,7 +235,7 @@ class _Run:
         self.fleet.wait_ready(self.fleet.late(self.names))
 
     def await_files(self, spark: SparkFiles) -> None:
-        """Return when drivers can start; what runs already accepts records meanwhile."""
+        """Return when drivers can start. The services that run accept records meanwhile."""
         while not spark.present:
             self.fleet.watch()
             spark.wait(WATCH_S)
@@ -238,7 +247,7 @@ class _Run:
         return postgres.Server(self.home / postgres.NAME, self.ports[postgres.NAME])
 
     def connected(self, environment: dict[str, str]) -> dict[str, str]:
-        """With a file of connections; that of the caller stays, if there is one."""
+        """Return the environment with a file of connections, unless the caller has set one."""
         file = self.home / services.CONNECTIONS
         file.write_text(postgres.connections(self.postgres), encoding="utf-8")
         return {services.CONNECTIONS_SETTING: str(file), **environment}
@@ -255,7 +264,7 @@ class _Run:
         self.report(Report(kind=ReportKind.READY, name="topics", text=text, seconds=took))
 
     def stop(self) -> None:
-        """Services first, so that what they finish can still be written down."""
+        """Stop the services, then Kafka and the stores, to which services write to the end."""
         started = time.monotonic()
         self.phase = StackPhase.STOPPING
         self.save()
@@ -280,7 +289,7 @@ class _Run:
             processes=self.fleet.states if self.phase is not StackPhase.STOPPED else (),
             failure=self.failure,
         )
-        # On a full disk the last one stays: what it names runs, or is seen not to run.
+        # On a full disk the last state stays: its processes run, or are seen not to run.
         with contextlib.suppress(OSError):
             save(state)
 
@@ -291,7 +300,10 @@ class _Run:
 
 
 def _allow_many_files() -> None:
-    """For us and all children: each waiting caller holds two of the gateway's."""
+    """Raise the limit of open files for us and all children.
+
+    In the gateway each waiting caller needs two.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(most, OPEN_FILES) if most != resource.RLIM_INFINITY else OPEN_FILES
     with contextlib.suppress(ValueError, OSError):  # some systems cap it below what they say
@@ -300,7 +312,7 @@ def _allow_many_files() -> None:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """The signals received so far: the first asks to stop, the second forces."""
+    """Yield the list of signals received so far: the first asks to stop, the second forces it."""
     received: list[int] = []
     before = {
         number: signal.signal(number, lambda got, _: received.append(got))

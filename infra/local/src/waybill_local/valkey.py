@@ -1,4 +1,4 @@
-"""A real Valkey server on the loopback, its data in the state folder."""
+"""A real Valkey server on the loopback, with its data in the state folder."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ PROBE_TIMEOUT_S = 0.5
 
 
 def spec(folder: Path, port: int) -> ChildSpec:
-    """What to run; a crash loses at most the last second, which Kafka still has."""
+    """Return how to run it. A crash loses at most the last second, which Kafka still has."""
     try:
         binary = get_binary_path()
     except ValkeyBinaryNotFoundError as error:
@@ -50,13 +50,16 @@ def spec(folder: Path, port: int) -> ChildSpec:
         wrong=lambda: missing_pong(port),
         ready_timeout_s=READY_TIMEOUT_S,
         stop_timeout_s=STOP_TIMEOUT_S,
-        restarts=True,  # what it holds is made again from Kafka
+        restarts=True,  # its data is made again from Kafka
         fix=f"read its log; {folder} holds only what Kafka has too, so it may be deleted",
     )
 
 
 def missing_pong(port: int) -> str | None:
-    """None when the server answers PONG; while it loads its data it answers an error."""
+    """Return None if the server answers PONG, else what is wrong.
+
+    While it loads its data it answers with an error.
+    """
     try:
         with socket.create_connection((HOST, port), timeout=PROBE_TIMEOUT_S) as connection:
             connection.sendall(b"PING\r\n")

@@ -62,7 +62,7 @@ class Loop:
         """When a runner tries again, by runner, after Kafka did not accept its messages."""
 
     def run(self, stop: threading.Event) -> bool:
-        """Run rounds until `stop` is set. Return False if another runner has taken over before."""
+        """Run rounds until `stop` is set. Return False if another runner took over before that."""
         try:
             while not stop.is_set():
                 self._health.beat()

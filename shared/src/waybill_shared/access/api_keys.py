@@ -1,7 +1,7 @@
-"""API keys: their form, and the file that holds the hash of each. The keys themselves are nowhere.
+"""API keys: their form, and the file with the hash of each. The keys themselves are stored nowhere.
 
-`wb_<env>_<id>_<secret>`: the prefix lets scanners find a leaked one, the id is what logs and people
-may say, the secret is 256 random bits, so one round of SHA-256 hides it.
+The form is `wb_<env>_<id>_<secret>`. By the prefix scanners find a leaked key. Logs and people may
+name the id. The secret is 256 random bits, so one round of SHA-256 hides it.
 """
 
 import fcntl

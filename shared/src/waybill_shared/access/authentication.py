@@ -23,7 +23,7 @@ LOOK_INTERVAL_S = 1.0  # how long a revoked key may still be good
 DEFAULT_TENANT: Final = "default"  # the tenant of all callers: no key names one yet
 ANYONE: Final = Caller(tenant=DEFAULT_TENANT, scopes=frozenset(Scope), key_id=None)
 BEARER: Final = Caller(tenant=DEFAULT_TENANT, scopes=frozenset(), key_id=None)
-"""Who has a token and no key."""
+"""A caller that has a token and no API key."""
 HOW = "send the header `Authorization: Bearer wb_…`, with a key that `waybill keys new` has made"
 
 

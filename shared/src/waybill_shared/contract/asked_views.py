@@ -19,7 +19,7 @@ Owned = Iterable[tuple[Part, PipelineRecord]]
 
 
 class PipelinesThere(Protocol):
-    """As they are here by now."""
+    """The pipelines as this process knows them now."""
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 

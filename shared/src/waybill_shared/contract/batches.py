@@ -12,19 +12,19 @@ class BatchReport:
 
     batch_id: int
     sequence: int
-    """Of the fence, which has another one with each move: it grows across lineages."""
+    """The number of the fence. It grows with each move of the fence, also across lineages."""
     lineage: str
     started_at: int
     write_started_at: int
     committed_at: int
-    """In a fence, which moves with the rows and cannot know it, the start of the batch."""
+    """In a fence the start of the batch: it is written with the rows, before the commit."""
     rows: int
     version: dict[str, str] = field(default_factory=dict)
-    """What the sink calls what it has then, for example its snapshot; empty in a fence."""
+    """The sink's name for its content after the batch, such as its snapshot; empty in a fence."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Records by rule, of all batches so far."""
     dead_sequence: int = 0
-    """Of the last DeadLetters of the stage that this is past."""
+    """The number of the last DeadLetters of the stage that this batch is past."""
 
 
 def planned(batch_id: int, lineage: str, started_at: int) -> BatchReport:

@@ -18,5 +18,5 @@ class Caller:
 
     @property
     def actor(self) -> str:
-        """As commands, operations and events name who wanted it."""
+        """The name of the caller in commands, operations and events."""
         return self.key_id or ANONYMOUS

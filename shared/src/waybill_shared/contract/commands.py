@@ -78,7 +78,7 @@ class Validate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintain:
     about: str
-    """The uid of the pipeline whose sink owns the table."""
+    """The uid of the pipeline with the sink that owns the table."""
     sink: str
     dry_run: bool = False
     """True if the answer only says what would be done."""

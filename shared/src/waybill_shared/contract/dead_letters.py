@@ -39,7 +39,7 @@ NAMES: Final = (
 MAY_LACK: Final = frozenset({SINK, RULE})
 
 REPLAY_OF: Final = "waybill-replay-of"
-"""Of a record that was sent to its topic again: the id of its dead letter."""
+"""The header of a record that was sent to its topic again: the id of its dead letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

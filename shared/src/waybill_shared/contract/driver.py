@@ -1,5 +1,7 @@
-"""What runner and driver say to each other: how a driver is set up, as a file; orders down its
-standard input, and events up its pipe, a JSON line each.
+"""The messages between runner and driver.
+
+The runner writes the setup of a driver to a file, and orders to its standard input. The driver
+writes events to its pipe. Each order and each event is a JSON line.
 
 A driver is a process with Spark in it, a run is one pipeline in one generation in a driver, and a
 check is a compile without effect. A driver does one thing at a time.
@@ -38,13 +40,13 @@ class SparkPlace(_Message):
 
     master: str
     heap: str
-    """Of the driver's own JVM."""
+    """The heap of the driver's own JVM."""
     cores_max: int
     executor_memory: str
     driver_host: str | None
     driver_port: int
     executor_python: str | None
-    """None: where the driver's own lies."""
+    """None: the path of the driver's own Python."""
     conf_file: Path | None
 
 
@@ -52,7 +54,7 @@ class DriverHome(_Message):
     """What a driver is, whatever it runs."""
 
     name: str
-    """What Spark calls it."""
+    """The name by which Spark knows it."""
     folder: Path
     """Its own."""
     java: Path
@@ -89,7 +91,7 @@ class RunSpec(_Message):
     """Sinks that the driver writes to at the same time."""
     topic_absent_s: float
     replication: int
-    """Of dead-letter topics that the run makes."""
+    """The replication factor of dead-letter topics that the run creates."""
     closing: tuple[StageDefinition, ...] = ()
     """Run no stage: claim these sinks, report what they keep, and end after all of it is
     reported.
@@ -166,8 +168,8 @@ class DriverEvent(_Message):
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     columns: Mapping[str, Mapping[str, str]] = {}
-    """Of a manifest that was checked: by stage and sink, the columns of the rows. Those of stages
-    that are wrong are not known."""
+    """The columns of the rows of a checked manifest, by stage and sink. Those of stages that are
+    wrong are not known."""
     columns_before: Mapping[str, Mapping[str, str]] = {}
     """The same of the manifest that is applied now."""
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = {}

@@ -26,10 +26,10 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredFields:
-    """What a driver has left out of an input since it began: fields that are no columns, and
-    records that a rule drops; and those that a rule only warns of.
+    """What a driver has left out of an input since it started.
 
-    A batch that is done again counts again.
+    That is fields that are no columns, and records that a rule drops. Records that a rule only
+    warns of are counted, too. A batch that is done again counts again.
     """
 
     input: str

@@ -25,7 +25,7 @@ from waybill_shared.contract.words import Action, OperationState
 FieldMap = dict[str, str]
 
 NEVER: Final = 2**31 - 1
-"""A generation that no pipeline comes to."""
+"""A generation that no pipeline reaches."""
 SLOT: Final = -1
 """In place of the number of a chunk: the slot itself."""
 MARKER: Final = 1
@@ -96,7 +96,7 @@ class InputDefinition:
     root: bool
     bases: Offsets = field(hash=False)
     whole: Offsets = field(default_factory=dict, hash=False)
-    """Of a root: from here on every sink has part."""
+    """Of a root: the offsets from which on every sink gets its records."""
     retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
     @property
@@ -114,7 +114,7 @@ class SinkDefinition:
     terminal: bool
     since: int  # the generation that added it: a name that is used again is another sink
     bases: Offsets = field(default_factory=dict, hash=False)
-    """Of a sink added later: it starts here at the latest."""
+    """For a sink that was added later: the offsets where it starts at the latest."""
     retired: tuple[str, ...] = ()  # ids that its topic had before
     moved: int = 0  # the generation in which its topic was created again, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
@@ -206,7 +206,7 @@ class Command:
 
     @property
     def about(self) -> str:
-        """The uid of the pipeline whose runner gets the command."""
+        """The uid of a pipeline. Its runner gets the command."""
         asked = self.body.about if isinstance(self.body, QuestionBody) else None
         return asked or self.pipeline_uid
 

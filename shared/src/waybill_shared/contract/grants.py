@@ -1,8 +1,8 @@
-"""What each service may do in Kafka and in Redis, and nothing more: the one table of it.
+"""The one table of what each service may do in Kafka and in Redis, and nothing more.
 
-Who may write commits may end any token, so only the stage runner does; only the tracker changes
-slots. docs/existing-clusters.md and `python -m waybill_shared.setup --print-acls` are made of this,
-and an end-to-end test gives services exactly these rights.
+A user that may write commits may end any token, so only the stage runner does. Only the tracker
+changes slots. docs/existing-clusters.md and `python -m waybill_shared.setup --print-acls` are made
+from this table, and an end-to-end test gives services exactly these rights.
 """
 
 from collections.abc import Iterator, Sequence

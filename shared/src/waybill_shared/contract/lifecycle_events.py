@@ -44,7 +44,7 @@ class LifecycleEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """The runner of a pipeline lives; `blocked_by` is what its driver waits for, `waits` what it
+    """The runner of a pipeline is alive. `blocked_by` is what its driver waits for, `waits` what it
     waits for in single sinks."""
 
     tenant: str

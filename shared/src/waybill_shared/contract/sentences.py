@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Sentence(StrEnum):
-    """Figures, places and words with their meanings come into the braces."""
+    """Figures, places and words with their meanings go into the braces."""
 
     ACCEPTED = "{records} accepted {at}{then}."
     AGO = ", {took} ago"

@@ -1,7 +1,7 @@
 """A pipeline's slot in Redis: what the tracker writes and status reads, and under which keys.
 
-The slot is a cache of facts. It counts only while its stamp names the very server that answers,
-so a flush, an old dump or a replica that lags is seen as missing knowledge, never as an answer.
+The slot is a cache of facts. It counts only while its stamp names the very server that answers. So
+after a flush, or with an old dump or a replica that lags, facts are missing, but none is wrong.
 """
 
 from dataclasses import dataclass, field, replace
@@ -65,11 +65,13 @@ class SinkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadEntry:
-    """What of a root partition went to a dead-letter topic: one record; or, where that was found
-    after a hop or is old, up to `up_to` of the records from `start` to before `end`.
+    """A part of a root partition that went to a dead-letter topic.
+
+    It is one record. If it was found after a hop, or is old, it is up to `up_to` of the records
+    from `start` to before `end`.
 
     One hop has several entries with one `id`: one for each run of root offsets that it read. Old
-    ones are in the `runs` between those two, as [start, end), and nowhere else; without any, they
+    ones are in the `runs` between those two, as [start, end), and nowhere else. Without `runs` they
     may be anywhere there.
     """
 
@@ -102,7 +104,7 @@ class DeadCount:
     entries: int
     longest: int
     records: int = 0
-    """Of those that were counted before this was, none."""
+    """Entries that were counted before this field existed add nothing to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ DAY_MS: Final = 24 * 3_600_000
 TOKEN_LIFE_DAYS: Final = 30
 TOKEN_LIFE_MS: Final = TOKEN_LIFE_DAYS * DAY_MS
 TOKEN_LIFE: Final = f"{TOKEN_LIFE_DAYS} days"
-"""As manifests, errors and pages write it."""
+"""The life of a token as manifests, errors and pages write it."""
 
 WATCH_LIFE_MS: Final = TOKEN_LIFE_MS + DAY_MS
 """How long watches are kept: a day longer, so a watch outlives its token."""

@@ -1,5 +1,8 @@
-"""Refuses requests that call a service by a name that is not its own, before anything else looks at
-them: routes, pages, streams, probes and paths that do not exist alike."""
+"""Refuses requests that call a service by a name that is not its own.
+
+It does so before anything else looks at them, for all paths: routes, pages, streams, probes, and
+paths that do not exist.
+"""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 

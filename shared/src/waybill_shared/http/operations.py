@@ -23,7 +23,7 @@ OPERATION: Final[dict[str, Any]] = {
     "warnings": [],
     "result": None,
 }
-"""As the documentation shows it; a test holds it against the model."""
+"""An operation as the documentation shows it. A test compares it with the model."""
 
 
 def _parsed(result: object) -> object:

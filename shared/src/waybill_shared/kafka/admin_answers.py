@@ -61,7 +61,7 @@ def watched(asked: "Mapping[K, Future[T]]", silence: threading.Event) -> "Mappin
 
 
 def no_answer() -> "Future[Any]":
-    """Return an answer that has failed, as one that came too late."""
+    """Return an answer that has failed with a timeout."""
     failed: Future[Any] = Future()
     failed.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
     return failed

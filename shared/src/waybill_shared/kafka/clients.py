@@ -39,11 +39,12 @@ def make_producer(kafka: Kafka, **options: object) -> Producer:
 
 
 def claim_transactions(producer: Producer, timeout_s: float) -> None:
-    """Shut out who had its transactional id, and end what that left open.
+    """Fence the producer that had this transactional id, and end the transaction that it left open.
 
-    A client leaves its first connection as soon as it knows the brokers by their numbers, and what
-    it wants meanwhile it tries again after half a second. The second question goes by the
-    connection that stays. It names no topic: a broker may create one that is named and was deleted.
+    A client drops its first connection as soon as it knows the brokers by their numbers. What it
+    wants at that moment it tries again after half a second. So it asks twice here: the second
+    question uses the connection that stays. It names no topic, since a broker may create a topic
+    that is named and was deleted.
     """
     for _ in range(2):
         producer.list_topics(timeout=timeout_s)
@@ -158,7 +159,7 @@ def read_ranges(
 
 
 def _next_messages(consumer: Consumer) -> list[Message]:
-    """Wait for the first one; with it all that has come."""
+    """Wait for the next message. Return it with all that have arrived; none if it is late."""
     first = consumer.poll(POLL_S)
     return [] if first is None else [first, *consumer.consume(READ_MESSAGES_MAX, 0)]
 

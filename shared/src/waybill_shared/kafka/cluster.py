@@ -58,7 +58,7 @@ class KafkaCluster:
 
     @property
     def user(self) -> str:
-        """Who ACLs are for, in words."""
+        """The user that ACLs are for, in words."""
         if self.login is not None:
             return f"User:{self.login.username}"
         return "the subject of the client certificate" if self.certificate else "User:ANONYMOUS"

@@ -1,7 +1,7 @@
-"""Where partitions start and end, as most brokers report it, for what must be right for good.
+"""Asks most brokers where partitions start and end, for decisions that are never corrected.
 
-A broker that has lost the others still believes that it leads, and answers: with the end of a
-partition that another one leads by now, or with the start of a topic that is deleted.
+A broker that has lost the others still believes that it leads. It may answer with the end of a
+partition that another broker leads by now, or with the start of a topic that is deleted.
 
 A client keeps to the leaders that the first broker named, so here one client for each broker asks.
 """
@@ -16,8 +16,8 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 
 ASKED_AGAIN: Final = 9
-"""Of a question that goes to any broker: that all ten go to the one of three that lags happens once
-in 59,000."""
+"""How often a question that any broker answers is repeated. That all ten go to the one of three
+that lags happens once in 59,000."""
 AT_ONCE: Final = 16  # brokers that are asked at the same time
 K = TypeVar("K")
 

@@ -66,7 +66,7 @@ class News:
 
 
 class AllNews:
-    """Of several topics."""
+    """The news of several topics as one."""
 
     def __init__(self, *news: News) -> None:
         self._news = news

@@ -35,7 +35,7 @@ DEFINITIVE = frozenset(
 
 
 def create_topics(kafka: Kafka, prefix: str, *, replication: int = 1) -> list[str]:
-    """Create what is missing; the names of the created topics. Existing ones are left alone."""
+    """Create the topics that are missing, and return their names. Others stay as they are."""
     admin = make_admin(kafka)
     specs = {f"{prefix}.{spec.name}": spec for spec in topic_specs()}
     present = admin.identify(specs)

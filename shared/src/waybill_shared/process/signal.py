@@ -1,4 +1,4 @@
-"""Wakes whoever waits for something to change in this process. Carries nothing but the news."""
+"""Wakes the tasks that wait for something to change in this process. It carries no data."""
 
 import asyncio
 

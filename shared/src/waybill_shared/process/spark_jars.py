@@ -28,10 +28,10 @@ UNUSED_JARS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "QUIC, which nothing of Spark speaks": ("netty-codec-native-quic-*",),
 }  # fmt: skip
-"""By what they are for; patterns of the names of files."""
+"""Patterns of file names, by what the jars are for."""
 
 UNUSED_FOLDERS: Final = ("examples", "ml", "mllib", "pandas", "tests")
-"""Of PySpark's own package."""
+"""Folders of PySpark's own package."""
 
 
 def used(jar: str) -> bool:

@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 def report_last(spec: RunSpec, reporter: Reporter) -> None:
-    """Claim each sink that goes, and the journal of a stage that goes, so that no earlier driver
-    writes there any more, and report what the sinks hold.
+    """Claim each removed sink, and the journal of a removed stage, and report what the sinks have.
 
-    Returns when Kafka has every report; raises Retryable, or UserError if it may not go yet.
+    After a claim no earlier driver can write there. Returns when Kafka has every report. Raises
+    Retryable, or UserError if a sink may not be removed yet.
     """
     manifest = spec.manifest.model
     closing = join(manifest, spec.closing)

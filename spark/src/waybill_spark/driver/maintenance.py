@@ -1,5 +1,5 @@
-"""Keeps the table of a sink in order when somebody asks for it. To the pipeline that writes there
-it is a stranger's work."""
+"""Maintains the table of a sink when somebody asks for it. The pipeline that writes there sees its
+commits like those of any other writer."""
 
 import logging
 from collections.abc import Callable

@@ -31,7 +31,11 @@ Next = RunOrder | CheckOrder | MaintainOrder | EndOrder
 
 
 class Orders:
-    """Who begins runs and checks asks for the `next`; a `stop` reaches the run that it names."""
+    """The orders of the runner to a driver.
+
+    The main loop, which starts runs and checks, asks for the `next`. A `stop` goes to the run that
+    it names.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Next | ContractError] = deque()

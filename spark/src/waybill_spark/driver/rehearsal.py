@@ -52,7 +52,10 @@ def main() -> int:
 
 
 def _record_in(folder: Path, archive: Path, java: Path, jars: Path) -> bool:
-    """What it needs meanwhile is next to the archive: the next one finds what a killed one left."""
+    """Record the archive. Return False if that failed.
+
+    Its temporary files are next to the archive. The next run deletes those of a killed one.
+    """
     prefix = f".{archive.stem}-"
     for left in folder.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)

@@ -61,7 +61,7 @@ SPOKEN: Final = {
 KEYWORDS: Final = {"CurrentUser": "current_user"}
 """Classes of functions that need no brackets: only the analysis sees that they are calls."""
 WINDOWS: Final = "windowDefinitions"
-"""The one field that holds trees and is not written down either: whoever asks brings them."""
+"""The one field that is not written down either although it has trees: `windows` returns them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Sends commits to `waybill.commits`, and the last one again until Kafka has it.
 
-A commit that is lost on the way is thereby only late: what it says is still true later. One that
-Kafka has is said again, too, ever more rarely, because a topic may lose what it had.
+So a commit that is lost on the way is only late: its content is still true later. A commit that
+Kafka has is sent again, too, with longer and longer pauses, because a topic may lose records.
 """
 
 import logging
@@ -27,7 +27,7 @@ FLUSH_TIMEOUT_S: Final = 10.0
 
 @dataclass(slots=True)
 class _Newest:
-    """The newest commit of a sink. `due_at` is None while it is on its way."""
+    """The newest commit of a sink. `due_at` is None until Kafka has reported on it."""
 
     commit: Commit
     pause_s: float = REPEAT_S_MIN
@@ -45,7 +45,7 @@ class _Newest:
 
 
 class CommitEmitter:
-    """Shared by the stages of one driver; callbacks come from several threads."""
+    """Sends the commits of all stages of one driver. Callbacks run in several threads."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class KafkaDeadJournal:
 
 
 class _Sending:
-    """Some messages, and where they went."""
+    """Some messages that are sent together, and their positions in Kafka."""
 
     def __init__(self, producer: Producer, what: str) -> None:
         self._producer = producer

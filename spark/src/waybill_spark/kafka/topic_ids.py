@@ -8,11 +8,11 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 
 OTHER_ID_S: Final = 3.0
-"""Less than for absence: brokers learn of a new topic within a second or so, and until then nobody
-may write.
+"""Less than for absence: brokers learn of a new topic within about a second, and nobody can write
+to it before.
 """
 POLL_S: Final = 0.1
-"""Each question goes to any broker. In so many, one that has lost the others does not get all."""
+"""Any broker may get a question. Of so many, one that has lost the others does not get all."""
 
 
 def sure_ids(admin: KafkaAdmin, wanted: Mapping[str, str], *, absent_s: float) -> dict[str, str]:

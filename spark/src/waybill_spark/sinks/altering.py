@@ -9,7 +9,7 @@ T = TypeVar("T")
 def new_names(added: Mapping[str, T], gone: Mapping[str, T]) -> dict[str, str]:
     """Return for added columns the column of the table that they may replace under a new name.
 
-    `gone`: columns that the query no longer has. Only people can decide it.
+    `gone`: columns that the query no longer has. Only a person knows if one has a new name.
     """
     if len(gone) != 1:
         return {}

@@ -42,11 +42,11 @@ class Opening:
     life: SinkLife
     wanted: WantedSink
     topic_id: str | None
-    """Of a sink that feeds a topic."""
+    """The id of its topic, if the sink feeds one."""
     schema: pa.Schema | None
-    """Of the rows; without one the sink can only be read."""
+    """The schema of the rows. Without one the sink can only be read."""
     fences: Fences
-    """Of sinks that keep none themselves, and the way to Kafka."""
+    """The fences of sinks that keep none themselves, and the way to Kafka."""
     topic_absent_s: float
 
 

@@ -11,10 +11,10 @@ from waybill_spark.tracking.distributed_rows import DistributedRows, Rows
 class BatchRows:
     """The rows of a batch for each sink, by the sink's name.
 
-    Those of a big batch lie with the executors until it is closed.
+    The rows of a big batch stay with the executors until `close`.
 
-    `dead`: the records that gave none, for they must go to a dead-letter topic, in their order.
-    `dropped`: how many the manifest says to drop, by rule.
+    `dead`: the records that gave no rows and must go to a dead-letter topic, in their order.
+    `dropped`: by rule, how many records the manifest says to drop.
     """
 
     by_sink: Mapping[str, Rows]

@@ -79,7 +79,7 @@ class Ledger:
 
     @property
     def key(self) -> str:
-        """Of the sink, in the slot."""
+        """The key of the sink in the slot."""
         return sink_key(self.stage, self.sink.name, self.sink.since)
 
     @property
@@ -198,8 +198,8 @@ class Ledger:
         A sink without a fence gets its first one for this. It keeps its generation: if the sink
         stays after all, the stage has not continued in it.
 
-        With `gone` its topic was deleted before it. Nobody can see the rows there any more, but who
-        has read them there may have them.
+        `gone`: its topic was deleted before it. Nobody can see the rows there any more, but readers
+        may have read them before.
         """
         self._gone = gone
         before = self.fence

@@ -62,18 +62,21 @@ class Written:
 
 
 class Sink(Protocol):
-    """Rows and fence become visible together or not at all, whatever dies in between."""
+    """A sink. Rows and fence become visible together or not at all, whatever fails in between."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def since(self) -> int:
-        """Which life of that name it is."""
+        """The generation that added it: a name that is used again is another sink."""
 
     @property
     def moved(self) -> int:
-        """What was written by drivers of an earlier generation went with its topic; 0: nothing."""
+        """The generation in which its topic was created again; 0 if it never was.
+
+        What drivers of earlier generations wrote was deleted with the old topic.
+        """
 
     def claim(self) -> None:
         """Shut out every earlier writer of this sink, where it knows how; may be repeated."""

@@ -1,4 +1,4 @@
-"""Answers to a request whose key is known already."""
+"""Answers to a request with a key that was used before."""
 
 from waybill_ingress.app.idempotency_ports import (
     HttpAnswer,

@@ -25,7 +25,7 @@ REJECTED_MAX: Final = 10_000  # named in one answer
 NAMED_OF_TOO_MANY: Final = 100
 WHOLE_RECORDS_MAX: Final = 10_000
 WHOLE_BYTES_MAX: Final = 10_000_000
-"""Of a request that counts completely or not at all: transactions must be short."""
+"""Limits of a request that counts completely or not at all: its transaction must be short."""
 NOTHING_TAKEN: Final = "nothing was taken"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
@@ -35,7 +35,7 @@ class RowRule:
     """What one input accepts: its columns, and the column that is the key.
 
     `strict`: a field that is no column is refused. `deletes`: the column that marks deleted rows.
-    `form`: of its records in Kafka; None is JSON, and what was sent is kept.
+    `form`: the form of its records in Kafka. None is JSON: then what was sent is kept.
     """
 
     columns: tuple[Column, ...]

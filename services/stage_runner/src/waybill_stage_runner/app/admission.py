@@ -51,7 +51,10 @@ class Admission:
     def refuse_unchecked(
         self, command: Command, manifest: AppliedManifest, why: CheckFailure, now: int
     ) -> Answer:
-        """Return the refusal of a command whose check did not end. Remember one that was slow."""
+        """Return the refusal of a command, because the check of its manifest did not end.
+
+        Remember a manifest with a slow check.
+        """
         if why != "deadline":
             return refuse_unfinished(command, NOT_CHECKED[why])
         self._slow[manifest.native] = now + SLOW_MS

@@ -36,7 +36,7 @@ class Checked:
     alterations: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """For each stage and sink: what its first rows would change in the table, apart from rows."""
     tasks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of a maintenance: what each task did, in numbers."""
+    """What each task of a maintenance did, in numbers."""
     failed: CheckFailure | None = None
 
 

@@ -24,7 +24,7 @@ PAST_MAX: Final = 1_000  # events that are read again at a time
 SILENCE_S: Final = 15.0  # then the reader gets the present position
 TOGETHER_MAX: Final = 500  # skipped in a row before other tasks run
 Ends = Mapping[int, int]
-"""By partition: the offset after the last one read."""
+"""The offset after the last one read, by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

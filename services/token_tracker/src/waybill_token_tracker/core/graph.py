@@ -63,7 +63,7 @@ class _Shape:
             for stage in definition.stages
             if not any(self.writers_of(source) for source in stage.inputs)
         }
-        """By stage that reads only roots: the ids of their topics."""
+        """The ids of root topics, by stage that reads only roots."""
         self.readers_first = tuple(reversed(self._writers_first(definition.stages)))
 
     def _writers_first(self, stages: tuple[StageDefinition, ...]) -> list[StageDefinition]:

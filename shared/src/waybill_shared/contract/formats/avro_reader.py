@@ -58,7 +58,7 @@ Read = Callable[[_Source], object]
 
 
 class ValueReader:
-    """Of the records of one schema, which `columns_of` takes."""
+    """Reads the records of one schema, which `columns_of` accepts."""
 
     def __init__(self, schema: AvroSchema) -> None:
         self._read = _Readers().of(parse_schema(schema))
@@ -74,7 +74,7 @@ class ValueReader:
 
 
 class _Readers:
-    """Walks through a parsed schema; remembers what has a name."""
+    """Walks through a parsed schema. It remembers what has a name."""
 
     def __init__(self) -> None:
         self._named: dict[str, Read] = {}

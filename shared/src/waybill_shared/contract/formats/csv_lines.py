@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from waybill_shared.contract.manifest.fields import Strict
 
 NAMES: Final = {"tab": "\t", "space": " ", "none": ""}
-"""Of what cannot be seen where it is written, or cannot be there."""
+"""Names for characters that nobody can see in a manifest, or that cannot be in it."""
 NO_TEXT: Final = "\uffff"
 """Ends a line where Spark must accept no other end. It is no valid character."""
 NULL_CHARACTERS_MAX: Final = 1_000

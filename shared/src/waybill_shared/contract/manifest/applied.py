@@ -27,7 +27,7 @@ class AppliedManifest:
     native: str
     """The tree of a native manifest, as JSON with sorted keys. Changes are judged by it."""
     source: str
-    """The text as it came."""
+    """The text as it was sent."""
     dialect: Literal["native"] = "native"
     """What the text is written in."""
     places: tuple[int, ...] = ()

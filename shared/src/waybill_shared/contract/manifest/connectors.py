@@ -22,9 +22,9 @@ BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 UNNAMED: Final = "unnamed-{number}"
 CONNECTORS_MAX: Final = 16  # of one input
 TRANSPORTS: Final = ("url_input", "file_input")
-"""Of Feldera."""
+"""Names of Feldera's transports."""
 FORMATS: Final = ("json", "csv")
-"""Of them, those that a table as SQL accepts."""
+"""Names of Feldera's formats that a table as SQL accepts."""
 WITHOUT_EFFECT: Final = frozenset(
     {"labels", "max_batch_size", "max_queued_records", "max_queued_bytes"}
 )

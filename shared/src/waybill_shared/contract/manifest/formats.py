@@ -1,9 +1,9 @@
 """The formats of an input's records in Kafka: the keys that a manifest has for each, its columns,
 and the modules that write and read it.
 
-A new format is a row of `FORMATS`, with its keys in `RecordKeys`, a module of `waybill_ingress`
-that makes records of rows, and one of `waybill_spark` that makes rows of records. All other code
-reads the table.
+A new format is a row of `FORMATS`, with its keys in `RecordKeys` and two modules. That of
+`waybill_ingress` makes records of rows, and that of `waybill_spark` makes rows of records. All
+other code reads the table.
 """
 
 from collections.abc import Callable, Iterator, Mapping

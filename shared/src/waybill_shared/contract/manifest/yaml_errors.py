@@ -1,5 +1,8 @@
-"""What a YAML parser complains of, in the words of a person who wrote the text: what is wrong, the
-place to look at, which is often not where the parser gave up, and the way out."""
+"""Explains the errors of a YAML parser to the person who wrote the text.
+
+An explanation says what is wrong, where, and how to fix it. The place is often not the one where
+the parser gave up.
+"""
 
 import re
 from collections.abc import Callable, Iterator

@@ -25,8 +25,8 @@ CHUNK: Final = 1 << 16
 STDERR: Final = 2
 GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 NOWHERE: Final = "/proc" if Path("/proc").is_dir() else "/"
-"""Where the JVM works: neither queries nor libraries leave files where it happens to run. In
-`/proc` not even root can make one."""
+"""The working folder of the JVM: neither queries nor libraries can leave files there. In `/proc`
+not even root can make one."""
 OPENS: Final = (
     "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect",
     "java.base/java.io", "java.base/java.net", "java.base/java.nio", "java.base/java.util",
@@ -41,7 +41,7 @@ AVRO_LIMITS: Final = (
     "-Dorg.apache.avro.limits.string.maxLength=67108864",
     "-Dorg.apache.avro.limits.collectionItems.maxLength=4194304",
 )
-"""A value says how long it is before it comes: without these, five bytes could take all memory."""
+"""The length of a value is before it: without these limits, five bytes could use all memory."""
 
 
 class JvmFailed(Retryable):

@@ -42,9 +42,12 @@ class RuleBroken(ContractError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Of one input in one pass. `dead` says where those lie that go to a dead-letter topic,
-    `counts` how many have each other verdict; `unknown` are names of fields that are no columns,
-    which so many `ignored` records have."""
+    """What one pass has seen of one input.
+
+    `dead`: the places of records that go to a dead-letter topic. `counts`: how many records have
+    each other verdict. `unknown`: names of fields that are no columns. `ignored`: how many records
+    have such fields.
+    """
 
     records: int
     largest: int

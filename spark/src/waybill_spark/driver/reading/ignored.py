@@ -1,5 +1,7 @@
-"""What a stage leaves out or lets pass: fields that are no columns, so that people find a
-misspelled one, and by rule the records that are dropped or only warned of.
+"""Counts what a stage leaves out or lets pass, for people.
+
+That is fields that are no columns, so that people find a misspelled one. And it is, by rule, the
+records that are dropped or only warned of.
 """
 
 from collections.abc import Iterable
@@ -14,7 +16,7 @@ WARNING_CHARACTERS_MAX: Final = 300  # all of them go into one message of Kafka
 
 
 class Ignored:
-    """What this driver has seen of this kind in one stage.
+    """What this driver has left out or let pass in one stage.
 
     Its query reports it, and the watcher reads it.
     """

@@ -31,7 +31,7 @@ class DecodedInput:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """By verdict: what becomes of such a record."""
+        """What is done with a record, by its verdict."""
         return (self.on_malformed, *(rule.on_violation for rule in self.rules))
 
     @property

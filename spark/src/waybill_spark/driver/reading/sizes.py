@@ -11,7 +11,7 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.tracking.pieces import Ranges
 
 Sizes = Mapping[tuple[str, int], list[tuple[int, int]]]
-"""By topic and partition: offset and bytes of each record."""
+"""Offset and bytes of each record, by topic and partition."""
 
 RECORD_BYTES_GUESS: Final = 1 << 20  # what Kafka takes, unless a topic says otherwise
 RECORDS_KNOWN_MIN: Final = 1_000  # fewer than these say nothing about the next ones
@@ -19,7 +19,10 @@ FEW: Final = 1_000  # records; of so many a consumer of our own knows the sizes 
 
 
 class RecordSizes:
-    """What this driver has met in one stage. It forgets nothing: a large one may come again."""
+    """The sizes of the records that this driver has read in one stage.
+
+    It forgets nothing: a large record may arrive again.
+    """
 
     def __init__(self) -> None:
         self._largest = 0

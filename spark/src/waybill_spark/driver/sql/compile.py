@@ -47,7 +47,7 @@ class CompiledStage:
     columns: dict[str, str]
     schemas: dict[str, pa.Schema]
     selected: dict[str, dict[str, str]]
-    """By sink name: the names that columns have in the rows of the view, by the sink's own."""
+    """By sink name: the names of columns in the rows of the view, by their names in the sink."""
     lists: Allowed
     sizes: RecordSizes = field(default_factory=RecordSizes, compare=False)
     ignored: Ignored = field(default_factory=Ignored, compare=False)

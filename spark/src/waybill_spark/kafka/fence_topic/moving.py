@@ -1,6 +1,6 @@
-"""Moves one fence, in a transaction with whatever goes with it.
+"""Moves one fence, in a transaction together with the records that belong to the move.
 
-Claiming is `init_transactions`, which shuts out a paused driver of the same stage and sink.
+Claiming is `init_transactions`, which fences a paused driver of the same stage and sink.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,15 @@ from waybill_spark.tracking.sink import RowsRefused, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 TIMEOUT_S: Final = 60.0
-RECORD_BYTES_MAX: Final = 100_000_000  # here; what a topic takes, its broker says
+RECORD_BYTES_MAX: Final = 100_000_000  # the limit here; that of a topic is the broker's
 T = TypeVar("T")
 
 
 class FenceTransactions:
     """Moves the fence of `what`, which is stored under `key`.
 
-    A transaction that a driver left open delays readers for up to `timeout_s`. `compression` is of
-    all that is sent.
+    A transaction that a driver left open delays readers for up to `timeout_s`. `compression` is for
+    all records that are sent.
     """
 
     def __init__(

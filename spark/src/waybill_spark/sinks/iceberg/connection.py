@@ -33,9 +33,9 @@ WAREHOUSE: Final = r"(s3|file)://|/"
 PLACE: Final = r"[a-z][a-z0-9]*://[^/]|file:///|/"
 Folder = Annotated[str, Field(pattern=f"^({PLACE})")]
 AWAY: Final = (SQLAlchemyError, RESTError, WaitingForLockException, OSError)
-"""What catalogs and stores raise of themselves; OSError is also that of `requests`."""
+"""Errors that catalogs and stores raise. Those of `requests` are OSErrors, too."""
 LAZY: Final = ("botocore.", "thrift.", "hive_metastore.")
-"""Which only a driver loads that needs them."""
+"""Modules that a driver loads only if it needs them."""
 ODD: Final = (
     ValueError,
     TypeError,
@@ -44,7 +44,7 @@ ODD: Final = (
     NotInstalledError,
     NoSuchNamespaceError,
 )
-"""Of PyIceberg, when what answers is no catalog, or has what it cannot read."""
+"""Errors of PyIceberg when the server is no catalog, or has something that it cannot read."""
 EXPIRED: Final = (UnauthorizedError, AuthorizationExpiredError)
 DENIED: Final = (
     UnauthorizedError,
@@ -60,10 +60,10 @@ REFUSED: Final = re.compile(
     r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|NO_SUCH_BUCKET|UnrecognizedClient",
     re.IGNORECASE,
 )
-"""What a server that answers says to who may not come in."""
+"""Messages of a server that refuses a login."""
 SAID_MAX: Final = 300
 HIVE_3_TYPE: Final = "'timestamp with local time zone'"
-"""What a metastore of Hive 2 says that it does not know."""
+"""The type that a metastore of Hive 2 reports as unknown."""
 
 
 SCHEMES: Final = {"rest": "https?://", "hive": "thrift://", "glue": "https?://"}
@@ -73,13 +73,13 @@ class IcebergConnection(ConnectionSettings):
     kind: Literal["iceberg"]
     catalog: Literal["rest", "sql", "hive", "glue"]
     uri: str | None = Field(default=None, min_length=1)
-    """Of REST and Hive; of a Glue that is not AWS's."""
+    """The address of a REST catalog, of Hive, or of a Glue that is not AWS's."""
     database: Name | None = None
-    """Of SQL: a connection to a Postgres."""
+    """For a SQL catalog: a connection to a Postgres."""
     name: str | None = Field(default=None, min_length=1, max_length=255)
-    """What the catalog is called in a database that has several."""
+    """The name of the catalog in a database that has several."""
     warehouse: str | None = Field(default=None, min_length=1)
-    """Where tables are made, or what a REST catalog calls it; None: as the catalog says."""
+    """Where tables are made, or the name of that in a REST catalog. None: the catalog decides."""
     folders: tuple[Folder, ...] = Field(default=(), max_length=64)
     """More places where tables may have files."""
     objects: Name | None = None

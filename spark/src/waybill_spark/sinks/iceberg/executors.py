@@ -1,5 +1,5 @@
-"""What executors do for a table: they write the files of rows that lie with them, and of an upsert
-they find and copy what stays."""
+"""What executors do for a table: they write files of the rows that they have. In an upsert they
+find the rows of the table that stay, and copy them."""
 
 import json
 import pickle
@@ -145,7 +145,7 @@ class _Replaced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matched:
-    """Of one share: how many rows it had, what they replace, and the files of those that count."""
+    """The result of one share: how many rows it had, what they replace, and the files made."""
 
     rows: int
     found: list[_Replaced]
@@ -158,7 +158,7 @@ class _There:
 
     table: str
     properties: Mapping[str, Any] = field(repr=False)
-    """With the keys of a store."""
+    """Its properties, with the keys of a store."""
     uid: str
     sink: str
     sequence: int

@@ -18,11 +18,11 @@ from waybill_spark.sinks.iceberg.files import CommitFiles
 
 FENCE: Final = "waybill.fence."
 SEQUENCE: Final = "waybill.sequence."
-"""Of the batch that made a snapshot; as a property, of the last one that made any."""
+"""The sequence of the batch that made a snapshot; as a property, of the last one that made any."""
 MARK: Final = "waybill.mark."
-"""Of the last commit without a snapshot: no other commit has the same."""
+"""The mark of the last commit without a snapshot: no other commit has the same."""
 BEFORE: Final = "waybill.before."
-"""Of the batch that made the one before; a snapshot of an earlier release has none."""
+"""The sequence of the batch that made the snapshot before. One of an earlier release has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class CommitFiles:
             ),
         )
         self.mark = str(uuid.uuid4())
-        """Of this commit alone."""
+        """A mark that no other commit has."""
         self._io = table.io
         self._catalog = table.catalog
         self._metadata: TableMetadata = now

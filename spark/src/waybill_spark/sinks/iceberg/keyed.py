@@ -40,9 +40,9 @@ class Matches:
     """Rows of an upsert by their numbers, and rows of a file."""
 
     losers: pa.Array
-    """Of the upsert: the file has a greater one."""
+    """Rows of the upsert for which the file has a greater one."""
     replaced: pa.Array
-    """Of the file."""
+    """Rows of the file that are replaced."""
 
 
 class KeyedRows:

@@ -1,5 +1,8 @@
-"""Which task of a table is due, and the doing of it. The table itself keeps when it was done last,
-so that several pipelines, and drivers that come and go, do it once."""
+"""Decides which maintenance task of a table is due, and does it.
+
+The table itself keeps when a task was done last. So it is done once, even if several pipelines or
+several drivers, one after the other, write there.
+"""
 
 from collections import Counter
 from collections.abc import Mapping

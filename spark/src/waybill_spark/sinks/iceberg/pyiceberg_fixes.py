@@ -1,11 +1,11 @@
 """Mends PyIceberg 0.12.
 
-A list of structs, or a map to them, that is null stays null: it builds such arrays again from their
-parts, when rows are written and when they are read, and forgets which were null; they became empty
-ones, also in rows that are only copied from one file to another.
+A list of structs, or a map to them, that is null stays null. PyIceberg builds such arrays again
+from their parts, when rows are written and when they are read, and forgets which were null. They
+became empty ones, also in rows that are only copied from one file to another.
 
-The greatest text of a file, cut for its statistics, may end in U+D7FF: the character that it takes
-as the next one is none, and the file could not be written.
+The greatest text of a file, cut for its statistics, may end in U+D7FF. PyIceberg uses the next code
+point, which is no character, and the file could not be written.
 
 A property of a table may name the code that says where files go, which it would import and call.
 

@@ -22,9 +22,10 @@ OF_SERVER: Final = OF_CATALOG | {
     "view-endpoints-supported",
     "uri",
 }
-"""What a server may say of itself when a catalog is opened; no code, key or other address of it."""
+"""Properties that a server may set when a catalog is opened: no code, key or other address of it.
+"""
 ADDRESS: Final = ("s3.endpoint", "s3.force-virtual-addressing")
-"""Of a store, which no server changes if the connection says it."""
+"""Properties of a store that no server changes if the connection sets them."""
 
 
 class PatientRestCatalog(RestCatalog):

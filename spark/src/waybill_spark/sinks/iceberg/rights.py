@@ -26,7 +26,7 @@ FORBIDDEN: Final = {
     errno.EEXIST,  # a file is where the folder would be
     errno.ENOENT,  # as /proc says it
 }
-"""What of a folder does not get better by waiting."""
+"""Errors of a folder for which waiting does not help."""
 
 
 def refuse_no_rights(catalog: Catalog, table: Table | None, target: IcebergTarget) -> None:

@@ -66,7 +66,7 @@ class Alteration:
 
     added: Mapping[str, IcebergType] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """By column that is added: what would make it another one, that the query no longer gives."""
+    """By added column: the statement that would rename a column to it that the query lost."""
     widened: Mapping[str, tuple[IcebergType, IcebergType]] = field(default_factory=dict)
     partitions: tuple[PartitionField, ...] | None = None
     sorted_anew: bool = False

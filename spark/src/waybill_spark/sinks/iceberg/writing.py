@@ -35,7 +35,7 @@ UNABLE: Final = (
     ResolveError,
     pa.ArrowException,
 )
-"""Of PyIceberg, when it cannot write the rows, or read what it must write again."""
+"""Errors of PyIceberg when it cannot write the rows, or cannot read what it must write again."""
 
 mend()
 

@@ -89,7 +89,7 @@ def send(producer: Producer, topic: str, rows: Iterable[pa.RecordBatch], batch: 
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Of one share: how many records it made, and where they are."""
+    """The records of one share: how many there are, and where."""
 
     placed: Placed
     count: int

@@ -14,7 +14,8 @@ from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 IDLE_IN_TRANSACTION_S: Final = 30  # so long a driver that hangs may hold a lock
 IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = '{}'"
 PATIENCE: Final = "SET LOCAL lock_timeout = '2s'"
-"""For a lock that shuts out readers. Longer than `deadlock_timeout`, when a vacuum gives way."""
+"""The wait for a lock that shuts out readers. It is longer than `deadlock_timeout`, after which a
+vacuum gives way."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -25,8 +26,8 @@ ROWS_HINT: Final = (
 ROWS: Final = ("22", "23")
 AGAIN: Final = ("40",)
 AWAY: Final = ("08", "25", "53", "55P03", "57", "58")
-"""Classes of SQL states. 25: a server that only reads now, or a session that it ended; 55P03: a
-lock that did not come in the time that its user has."""
+"""Classes of SQL states. 25: a server that only reads now, or a session that it ended. 55P03: a
+lock that was not free in the time that its user has."""
 RETRY_AFTER_S: Final = {"53100": 30.0, "53300": 5.0}
 """A full disk, and too many connections, are not over in half a second."""
 REFUSED: Final = re.compile(
@@ -34,7 +35,7 @@ REFUSED: Final = re.compile(
     r"|certificate verify failed|server does not support SSL|permission denied",
     re.IGNORECASE,
 )
-"""What a server that answers says to who may not come in: libpq hands on no SQL state of that."""
+"""Messages of a server that refuses a login: libpq passes on no SQL state for them."""
 
 
 def connect(name: str, to: PostgresConnection, secret: str | None = None) -> Session:

@@ -45,7 +45,7 @@ class TableChange:
     added: Mapping[str, str] = field(default_factory=dict)
     """Types by the names of columns."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """By column that is added: what would make it another one, that the query no longer gives."""
+    """By added column: the statement that would rename a column to it that the query lost."""
 
     def said(self) -> Iterator[str]:
         """Yield what a person would want to know beforehand."""

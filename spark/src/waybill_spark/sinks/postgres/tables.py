@@ -63,7 +63,7 @@ class Table:
     owned: bool
     """True if its user may change its columns."""
     has_parts: bool
-    """True if other tables have its columns: partitions, heirs, or those of its type."""
+    """True if other tables have its columns: partitions, those that inherit it, or of its type."""
     denied: tuple[str, ...]
     """What its user may not do with it."""
     user: str

@@ -9,9 +9,9 @@ from waybill_spark.tracking.dead_letters.records import NOTHING, DeadCause, With
 from waybill_spark.tracking.pieces import Ranges, in_steps, offsets
 
 Trial = Callable[[Ranges, Without], DeadCause | None]
-"""Why these records fail, without some of them; None if they pass."""
+"""Returns why these records fail, without those that are left out; None if they pass."""
 Attempt = Callable[[Ranges], DeadCause | None]
-"""The same, where it is settled which are left out."""
+"""The same with a fixed choice of the records that are left out."""
 
 
 def find_culprits(

@@ -8,7 +8,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.errors import ContractError
 
 Without = Mapping[tuple[str, int], frozenset[int]]
-"""By topic, by its name, and partition: offsets that are left out."""
+"""Offsets that are left out, by topic name and partition."""
 NOTHING: Final[Without] = {}
 
 MESSAGE_CHARACTERS_MAX: Final = 300  # of what is said of one record

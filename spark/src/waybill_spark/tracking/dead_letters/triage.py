@@ -153,8 +153,10 @@ class Triage:
         behind: Vector,
         sinks: Iterable[str] = (),
     ) -> None:
-        """Write them to the journal. `behind` is what all sinks have; `sinks`: the only ones that
-        lack these, by key.
+        """Write dead letters to the journal, without those that it has already.
+
+        `behind`: the positions that all sinks have reached. `sinks`: the keys of the only sinks
+        that lack these letters; empty if all sinks do.
         """
         known = set(self._entries())
         new = [

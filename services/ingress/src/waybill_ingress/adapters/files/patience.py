@@ -16,8 +16,9 @@ SLOWEST: Final = 1_000  # bytes per second
 
 
 class FetchPatience:
-    """The limits of one reading. `stop` ends it at once, and is set at its end. `taken`: bytes so
-    far.
+    """The limits of one download. `stop` ends it at once, and is set at its end.
+
+    `taken` returns how many bytes are read so far.
     """
 
     def __init__(self, stop: Event, time_s: float, taken: Callable[[], int]) -> None:
@@ -30,7 +31,7 @@ class FetchPatience:
         Thread(target=self._end_in_time, name="deadline of a file", daemon=True).start()
 
     def watch(self, connected: socket.socket) -> socket.socket:
-        """Note the socket, which is closed when the reading ends."""
+        """Note the socket, which is closed when the download ends."""
         self._socket = connected
         return connected
 

@@ -15,8 +15,8 @@ The new run waits until that driver has ended.
 Failures: a driver that is late is killed at the next tick, and its check fails. If a driver dies,
 its run is over, and `supervision` decides whether to start it again. Its check is repeated once at
 the head of the checks, because the check itself may be what kills drivers. If a driver dies before
-it was ready, the first in the queue that can use a driver is charged with it: a run is over, a
-check is repeated once.
+it was ready, that counts as a failure of the first in the queue that can use a driver. If that is a
+run, it is over; a check is repeated once.
 
 At the end of the runner all runs are stopped in order, and other drivers are killed. Nothing is
 started from then on.

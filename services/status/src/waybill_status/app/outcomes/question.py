@@ -54,9 +54,9 @@ class SharedQuestion:
         self.feeds = {feed.pipeline: feed for feed in feeds}
         self.waiters = 0
         self.readers = 0
-        """Those waiters that want each change; the others want only the last one."""
+        """How many of the waiters want each change. The others want only the last one."""
         self.listeners: dict[str, Callable[[], None]] = {}
-        """By owner: called once, when nothing will change the answer any more."""
+        """Functions by owner, called once, when nothing will change the answer any more."""
         self.change: Change | None = None
         self.unread = False
         """True if batches or dead letters could not be read, so that it must be asked again."""

@@ -141,7 +141,7 @@ class View:
     waits: tuple[SinkWait, ...]
     version: int = field(compare=False)
     versions_from: Mapping[str, int] = field(default_factory=dict)
-    """By sink key, where it is not 0: batches of lower sequences have versions that are deleted."""
+    """By sink key, if it is not 0: versions of batches with lower sequences are deleted."""
 
     def wait_of(self, stage: str, sink: str) -> SinkWait | None:
         same = (wait for wait in self.waits if (wait.stage, wait.sink) == (stage, sink))
