@@ -1,7 +1,7 @@
-"""The Waybill SDK: put records in, hold their token, learn when they have really arrived.
+"""The Waybill SDK: send records, keep their token, learn when they have really arrived.
 
-Owns the public names. Imports neither Spark nor Kafka, and no HTTP library before a client is asked
-for: a Spark driver that only uses `waybill_spark` pays for nothing else.
+This module owns the public names. It imports neither Spark nor Kafka, and no HTTP library before a
+client is asked for. So a Spark driver that only uses `waybill_spark` pays for nothing else.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The program `waybill`. Without the extra [cli], which has what it needs, it says so."""
+"""The program `waybill`. Without the extra [cli], which it needs, it says so."""
 
 import sys
 

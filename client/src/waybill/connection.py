@@ -31,7 +31,7 @@ class _Options(TypedDict):
 
 @dataclass(slots=True)
 class Line:
-    """What both connections know: the target, and whether anything has ever answered there."""
+    """What both connections share: the target, and whether anything has ever answered there."""
 
     target: Target
     heard: bool = False
@@ -56,7 +56,7 @@ class Line:
 
     @contextmanager
     def translate_errors(self, timeout_s: float) -> Iterator[None]:
-        """Every failure of the HTTP library as an error of ours."""
+        """Raise every failure of the HTTP library as an error of this SDK."""
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -102,7 +102,7 @@ class Line:
             raise self.foreign(response, question)
 
     def json(self, response: httpx2.Response, question: Question) -> Fields:
-        """The JSON object in an answer that was read; raises the problem that it is instead."""
+        """Return the JSON object of an answer that was read, or raise the problem that it is."""
         where = f"the answer to {question.method} {question.path}"
         try:
             body = Fields(response.json(), where)

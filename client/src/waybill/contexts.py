@@ -1,6 +1,6 @@
 """Waybills by name, in a file of the user's: which there are, and which one is in use.
 
-Holds addresses only, never a secret. Never talks to any of them.
+The file has addresses only, never a secret. Never talks to any of them.
 """
 
 import json
@@ -13,7 +13,7 @@ from waybill.errors import WaybillError
 
 CONTEXT_VARIABLE = "WAYBILL_CONTEXT"
 LOCAL = "local"
-"""The name that stands for the stack around the folder; nothing else is called so."""
+"""The name of the stack around the folder; no other context has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,11 @@ class Contexts:
     used: str = LOCAL
 
     def url_of(self, name: str, source: str) -> str | None:
-        """None for LOCAL; the error names what stands wrong, and the names there are."""
+        """Return the URL of a context; None for LOCAL.
+
+        Raises WaybillError if there is no such context. It names `source`, where the wrong name is
+        from, and the names that exist.
+        """
         if name == LOCAL:
             return None
         if name not in self.urls:
@@ -49,7 +53,7 @@ def contexts_file(environment: Mapping[str, str]) -> Path:
 
 
 def read_contexts(environment: Mapping[str, str]) -> Contexts:
-    """What the file says; nothing but LOCAL where there is none."""
+    """Return what the file says; nothing but LOCAL if there is no file."""
     path = contexts_file(environment)
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Records that a stage could not process, as the outcome of their token tells them.
+"""Records that a stage could not process, as values of the outcome of their token.
 
 Never talks to anything.
 """
@@ -10,7 +10,7 @@ from waybill.fields import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordPlace:
-    """Where a record stands in Kafka."""
+    """The location of a record in Kafka."""
 
     topic: str
     partition: int
@@ -30,12 +30,12 @@ class RecordPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A record that went to a dead-letter topic, why, and where it lies (`dead_letter`).
+    """A record that went to a dead-letter topic, why, and its location there (`dead_letter`).
 
-    Where `exact` is False, up to `up_to` of the records from `start` to before `end` died: what
-    they had become did, in a later stage, or it is long ago. `sink` is the only one that lacks it;
-    None: all of the stage do. `id` is what `Client.replay` takes. `replayed_as`: where it stands
-    since it was sent again.
+    If `exact` is False, up to `up_to` of the records from `start` to before `end` failed. Then a
+    later stage could not process what they had become, or it is long ago. `sink` is the only one
+    that lacks the record; None: all of the stage do. `id` is what `Client.replay` accepts.
+    `replayed_as` is its location since it was sent again.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class DeadLetter:
 
     @property
     def offset(self) -> int:
-        """Of the record; where it is not `exact`, of the first that it may be."""
+        """The offset of the record; if it is not `exact`, of the first that it may be."""
         return self.start
 
     @classmethod

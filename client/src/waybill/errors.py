@@ -3,14 +3,14 @@
 WaybillError
 ├── Unusable               what the caller gave is no record, token or name: nothing was sent
 ├── Unreachable            nothing answers at the URL: start it, or correct the URL
-│   └── NoAnswer           the connection stands, the answer did not come in time
+│   └── NoAnswer           there is a connection, the answer did not come in time
 ├── UnexpectedAnswer       what answers is not Waybill, or is of another version
 ├── ProblemError           Waybill answered with a problem (RFC 9457)
 │   ├── Invalid            400, 422: the request is wrong; `errors` and `rejected` say where
 │   ├── NotAllowed         401, 403, 421: no API key, or one that may not do this
 │   ├── NotFound           404: no such pipeline, input, operation, dead letter, or token of ours
 │   ├── Conflict           409: not allowed in the present state
-│   ├── Expired            410: the token is older than tokens live, or retention took a dead letter
+│   ├── Expired            410: the token is too old, or retention deleted the dead letter
 │   ├── TooLarge           413: send less at once
 │   └── NotReady           429, 502, 503, 504: try again after `retry_after_s`
 ├── KafkaAway              the Kafka of a tracked producer does not answer
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 
 class WaybillError(Exception):
-    """Whatever this SDK raises on purpose."""
+    """The base of all errors that this SDK raises on purpose."""
 
 
 class Unusable(WaybillError, ValueError):
-    """What was given cannot be sent, so nothing was."""
+    """A value that cannot be sent, so nothing was sent."""
 
 
 class Unreachable(WaybillError):
-    """Nobody answers at `url`. `sent`: a request may have reached somebody there."""
+    """No answer at `url`; `sent`: the request may have reached a server there."""
 
     def __init__(self, message: str, *, url: str, sent: bool = True) -> None:
         super().__init__(message)
@@ -62,17 +62,17 @@ class Unreachable(WaybillError):
 
 
 class NoAnswer(Unreachable):
-    """The connection stands, the answer did not come in time."""
+    """A connection on which the answer did not come in time."""
 
 
 class UnexpectedAnswer(WaybillError):
-    """An answer that Waybill does not give."""
+    """An answer that Waybill does not give: it is another program, or another version."""
 
 
 class ProblemError(WaybillError):
-    """A problem document; `members` holds all of it, whatever its type adds.
+    """A problem document; `members` has all of it, also what its type adds.
 
-    As text it has the first reason with its place, how many more there are, and the hint.
+    As text it has the first reason with its location, how many more there are, and the hint.
     """
 
     def __init__(
@@ -108,47 +108,52 @@ class ProblemError(WaybillError):
 
 
 class Invalid(ProblemError):
-    """The request is wrong and stays wrong."""
+    """A request that is wrong and stays wrong."""
 
 
 class NotAllowed(ProblemError):
-    """There is no API key, it is not known or not valid any more, or it may not do this; or, where
-    there are no keys, Waybill does not answer to this host name."""
+    """A refusal of the API key, or of the host name.
+
+    There is no key, it is not known or not valid any more, or it may not do this. Where there are
+    no keys, Waybill does not answer to this host name.
+    """
 
 
 class NotFound(ProblemError):
-    """No such thing, or a token that is not ours: forged, foreign and truncated look the same."""
+    """No such thing, or a token of another Waybill: forged, foreign and truncated look the same."""
 
 
 class Conflict(ProblemError):
-    """Not allowed in the present state."""
+    """A request that is not allowed in the present state."""
 
 
 class Expired(ProblemError):
-    """The token is older than tokens live, or retention took a dead letter."""
+    """A token older than tokens live, or a dead letter that retention has deleted."""
 
 
 class TooLarge(ProblemError):
-    """The request is over a cap."""
+    """A request over a limit."""
 
 
 class NotReady(ProblemError):
-    """Not now."""
+    """A refusal for now: the same request may succeed later."""
 
     @property
     def momentary(self) -> bool:
-        """Nothing was done, and in a moment it will be: it is not known everywhere yet what was
-        changed, or others come first."""
+        """True if nothing was done, and a retry in a moment will work.
+
+        Either a change is not known everywhere yet, or other requests come first.
+        """
         return self.slug in MOMENTARY
 
     @property
     def for_people(self) -> bool:
-        """It stays so until somebody does something."""
+        """True if it stays so until somebody does something."""
         return self.slug in FOR_PEOPLE
 
 
 class KafkaAway(WaybillError):
-    """The Kafka of a tracked producer does not answer."""
+    """The Kafka of a tracked producer, which does not answer."""
 
 
 class NotDelivered(WaybillError):
@@ -163,7 +168,7 @@ class NotDelivered(WaybillError):
 
 
 class PipelineFailed(WaybillError):
-    """A pipeline waited for came to Failed."""
+    """A pipeline that was waited for is Failed."""
 
     def __init__(self, message: str, *, pipeline: "Pipeline") -> None:
         super().__init__(message)
@@ -171,11 +176,11 @@ class PipelineFailed(WaybillError):
 
 
 class WaitEnded(WaybillError):
-    """The time given to a wait is over."""
+    """The end of the time given to a wait."""
 
 
 class StillInProgress(WaitEnded):
-    """The token is not final yet."""
+    """A token that is not final when the wait ends."""
 
     def __init__(self, message: str, *, outcome: "Outcome") -> None:
         super().__init__(message)
@@ -183,7 +188,7 @@ class StillInProgress(WaitEnded):
 
 
 class StillUnknown(WaitEnded):
-    """Nobody can judge the token now."""
+    """A token that nobody can judge when the wait ends."""
 
     def __init__(self, message: str, *, outcome: "Outcome") -> None:
         super().__init__(message)
@@ -191,7 +196,7 @@ class StillUnknown(WaitEnded):
 
 
 class StillUndelivered(WaitEnded):
-    """A tracked producer has no acknowledgement of so many of its records yet."""
+    """A tracked producer without an acknowledgement of so many of its records yet."""
 
     def __init__(self, *, outstanding: int, timeout_s: float) -> None:
         super().__init__(
@@ -202,7 +207,7 @@ class StillUndelivered(WaitEnded):
 
 
 class PhaseNotReached(WaitEnded):
-    """The pipeline is in another phase."""
+    """A pipeline that is in another phase when the wait ends."""
 
     def __init__(self, message: str, *, pipeline: "Pipeline") -> None:
         super().__init__(message)
@@ -212,7 +217,7 @@ class PhaseNotReached(WaitEnded):
 def _told(
     said: str, errors: "Sequence[Fault]", rejected: "Sequence[Rejected]", hint: str | None
 ) -> str:
-    """`said` may repeat the reasons without their places."""
+    """Return the text of a problem; `said` may repeat the reasons without their locations."""
     if errors:
         said = _first(errors) if errors[0].message in said else f"{said}: {_first(errors)}"
     elif rejected and rejected[0].reason not in said:

@@ -1,4 +1,4 @@
-"""Follows the events of waybill.status, and goes on behind the last one when a stream breaks."""
+"""Follows the events of waybill.status, and continues after the last one when a stream breaks."""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +17,10 @@ AGAIN_S: Final = 1.0
 
 
 class EventFollowing:
-    """What to tell of each piece of a stream that does not end, and when to connect again: behind
-    the last event, so that none is missed and none comes twice."""
+    """A stream that does not end: the events in each piece, and when to connect again.
+
+    It connects after the last event, so that none is missed and none comes twice.
+    """
 
     def __init__(self, line: Line, question: Question, after: str | None) -> None:
         self._line = line
@@ -44,7 +46,8 @@ class EventFollowing:
         self._position = self._events.last_id or self._position
 
     def pause_after(self, failure: Unreachable | NotReady | None) -> float:
-        """How long to wait before the next connection; raises if there was never one."""
+        """Return how long to wait before the next connection; raise if nothing has ever
+        answered."""
         if failure is not None and not self._line.heard:
             raise failure
         return AGAIN_S

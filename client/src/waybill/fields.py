@@ -101,7 +101,7 @@ class Fields:
 
 
 def no_json() -> Mapping[str, object]:
-    """The JSON of a value that was not read from an answer."""
+    """Return the JSON of a value that was not read from an answer."""
     return {}
 
 

@@ -12,13 +12,16 @@ KINDS: Final[Mapping[str | None, tuple[type[ProblemError], int]]] = {
     "invalid": (Invalid, 422),
     "too_many_checks": (NotReady, 429),
 }
-"""Of a check that was not made to its end; all else is Waybill's fault."""
+"""The errors for problems of a check that did not finish; any other is Waybill's fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedStage:
-    """A stage as it would be. `columns` are those of its rows, by sink; none if it is wrong, or
-    reads what a wrong one writes."""
+    """A stage as it would be.
+
+    `columns` are those of its rows, by sink. There are none if the stage is wrong, or reads what a
+    wrong one writes.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -28,8 +31,10 @@ class CheckedStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What `apply` would change of a pipeline, in one line. `effect` is empty where rows and tokens
-    are as before, else `writes_again` or `loses`."""
+    """One thing that `apply` would change of a pipeline, in one line.
+
+    `effect` is empty if rows and tokens stay as they are, else `writes_again` or `loses`.
+    """
 
     kind: str
     path: str
@@ -51,10 +56,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is wrong with a manifest, and what it would make. Without errors `apply` takes it.
+    """What is wrong with a manifest, and what it would make. Without errors `apply` accepts it.
 
-    `changes` are those of the pipeline that exists; None where there is nothing to compare: there
-    is no such pipeline, it cannot be known now, or the change is refused.
+    `changes` are those of the pipeline that exists. They are None if there is nothing to compare:
+    there is no such pipeline, it is not known now, or the change is refused.
     """
 
     errors: tuple[Fault, ...] = ()
@@ -69,7 +74,8 @@ class Findings:
 
     @classmethod
     def refused(cls, error: Invalid) -> "Findings":
-        """Of a text that is no manifest, so that nothing more is known of it."""
+        """Return the findings for a text that is no manifest, so that nothing more is known of
+        it."""
         raw = {
             "errors": error.members.get("errors"),
             "warnings": [],
@@ -91,7 +97,10 @@ class Findings:
 
 
 def found_in(operation: Operation) -> Findings:
-    """What a check has found that was not answered at once."""
+    """Return what a check has found that was not answered at once.
+
+    Raises an error if the check failed, is still pending, or its result was not kept.
+    """
     if operation.failed:
         kind, status = KINDS.get(operation.problem, (ProblemError, 500))
         said = "; ".join(fault.message for fault in operation.errors)
@@ -111,7 +120,7 @@ def found_in(operation: Operation) -> Findings:
 
 
 def _changes(fields: Fields) -> tuple[Change, ...] | None:
-    """A Waybill of before tells none."""
+    """Return the changes, or None; an older Waybill reports none."""
     if fields.raw.get("changes") is None:
         return None
     return tuple(Change.read(change) for change in fields.objects("changes"))
@@ -137,5 +146,5 @@ def _columns(node: Fields) -> Mapping[str, str]:
 
 
 def _name(node: str) -> str:
-    """As in `stage/enrich`: a stage may be called as an input is."""
+    """Return the name in a node, as in `stage/enrich`: a stage may have the name of an input."""
     return node.partition("/")[2]

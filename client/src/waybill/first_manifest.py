@@ -25,8 +25,11 @@ RECORD: Final = '{"order_id": 1, "customer": "ada", "amount": 12.5}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstManifest:
-    """`file` is as the commands in its comments name it. Without a proposal the columns are an
-    example, and so is the topic, which is made."""
+    """The text of a first manifest, and the commands to run it.
+
+    `file` is the name in the commands of its comments. Without a proposal the columns are an
+    example, and so is the topic, which is created.
+    """
 
     name: str
     file: str
@@ -110,7 +113,10 @@ class FirstManifest:
         ]
 
     def _topic(self, end: str) -> str:
-        """A topic belongs to one input or one sink."""
+        """Return the name of a topic, other than the one of the input.
+
+        A topic belongs to one input or one sink.
+        """
         mark = "-" if self.name == OWN_PREFIX else "."
         topic = f"{self.name}{mark}{end}"
         taken = self.proposal is not None and self.proposal.topic == topic
@@ -118,7 +124,7 @@ class FirstManifest:
 
 
 def name_for(folder: str) -> str:
-    """A name of a pipeline made of the folder's; a default where nothing is left of it."""
+    """Return a pipeline's name made of the folder's; a default if nothing is left of it."""
     name = NOT_IN_NAMES.sub("-", folder.lower()).strip("-_").lstrip("0123456789-_")[:63]
     return DEFAULT_NAME if name in {"", OWN_PREFIX} else name
 

@@ -1,4 +1,4 @@
-"""How much has come into each pipeline, and how much of it has arrived, as values."""
+"""How much was written to each pipeline, and how much of it has arrived, as values."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from waybill.fields import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFlow:
-    """`written` since the pipeline began; `arrived`: what all of its last sinks have."""
+    """An input: `written` since the pipeline started, and `arrived` in all of its last sinks."""
 
     name: str
     written: int
@@ -24,7 +24,7 @@ class InputFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFlow:
-    """`behind`: what of the inputs is still to come there."""
+    """A sink; `behind` counts what of the inputs is still to come there."""
 
     stage: str
     name: str
@@ -39,7 +39,7 @@ class SinkFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineFlow:
-    """Counted in offsets. `reason`: why nothing can be said of it now."""
+    """A pipeline, counted in offsets; `reason` says why nothing is known of it now."""
 
     name: str
     reason: str | None

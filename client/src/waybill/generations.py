@@ -1,4 +1,4 @@
-"""What a client knows of its own changes: it wants no token of a pipeline as it was before them."""
+"""Remembers the changes of a client, which wants no token of a pipeline as it was before them."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,16 @@ class _Change:
 
 
 class Generations:
-    """By pipeline, what the newest change came to that this client was told of as done."""
+    """The newest change of each pipeline that this client knows as done."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Change] = {}
 
     def learn(self, operation: Operation) -> Operation:
-        """Also of one that is asked for again when a later one is known."""
+        """Remember the operation if it is done, and return it.
+
+        An older one that is asked for again does not replace a later one.
+        """
         if operation.state == "done" and operation.action == "delete":
             self.forget(operation.pipeline)
         elif operation.state == "done" and operation.generation is not None:
@@ -33,11 +36,11 @@ class Generations:
         return operation
 
     def forget(self, pipeline: str) -> None:
-        """What comes under its name is another pipeline."""
+        """Forget the pipeline: the next one with its name is another pipeline."""
         self._known.pop(pipeline, None)
 
     def if_match(self, pipeline: str, generation: int | None = None) -> str | None:
-        """What to put into If-Match; `generation` if the caller knows it better."""
+        """Return the value for If-Match; `generation` if the caller knows it better."""
         if generation is not None:
             return str(_Change(None, generation))
         known = self._known.get(pipeline)

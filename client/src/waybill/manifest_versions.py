@@ -10,8 +10,11 @@ from waybill.fields import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestVersion:
-    """`generation`: of an earlier one the last that it was applied as. `until`: when another came;
-    None: it is what is applied now."""
+    """A manifest of a pipeline.
+
+    `generation`: for an earlier manifest, the last one that it was applied as. `until`: when the
+    next manifest replaced it; None: it is applied now.
+    """
 
     generation: int
     text: str
@@ -31,7 +34,10 @@ def versions_in(answer: Fields) -> tuple[ManifestVersion, ...]:
 
 
 def version_of(versions: Iterable[ManifestVersion], generation: int) -> ManifestVersion:
-    """The one that this generation ran with: a restart takes the same manifest."""
+    """Return the manifest that this generation ran with; raise WaybillError if it is not kept.
+
+    A restart is a new generation with the same manifest.
+    """
     known = sorted(versions, key=lambda each: each.generation)
     found = next((each for each in known if each.generation >= generation), None)
     if found is None or generation < known[0].generation:

@@ -1,6 +1,6 @@
 """Finds the name of the pipeline a manifest describes, without a YAML library.
 
-Never judges a manifest: Waybill does, with line and column.
+Never checks a manifest: Waybill does, with line and column.
 """
 
 import json
@@ -15,7 +15,7 @@ NAME_LINE = re.compile(
 
 
 def manifest_name(text: str) -> str:
-    """The top-level `name` of a YAML or JSON manifest."""
+    """Return the top-level `name` of a YAML or JSON manifest; raise WaybillError if it has none."""
     name = _json_name(text) if text.lstrip().startswith("{") else _yaml_name(text)
     if not name:
         raise WaybillError("the manifest has no top-level name: add a line as in `name: orders`")

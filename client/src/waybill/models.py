@@ -1,7 +1,7 @@
 """The answers about records, tokens being made, and operations, as values.
 
-Each top-level answer keeps the JSON it came from in `raw`, for whoever needs a field that this
-version does not name. Never talks to anything.
+Each top-level answer keeps its JSON in `raw`, for a caller that needs a field that this version
+does not name. Never talks to anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from waybill.pipelines import PipelineConnector
 
 Handle = TypeVar("Handle", bound=str)
 StartFrom = Literal["earliest", "latest"]
-"""Where to begin in a topic."""
+"""Where to start in a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that was not taken; `index` counts from 0 in what was sent."""
+    """A record that was not accepted; `index` counts from 0 in what was sent."""
 
     index: int
     reason: str
@@ -34,7 +34,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptOf(Generic[Handle]):
-    """What became of one `send`; `token` is for exactly the records that were accepted."""
+    """The result of one `send`; `token` is for exactly the records that were accepted."""
 
     token: Handle
     accepted: int
@@ -55,7 +55,7 @@ class ReceiptOf(Generic[Handle]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """One record's place in Kafka, as its delivery report names it."""
+    """The position of one record in Kafka, as its delivery report names it."""
 
     topic: str
     topic_id: str
@@ -76,8 +76,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokenOf(Generic[Handle]):
-    """A token made for positions, for all that an input holds now, or for what a connector has
-    written by now; then `connector` says how far it is."""
+    """A token for positions, for all that an input has now, or for what a connector has written.
+
+    In the last case `connector` says how far it is.
+    """
 
     token: Handle
     pipeline: str
@@ -101,9 +103,9 @@ class IssuedTokenOf(Generic[Handle]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedOf(Generic[Handle]):
-    """What became of dead letters that were to be sent again; `token` is for exactly these.
+    """The result of a replay of dead letters; `token` is for exactly these.
 
-    `replayed` of their records were sent now, `already` before: a record that two sinks refused has
+    `replayed` of their records were sent now, `already` before. A record that two sinks refused has
     two dead letters.
     """
 
@@ -126,7 +128,7 @@ class ReplayedOf(Generic[Handle]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRecord:
-    """A record that a tracked producer did not deliver to a place that is known."""
+    """A record that a tracked producer did not deliver to a position that is known."""
 
     topic: str
     partition: int | None
@@ -141,7 +143,7 @@ class FailedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that is wrong with a manifest, with its place where that is known."""
+    """One thing that is wrong with a manifest, with its location if that is known."""
 
     message: str
     line: int | None
@@ -150,7 +152,7 @@ class Fault:
     hint: str | None
 
     def __str__(self) -> str:
-        """Its place, what is wrong, and what to do, in one line."""
+        """Return its location, what is wrong, and what to do, in one line."""
         line = f"line {self.line}" if self.line else None
         column = f"column {self.column}" if self.column else None
         place = ", ".join(filter(None, (line, column, self.path)))
@@ -199,7 +201,7 @@ class Operation:
 
     @classmethod
     def read_answer(cls, fields: Fields) -> "Operation":
-        """An operation as the change itself is answered: it is done, or pending."""
+        """Read the answer to the change itself: the operation is done, or pending."""
         if "operation" not in fields.raw:
             return cls.read(fields)
         return cls(

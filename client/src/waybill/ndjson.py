@@ -1,6 +1,6 @@
-"""Turns records into lines.
+"""Writes records as lines of JSON.
 
-Never reads a record's meaning: what is wrong in it, Waybill says.
+Never reads a record's meaning: Waybill reports what is wrong in it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ Record = Mapping[str, object] | Dataclass | bytes
 
 
 def encode(records: Iterable[Record]) -> bytes:
-    """One line per record; a record that is bytes goes as it is."""
+    """Return one line per record; a record that is bytes goes as it is."""
     if isinstance(records, Mapping | bytes | str) or is_dataclass(records):
         raise TypeError("records should be an iterable: put a single record into a list")
     return b"".join(_line(index, record) for index, record in enumerate(records))

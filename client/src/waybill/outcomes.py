@@ -1,6 +1,6 @@
-"""What a token's status says: the outcome, and how far each stage and sink has come.
+"""The status of a token, as values: the outcome, and how far each stage and sink is.
 
-Never talks to anything, and never turns missing knowledge into another outcome.
+Never talks to anything, and never replaces missing knowledge by another outcome.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from waybill.summaries import summary
 
 
 class OutcomeKind(StrEnum):
-    """What a token's status says. Only `complete` means: all of it is visible in every sink."""
+    """The outcome of a token. Only `complete` means: all of it is visible in every sink."""
 
     COMPLETE = "complete"
     DEAD_LETTERED = "dead_lettered"
@@ -35,7 +35,7 @@ FINAL_KINDS = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, Outcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """How far a token has come in one sink; `behind` counts its records still to come."""
+    """How far a token is in one sink; `behind` counts its records that are still to come."""
 
     name: str
     state: str
@@ -45,17 +45,18 @@ class SinkProgress:
     detail: str | None = None
     blocked_by: str | None = None
     message: str | None = None
-    """What the sink said, if it takes nothing now."""
+    """What the sink reported, if it accepts nothing now."""
     guarantee: str = "once"
-    """`at_least_once`: its rows may be there more often."""
+    """`at_least_once`: a row may be in the sink more than once."""
     read_at: datetime | None = None
-    """When the batch began that brought the last of it."""
+    """When the batch started that wrote the last of it."""
     committed_at: datetime | None = None
-    """Since when it can be seen."""
+    """Since when readers can see it."""
 
     @property
     def postgres_lsn(self) -> str | None:
-        """A standby has the rows when its `pg_last_wal_replay_lsn()` is not smaller."""
+        """The WAL position; a standby has the rows at this `pg_last_wal_replay_lsn()` or a later
+        one."""
         position = (self.version or {}).get("postgres_lsn")
         return None if position is None else str(position)
 
@@ -84,7 +85,7 @@ class SinkProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProgress:
-    """How far a token has come in one stage, and what blocks it."""
+    """How far a token is in one stage, and what blocks it."""
 
     stage: str
     state: str
@@ -141,7 +142,7 @@ class PipelineOutcome:
 
     @property
     def iceberg_snapshots(self) -> dict[str, int]:
-        """Sink name to the Iceberg snapshot id from which the records are visible."""
+        """The id of the Iceberg snapshot from which the records are visible, by sink name."""
         return _snapshots(self.stages)
 
     @classmethod
@@ -160,11 +161,11 @@ class PipelineOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a token's status says, with the progress of each stage and sink.
+    """The status of a token, with the progress of each stage and sink.
 
     `parts` is empty unless the token was merged from several pipelines: then each has its own, and
-    `pipeline` is None. `dead_count` of its records are in dead-letter topics, at most; `dead` says
-    which, the first 1,000 of them if it is `dead_truncated`.
+    `pipeline` is None. At most `dead_count` of its records are in dead-letter topics. `dead` says
+    which, only the first 1,000 of them if it is `dead_truncated`.
     """
 
     kind: OutcomeKind
@@ -185,12 +186,13 @@ class Outcome:
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     def __str__(self) -> str:
-        """One line, as in `lost: 3 records of orders.in (retention_passed)`; `repr` has all."""
+        """Return one line, as in `lost: 3 records of orders.in (retention_passed)`; `repr` has
+        all."""
         return summary(self)
 
     @property
     def complete(self) -> bool:
-        """Every effect of every record of the token is visible in every required sink."""
+        """True if every effect of every record is visible in every required sink."""
         return self.kind is OutcomeKind.COMPLETE
 
     @property
@@ -208,9 +210,9 @@ class Outcome:
 
     @property
     def iceberg_snapshots(self) -> dict[str, int]:
-        """Sink name to the Iceberg snapshot id from which the records are visible.
+        """The id of the Iceberg snapshot from which the records are visible, by sink name.
 
-        Of several pipelines the names are `pipeline.sink`.
+        If there are several pipelines, the names are `pipeline.sink`.
         """
         if not self.parts:
             return _snapshots(self.stages)
@@ -243,7 +245,7 @@ class Outcome:
 
 
 def outcome_in(error: WaybillError) -> Outcome | None:
-    """The outcome that a 503 carries when Waybill cannot judge the token now."""
+    """Return the outcome of a 503, if Waybill cannot judge the token now; else None."""
     if isinstance(error, ProblemError) and "outcome" in error.members:
         fields = Fields(dict(error.members), "the outcome")
         return Outcome.read(fields, retry_after_s=error.retry_after_s)
@@ -251,7 +253,7 @@ def outcome_in(error: WaybillError) -> Outcome | None:
 
 
 def not_final(outcome: Outcome) -> StillInProgress | StillUnknown:
-    """The error for a wait that ended with this outcome."""
+    """Return the error for a wait that ended with this outcome."""
     if outcome.kind is OutcomeKind.UNKNOWN:
         reason = f" ({outcome.reason})" if outcome.reason else ""
         told = f"nobody can judge the token now{reason}: ask again later"

@@ -1,7 +1,7 @@
-"""What one request of `send` carries: records that are written as NDJSON, or a body that is already
-in one of the formats that Waybill accepts.
+"""What one request of `send` carries.
 
-Never reads a record's meaning: what is wrong in it, Waybill says.
+It is either records that are written as NDJSON, or a body that is already in one of the formats
+that Waybill accepts. Never reads a record's meaning: Waybill reports what is wrong in it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ Records = Iterable[Record] | Payload
 
 
 def payload_of(records: Records) -> Payload:
-    """Return what goes over the wire."""
+    """Return the body of the request."""
     if isinstance(records, Payload):
         return records
     return Payload(content=encode(records), media_type=NDJSON)

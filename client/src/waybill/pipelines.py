@@ -1,7 +1,7 @@
-"""What Waybill says of a pipeline, as values.
+"""What Waybill knows of a pipeline, as values.
 
-The list of pipelines fills the first fields only; asking for one pipeline fills all. Never talks
-to anything.
+The list of pipelines fills the first fields only; asking for one pipeline fills all. Never talks to
+anything.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ class PipelineConnector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputColumn:
-    """A record without a value of a `required` one is refused."""
+    """A column of an input; a record without a value of a `required` one is refused."""
 
     name: str
     type: str
@@ -96,11 +96,11 @@ class InputColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInput:
-    """A topic the pipeline reads; `bases` has the offset it began at, by partition.
+    """A topic that the pipeline reads; `bases` has the offset where it started, by partition.
 
     `ignored_records` had fields that are no columns, and `warnings` says which. `dropped` and
-    `warned` have the number of records by rule: those that were left out, and those that went on.
-    `connectors` are the files that are fetched into it.
+    `warned` have the number of records by rule: those that were left out, and those that were still
+    processed. `connectors` are the files that are fetched into it.
     """
 
     name: str
@@ -142,8 +142,10 @@ def _counts(fields: Fields, key: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSink:
-    """Where a stage writes; a terminal sink is one that tokens wait for. `blocked_by` and what it
-    said (`message`) are there while it keeps its stage waiting."""
+    """A sink of a stage; tokens wait for a `terminal` one.
+
+    `blocked_by`, and the text of the sink (`message`), are there while it keeps its stage waiting.
+    """
 
     name: str
     kind: str
@@ -234,7 +236,8 @@ class Pipeline:
 
 
 def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:
-    """The pipeline, when it is in the phase; else the error that says where it is and why."""
+    """Return the pipeline if it is in the phase; else raise the error that says its phase and
+    why."""
     if pipeline.phase == phase:
         return pipeline
     reason = str(pipeline.error) if pipeline.error else pipeline.reason

@@ -1,7 +1,19 @@
-"""What takes more than one question: which to ask next, when to pause, when to end. Pure.
+"""Decides what to ask next, when to pause and when to end, if one question is not enough. Pure.
 
-A plan yields questions and pauses and is sent the answers, so that the client and its asynchronous
-twin only have to carry it out.
+A plan is a generator. It yields `Put` with a question, or `Pause` with a time. The client does
+that, and sends the answer into the plan, or throws the error into it. Then the plan yields its next
+step. What the plan returns is the result of the client's method. So both clients, with and without
+an event loop, share every decision.
+
+There are three ways to try again. `ask` repeats a question if Waybill says that nothing was done
+and that it will be ready in a moment. `write` repeats a question that has a key: after a broken
+connection, and while Waybill is not ready, unless somebody must act first. `_look_until` asks until
+an answer is final. It lets the server wait with its answer, and asks again after a broken
+connection or while Waybill is not ready.
+
+All of them end with the caller's `Patience`. Then an error is raised as it is; `_look_until`
+returns its last answer. If nothing has ever answered at the URL, no Waybill is there: `_look_until`
+raises at once, and so does `write` for a request that was not sent.
 """
 
 from collections.abc import Callable, Generator
@@ -29,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Put the question; the answer is sent back, a failure is thrown back."""
+    """A step: send the question; the answer is sent back, a failure is thrown back."""
 
     question: Question
     held_s: float = 0.0
@@ -37,18 +49,18 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let so much time pass."""
+    """A step: let so much time pass."""
 
     seconds: float
 
 
 Plan = Generator[Put | Pause, Fields | None, T]
 Heard = Callable[[], bool]
-"""Whether anything has ever answered at this URL."""
+"""Returns True if anything has ever answered at this URL."""
 
 
 def ask(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fields]:
-    """The answer; what is only a matter of moments is waited out, because nothing was done yet."""
+    """Return the answer; wait while Waybill needs only a moment, because nothing was done yet."""
     while True:
         try:
             return (yield from _ask(question, held_s))
@@ -59,8 +71,11 @@ def ask(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fie
 
 
 def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
-    """The answer to a question that has a key, so that it may be put again: after a connection that
-    broke, and as long as Waybill is not ready. What somebody must mend first is told at once."""
+    """Return the answer to a question that has a key, so that it may be sent again.
+
+    It is sent again after a connection that broke, and as long as Waybill is not ready. An error
+    that somebody must mend first is raised at once.
+    """
     while True:
         try:
             return (yield from _ask(question))
@@ -75,8 +90,11 @@ def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
 
 
 def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operation]:
-    """The change as it is after `wait_s`, at latest: one that was taken and then refused is a
-    failed operation, as it is when it is asked for later."""
+    """Return the change as it is after `wait_s`, at the latest.
+
+    A change that was accepted and then refused is a failed operation, as it is when it is asked for
+    later.
+    """
     try:
         answer = yield from ask(questions.held(question, wait_s), patience, wait_s)
         return Operation.read_answer(answer)
@@ -88,7 +106,7 @@ def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operat
 
 
 def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings]:
-    """What is wrong, whether Waybill saw it at once or only Spark did."""
+    """Return what is wrong, whether Waybill saw it at once or only Spark did."""
     try:
         answer = yield from ask(question, patience, CHECK_HELD_S)
     except Invalid as error:
@@ -101,7 +119,7 @@ def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings
 
 
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
-    """What the status says now; `unknown` too, though it is a 503."""
+    """Return the outcome as it is now; `unknown` too, though it is a 503."""
     if questions.long(token):
         return (yield from _query(token, held_s))
     try:
@@ -115,7 +133,7 @@ def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
 
 
 def _query(token: AnyToken, held_s: float) -> Plan[Outcome]:
-    """The outcome of a token that is too long for an address."""
+    """Return the outcome of a token that is too long for an address."""
     answer = yield from _ask(questions.outcomes([token], held_s=held_s), held_s)
     found = answer.objects("outcomes")
     if len(found) != 1:
@@ -128,7 +146,7 @@ def _query(token: AnyToken, held_s: float) -> Plan[Outcome]:
 
 
 def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
-    """The final outcome; StillInProgress or StillUnknown when the time is over before it."""
+    """Return the final outcome; raise StillInProgress or StillUnknown if the time is over first."""
     found = yield from _look_until(
         lambda held_s: outcome(token, held_s=held_s),
         lambda found: found.final,
@@ -143,7 +161,7 @@ def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
 def await_change(
     token: AnyToken, last: Outcome | None, patience: Patience, heard: Heard
 ) -> Plan[Outcome]:
-    """The first outcome that is another than `last`; raises as `final` when the time is over."""
+    """Return the first outcome other than `last`; raise as `final` when the time is over."""
     while True:
         found = yield from _look_until(lambda _: outcome(token), lambda _: True, patience, heard)
         if found != last:
@@ -154,7 +172,8 @@ def await_change(
 
 
 def operation(id: str, patience: Patience, heard: Heard) -> Plan[Operation]:
-    """The operation as soon as it is no longer pending, or as it is when the time is over."""
+    """Return the operation as soon as it is no longer pending, or as it is when the time is
+    over."""
 
     def look(held_s: float) -> Plan[Operation]:
         return Operation.read((yield from _ask(questions.operation(id, held_s=held_s), held_s)))
@@ -177,7 +196,8 @@ def pipelines() -> Plan[tuple[Pipeline, ...]]:
 def phase(
     name: str, wanted: str, patience: Patience, grace: Patience, heard: Heard
 ) -> Plan[Pipeline]:
-    """The pipeline once it is in the phase; until `grace` is over it may not be known yet."""
+    """Return the pipeline once it is in the phase; until `grace` is over it may not be known
+    yet."""
 
     def look(_: float) -> Plan[Pipeline | None]:
         try:
@@ -202,10 +222,10 @@ def _look_until(
     patience: Patience,
     heard: Heard,
 ) -> Plan[T]:
-    """The first answer that is `done`, or the last one before the patience was over.
+    """Return the first answer that is `done`, or the last one before the patience was over.
 
-    Rides out dropped connections and services that are not ready, save when nothing was ever
-    `heard` of the other side: then it is not there, and the caller should know at once.
+    It asks again after dropped connections, and while services are not ready. But if nothing has
+    ever answered (`heard`), the server is not there, and the caller should know at once.
     """
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Turns a problem document (RFC 9457) into the error that names who acts.
+"""Reads a problem document (RFC 9457) as the error that names who acts.
 
-Reading one never raises: what is no problem document is told by None.
+Reading one never raises: the result is None for what is no problem document.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ GATEWAY_STATUSES = frozenset({502, 503, 504})  # a load balancer's page is HTML
 def problem_from(
     status: int, headers: Mapping[str, str], body: Fields | None
 ) -> ProblemError | None:
-    """The error for an answer that is no success; None when Waybill does not answer so."""
+    """Return the error for an answer that is no success; None when Waybill does not answer so."""
     kind = KIND_BY_STATUS.get(status, ProblemError)
     wait_s = retry_after_s(headers)
     if body is None:
@@ -71,7 +71,7 @@ def problem_from(
 
 
 def failed_in(error: ProblemError) -> Operation | None:
-    """The operation that has failed of it; None for what was refused before it was one."""
+    """Return the operation that has failed; None if the change was refused before it was one."""
     members = {n: value for n, value in error.members.items() if n not in OF_THE_PROBLEM}
     if members.get("state") != "failed" or "action" not in members:
         return None
@@ -79,7 +79,7 @@ def failed_in(error: ProblemError) -> Operation | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Retry-After in seconds; its date form is not used by Waybill and reads as absent."""
+    """Return Retry-After in seconds; None for its date form, which Waybill does not use."""
     try:
         return max(0.0, float(headers["Retry-After"]))
     except (KeyError, ValueError):

@@ -8,8 +8,11 @@ from waybill.fields import Fields, no_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """`schema` is for an input of a manifest, and takes each of the `records` looked at; `notes`
-    say what a person should look at."""
+    """Columns for an input of a manifest, proposed from the newest records of a topic.
+
+    `schema` accepts each of the `records` that were looked at; `notes` say what a person should
+    look at.
+    """
 
     topic: str
     records: int

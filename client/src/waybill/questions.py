@@ -111,7 +111,7 @@ def merge(tokens: Iterable[AnyToken]) -> Question:
 
 
 def outcome(token: AnyToken, *, held_s: float = 0.0) -> Question:
-    """One that is answered with the outcome itself; for a long token see `outcomes`."""
+    """Return the question for the outcome itself; for a long token see `outcomes`."""
     return Question(method="GET", path=token_path(token), params=_wait(held_s))
 
 
@@ -154,7 +154,7 @@ def convert(sql: str, name: str) -> Question:
 
 
 def view(sinks: Iterable[str], through: Iterable[str]) -> Mapping[str, list[str]]:
-    """Empty for all of the way."""
+    """Return the part of the path that a watch waits for; empty for all of it."""
     named = {"sinks": [*sinks], "through": [*through]}
     return {what: names for what, names in named.items() if names}
 
@@ -237,7 +237,7 @@ def delete(name: str) -> Question:
 
 
 def held(change: Question, wait_s: float) -> Question:
-    """The change, to be answered when it is done or refused, or after `wait_s`."""
+    """Return the change, to be answered when it is done or refused, or after `wait_s`."""
     return replace(change, params={**(change.params or {}), "wait": f"{wait_s:.3g}"})
 
 
@@ -275,12 +275,12 @@ def _post(
 
 
 def pipeline_events(name: str) -> Question:
-    """What happened to it in the last day."""
+    """Return the question for what happened to the pipeline in the last day."""
     return Question(method="GET", path=f"{_pipeline_path(name)}/events")
 
 
 def dead_letters(name: str, filters: Mapping[str, str | None], cursor: str | None) -> Question:
-    """A page of them, the newest first."""
+    """Return the question for a page of dead letters, the newest first."""
     wanted = {**filters, "cursor": cursor}
     params = {key: value for key, value in wanted.items() if value is not None}
     return Question(method="GET", path=f"{_pipeline_path(name)}/dead-letters", params=params)
@@ -292,7 +292,7 @@ def dead_letter(name: str, letter_id: str) -> Question:
 
 
 def event_stream(question: Question, after: str | None) -> Question:
-    """The same question, answered as a stream; `after` is the id of the last event seen."""
+    """Return the same question, answered as a stream; `after` is the id of the last event seen."""
     headers = {"Accept": "text/event-stream"}
     if after is not None:
         headers["Last-Event-ID"] = after

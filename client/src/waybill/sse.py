@@ -1,6 +1,13 @@
-"""Follows a token over server-sent events, resuming where a dropped connection left off.
+"""Decides what one `follow` of a token does with the pieces of an event stream.
 
-Never reports an event twice, never ends before a final outcome without an error.
+The caller sends `question()` and passes each piece of the stream to `Following.read`, which yields
+each new outcome. After a final outcome the `follow` has `ended`. If the connection ends before
+that, the caller yields the outcome of `unknown_in`, if there is one, and sleeps for `pause_after`.
+The next `question()` has the id of the last event, so the server continues after it. An event that
+comes again is left out.
+
+When the time is over, `read` and `pause_after` raise StillInProgress or StillUnknown. Never reports
+an event twice, never ends before a final outcome without an error.
 """
 
 import json
@@ -16,7 +23,7 @@ from waybill.waiting import Patience
 
 EVENT_BYTES_MAX = 4_000_000  # an outcome with thousands of dead letters is still far below
 SILENCE_S_MAX = 45.0  # without even a comment for so long, the connection counts as dead
-SILENCE_S_MIN = 1.0  # an answer that is on its way is still taken
+SILENCE_S_MIN = 1.0  # an answer that is on its way is still accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +36,7 @@ class ServerEvent:
 
 
 class EventReader:
-    """Puts the pieces of a stream together; what the stream's end cuts off is never an event."""
+    """A parser of event streams; an event that the end of the stream cuts off is dropped."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -39,11 +46,12 @@ class EventReader:
 
     @property
     def last_id(self) -> str | None:
-        """Also one that came without an event."""
+        """The last id, also one without an event."""
         return self._id
 
     def read(self, piece: bytes) -> Iterator[ServerEvent | None]:
-        """The events that end in this piece, and None for each comment (the server is alive)."""
+        """Yield the events that end in this piece, and None for each comment (the server is
+        alive)."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > EVENT_BYTES_MAX:
             raise UnexpectedAnswer(f"an event is larger than {EVENT_BYTES_MAX} bytes")
@@ -76,10 +84,9 @@ class EventReader:
 
 
 class Following:
-    """One `follow`: what to tell of each piece, and what to do when a connection ends.
+    """One `follow`: what each piece contains, and what to do when a connection ends.
 
-    Whoever uses it listens to `question()` and passes every piece to `read` until it has `ended`.
-    When the connection ends before that, it tells `unknown_in` and pauses for `pause_after`.
+    The module says who calls what, and in which order.
     """
 
     def __init__(self, line: Line, path: str, patience: Patience) -> None:
@@ -91,11 +98,12 @@ class Following:
         self._last_id: str | None = None
 
     def ended(self) -> bool:
-        """Whether the final outcome was told."""
+        """Return True if the final outcome was reported."""
         return self._last is not None and self._last.final
 
     def question(self) -> Question:
-        """How the next connection begins: behind what was told."""
+        """Return the question of the next connection, which starts after the last reported
+        event."""
         self._events = EventReader()
         headers = {"Accept": "text/event-stream"}
         if self._last_id is not None:
@@ -107,7 +115,7 @@ class Following:
         return min(SILENCE_S_MAX, max(self._patience.left_s, SILENCE_S_MIN))
 
     def read(self, piece: bytes) -> Iterator[Outcome]:
-        """What is new in this piece; raises when the patience is over."""
+        """Yield what is new in this piece; raise when the patience is over."""
         for event in self._events.read(piece):
             if event is not None and event.name == "outcome" and self._new(event):
                 self._patience.reset()
@@ -124,13 +132,13 @@ class Following:
         return NoAnswer(f"{url} ended the event stream before a final outcome", url=url)
 
     def unknown_in(self, failure: Unreachable | NotReady) -> Outcome | None:
-        """The outcome `unknown`, if that is what the failure says."""
+        """Return the outcome `unknown`, if that is what the failure says."""
         unknown = outcome_in(failure)
         self._last = unknown or self._last
         return unknown
 
     def pause_after(self, failure: Unreachable | NotReady) -> float:
-        """How long to wait before the next connection; raises when there should be none."""
+        """Return how long to wait before the next connection; raise when there should be none."""
         waited = isinstance(failure, NoAnswer) or outcome_in(failure) is not None
         if waited and self._patience.over and self._last is not None:
             raise not_final(self._last) from failure

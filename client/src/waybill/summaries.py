@@ -1,4 +1,4 @@
-"""Says an outcome in one line for people: its word, and what is missing and why."""
+"""Describes an outcome in one line for people: its word, and what is missing and why."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,10 @@ def summary(outcome: "Outcome") -> str:
 
 
 def _losses(outcome: "Outcome") -> Iterator[str]:
-    """What stands at the offsets of a token is known to be records only where it counts them."""
+    """Yield the number of lost offsets, by topic and reason.
+
+    They are called records only if the token counts records: else an offset may have none.
+    """
     thing = "offset" if outcome.accepted is None else "record"
     sizes: Counter[tuple[str | None, str]] = Counter()
     for span in outcome.lost:
@@ -38,7 +41,10 @@ def _losses(outcome: "Outcome") -> Iterator[str]:
 
 
 def _deaths(outcome: "Outcome") -> Iterator[str]:
-    """A record that two sinks refuse is one; what is not known exactly is `up to` so many."""
+    """Yield the number of dead letters, by topic and reason.
+
+    A record that two sinks refuse is one. A number that is not known exactly is `up to` so many.
+    """
     if outcome.dead_truncated:
         yield f"up to {outcome.dead_count} records"
         return
@@ -57,7 +63,7 @@ def _deaths(outcome: "Outcome") -> Iterator[str]:
 
 
 def _missing(outcome: "Outcome") -> Iterator[str]:
-    """Of several pipelines the names are `pipeline.sink`."""
+    """Yield what is still to come and what blocks it; of several pipelines as `pipeline.sink`."""
     stages = [(f"{part.pipeline}.", stage) for part in outcome.parts for stage in part.stages]
     for owner, stage in stages or [("", stage) for stage in outcome.stages]:
         for sink in stage.sinks:

@@ -1,8 +1,8 @@
 """Decides which Waybill to talk to, and with which API key. Never talks to it.
 
-In this order: the URL as given, WAYBILL_URL, the context that WAYBILL_CONTEXT names, the context in
-use, the local stack around the folder, port 8080 of this machine. The key: as given, else
-WAYBILL_API_KEY, else none.
+It looks in this order: the URL as given, WAYBILL_URL, the context that WAYBILL_CONTEXT names, the
+context in use, the local stack around the folder, port 8080 of this machine. The key: as given,
+else WAYBILL_API_KEY, else none.
 """
 
 import json
@@ -36,7 +36,7 @@ class Target:
 
 
 def find_target(url: str | None, environment: Mapping[str, str], folder: Path) -> Target:
-    """The URL to use, by the order above."""
+    """Return the URL to use, by the order above."""
     if url is not None:
         return Target(url=url.rstrip("/"), source="as given")
     if environment.get(URL_VARIABLE):
@@ -49,7 +49,7 @@ def find_target(url: str | None, environment: Mapping[str, str], folder: Path) -
 def _from_context(environment: Mapping[str, str]) -> Target | None:
     named = environment.get(CONTEXT_VARIABLE)
     if named == LOCAL:
-        return None  # whatever the file holds
+        return None  # whatever the file says
     contexts = read_contexts(environment)
     name = named or contexts.used
     source = f"by --context or {CONTEXT_VARIABLE}" if named else "in use"
@@ -76,7 +76,7 @@ def _around(folder: Path) -> Target:
 
 
 def find_api_key(api_key: str | None, environment: Mapping[str, str]) -> str | None:
-    """The key to use: as given, else from the environment. Errors never show it."""
+    """Return the key to use: as given, else from the environment. Errors never show it."""
     key, source = api_key, "api_key"
     if key is None:
         key, source = environment.get(KEY_VARIABLE) or None, KEY_VARIABLE
@@ -86,7 +86,7 @@ def find_api_key(api_key: str | None, environment: Mapping[str, str]) -> str | N
 
 
 def find_state_file(folder: Path) -> Path | None:
-    """The nearest `.waybill/state.json`, from the folder upwards."""
+    """Return the nearest `.waybill/state.json`, from the folder upwards."""
     for place in (folder, *folder.parents):
         if (place / STATE_FILE).is_file():
             return place / STATE_FILE
@@ -116,7 +116,7 @@ def _damaged(state_file: Path, error: Exception) -> WaybillError:
 
 
 def _is_over(state: Mapping[str, Any]) -> bool:
-    """Whether the stack was taken down, or what looks after it is gone."""
+    """Return True if the stack was stopped, or its supervisor does not run any more."""
     pid = state.get("supervisor_pid")
     if state.get("phase") == "stopped":
         return True

@@ -1,4 +1,4 @@
-"""For tests of code that uses this SDK: an HTTP server with a script, a clock turned by hand.
+"""For tests of code that uses this SDK: an HTTP server with a script, a clock that tests set.
 
 The server listens on 127.0.0.1 only and never judges a request: the test reads `requests`.
 """
@@ -33,7 +33,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """One request as it came."""
+    """One request as the server received it."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class Received:
 
 
 def problem(status: int, detail: str, **members: object) -> Response:
-    """A problem document as Waybill answers it."""
+    """Return a problem document as Waybill answers it."""
     body = {"type": f"urn:waybill:problem:{status}", "title": "problem", "status": status}
     return Response(
         status=status,
@@ -53,7 +53,10 @@ def problem(status: int, detail: str, **members: object) -> Response:
 
 
 def event_stream(*outcomes: Mapping[str, object], cut: bool = False) -> Response:
-    """Outcomes as server-sent events; the ids count from 1, or are the outcome's `version`."""
+    """Return outcomes as server-sent events.
+
+    The ids count from 1, or are the outcome's `version`.
+    """
     events = (
         f"event: outcome\nid: {outcome.get('version', number)}\ndata: {json.dumps(outcome)}\n\n"
         for number, outcome in enumerate(outcomes, start=1)
@@ -85,14 +88,14 @@ class ManualClock(_ManualTime):
 
 
 class AsyncManualClock(_ManualTime):
-    """The same for an AsyncClient."""
+    """For an AsyncClient: time that passes only when somebody sleeps, or the test sets `now`."""
 
     async def sleep(self, seconds: float) -> None:
         self._pass(seconds)
 
 
 class ScriptedServer:
-    """Answers each route with its replies in their order, then again and again with the last."""
+    """A server that answers each route with its replies in order, and then repeats the last one."""
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
@@ -163,4 +166,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of http.server
 
     def log_message(self, format: str, *args: object) -> None:
-        """Tests read `requests` instead."""
+        """Log nothing: tests read `requests` instead."""

@@ -20,7 +20,7 @@ AnyToken = str | HoldsToken
 
 
 def text_of(token: AnyToken, name: str = "the token") -> str:
-    """The token as plain text, without the white space that a file or a pipe may add.
+    """Return the token as plain text, without the white space that a file or a pipe may add.
 
     Unusable: it cannot be a token of any Waybill. Only Waybill knows whether it is one of its own.
     """

@@ -1,5 +1,10 @@
 """Tracks what a producer of confluent_kafka delivers, so that a token covers exactly that.
 
+`produce` announces a record, and passes it to the producer. Later the producer calls back with a
+delivery report, in any thread, and `take` notes its offset or its failure. When the client is asked
+for the token, `settle` flushes the producer and waits until no report is missing. Then `spans`
+joins the offsets into runs, and the client asks Waybill for a token that covers these.
+
 Sends nothing of its own and never changes the producer. The topic ids are those that the pipeline
 reads; with the id of the producer's cluster they make sure that its offsets mean its records.
 """
@@ -28,7 +33,7 @@ NO_OFFSET = (
 
 
 class Deliveries:
-    """What was produced, delivered and not, by any thread."""
+    """The delivery reports of one block: what is missing, delivered and failed; for any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -37,12 +42,12 @@ class Deliveries:
         self._failed: list[FailedRecord] = []
 
     def announce(self, records: int) -> None:
-        """So many more reports are to come; fewer when it is negative."""
+        """Expect so many more delivery reports; fewer if the number is negative."""
         with self._changed:
             self._outstanding += records
 
     def take(self, error: "KafkaError | None", message: "Message") -> None:
-        """One delivery report."""
+        """Accept one delivery report."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         with self._changed:
             self._outstanding -= 1
@@ -58,11 +63,11 @@ class Deliveries:
             return failed
 
     def settle(self, producer: "Producer", timeout_s: float) -> None:
-        """Every record delivered; else NotDelivered or StillUndelivered."""
+        """Wait until every record is delivered; else raise NotDelivered or StillUndelivered."""
         ends_at = time.monotonic() + timeout_s
         producer.flush(timeout_s)
         with self._changed:
-            # Another thread may have taken the last reports and not told of them yet.
+            # Another thread may have polled the last reports and not passed them on yet.
             left_s = max(0.0, ends_at - time.monotonic())
             self._changed.wait_for(lambda: self._outstanding == 0, left_s)
             if self._failed:
@@ -88,7 +93,7 @@ class Deliveries:
 
 
 class Tracking:
-    """What both clients share of a tracked producer."""
+    """A tracked producer: what both clients share of it."""
 
     def __init__(
         self,
@@ -152,18 +157,18 @@ class Tracking:
             raise
 
     def take_failed(self) -> tuple[FailedRecord, ...]:
-        """The records that were not delivered until now, and forget them: they are yours again.
+        """Return the records that were not delivered until now, and forget them.
 
-        Until then `token` raises NotDelivered.
+        They are yours again: until then `token` raises NotDelivered.
         """
         return self._deliveries.take_failed()
 
     def close(self) -> None:
-        """End of the block; `token` may still be asked."""
+        """Close the block; `token` may still be asked for."""
         self._closed = True
 
     def _settle(self, timeout_s: float) -> list[list[Span]]:
-        """Where all of it stands, in pieces that one question may hold."""
+        """Return the spans of all records, in parts that fit into one question."""
         self._deliveries.settle(self._producer, timeout_s)
         spans = self._deliveries.spans(self._topic_ids)
         if not spans:
@@ -172,7 +177,7 @@ class Tracking:
 
 
 def topic_ids_of(pipeline: Pipeline) -> dict[str, str]:
-    """The ids of the topics that its inputs read."""
+    """Return the ids of the topics that its inputs read."""
     found = {source.topic: source.topic_id for source in pipeline.inputs if source.topic_id}
     if not found:
         raise WaybillError(
@@ -183,7 +188,7 @@ def topic_ids_of(pipeline: Pipeline) -> dict[str, str]:
 
 
 def cluster_of(producer: "Producer", pipeline: Pipeline, timeout_s: float) -> str:
-    """The id of the Kafka that the producer writes to, as that Kafka says it."""
+    """Return the id of the Kafka that the producer writes to, as that Kafka reports it."""
     kafka = _library()
     if not isinstance(producer, kafka.Producer):
         kind = f"{type(producer).__module__}.{type(producer).__qualname__}"
@@ -225,7 +230,7 @@ def _read_failure(error: "KafkaError | None", message: "Message") -> FailedRecor
 
 
 def _extend(runs: list[tuple[int, int]], offset: int) -> None:
-    """One record more; in their order they make one run."""
+    """Add one offset; offsets in order make one run."""
     if runs and runs[-1][1] == offset:
         runs[-1] = (runs[-1][0], offset + 1)
     else:

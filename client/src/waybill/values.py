@@ -1,4 +1,4 @@
-"""Writes records as JSON, dates and decimals in the form that the columns of an input take."""
+"""Writes records as JSON, dates and decimals in the form that the columns of an input accept."""
 
 import json
 import reprlib
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from waybill.errors import Unusable
 
-DEPTH_MAX = 64  # Waybill takes no deeper records
+DEPTH_MAX = 64  # Waybill accepts no deeper records
 TAKEN = (
     "a record takes None, bool, int, finite float and Decimal, str of Unicode, datetime, date,"
     " UUID, and lists, tuples, dataclasses and mappings with text keys of these"
@@ -20,7 +20,7 @@ FAILURES = (TypeError, ValueError, OverflowError, RecursionError, AttributeError
 
 
 class Unset:
-    """Stands for the field of a dataclass that never got a value."""
+    """A mark for the field of a dataclass that never got a value."""
 
     def __repr__(self) -> str:
         return "no value"
@@ -33,7 +33,8 @@ class Dataclass(Protocol):
 
 
 def write(record: object, name: str) -> bytes:
-    """The record as one line of JSON; Unusable says which part of `name` cannot be written."""
+    """Return the record as one line of JSON; Unusable says which part of `name` cannot be
+    written."""
     try:
         return _write(record)
     except FAILURES:
@@ -45,7 +46,7 @@ def _write(value: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """What JSON knows, for a value of a type that it does not know."""
+    """Return a value that JSON knows, for one of a type that it does not know."""
     match value:
         case datetime():
             return _moment(value)
@@ -66,14 +67,17 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def _moment(value: datetime) -> str:
-    """In UTC, as TIMESTAMP takes no seconds in an offset; one without an offset stays so."""
+    """Return the time in UTC, because TIMESTAMP accepts no seconds in an offset.
+
+    A time without an offset stays so.
+    """
     if value.utcoffset() is None:
         return value.isoformat()
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _refusal(record: object, name: str) -> str:
-    """Goes down to the part that is to blame, by trying to write each."""
+    """Return what cannot be written: it goes down to that part by trying to write each."""
     path, value = "", record
     for _ in range(DEPTH_MAX):
         bad = next((part for part in _parts(value) if not _writes(part[1])), None)

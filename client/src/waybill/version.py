@@ -2,7 +2,8 @@
 
 
 def client_version() -> str:
-    """Import what reads it only now: it takes as long as many a command."""
+    """Return the version; import what reads it only now, because that takes as long as a
+    command."""
     from importlib.metadata import version
 
     return version("waybill-client")

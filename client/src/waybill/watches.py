@@ -13,8 +13,10 @@ TOKEN_FINAL: Final = "waybill.token.final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchWebhook:
-    """Where the event of a watch is sent to. `state`: due, delivered or failed; None before the
-    watch is told. `url` is without its query."""
+    """Where the event of a watch is sent to.
+
+    `state`: due, delivered or failed; None before the event is written. `url` is without its query.
+    """
 
     url: str
     state: str | None
@@ -37,8 +39,12 @@ class WatchWebhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """`state`: open, told, delivered, failed or closed. `ended_as`: the outcome that was told, or
-    expired. `secret`: by which its webhook knows the signature, if it was made by this call."""
+    """A watch of a token.
+
+    `state`: open, `told` (its event is written), delivered, failed or closed. `ended_as`: the
+    outcome in the event, or expired. `secret`: by which the receiver checks the signature, if this
+    call made it.
+    """
 
     id: str
     state: str
@@ -73,8 +79,10 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A CloudEvent of `waybill.status`; its `id` is the same however often it comes. `position`:
-    where `events(after=…)` goes on behind it. `outcome`: of a token that is final."""
+    """A CloudEvent of `waybill.status`; its `id` is the same however often it comes.
+
+    `position`: `events(after=…)` continues after it. `outcome`: of a token that is final.
+    """
 
     id: str
     type: str

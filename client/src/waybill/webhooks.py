@@ -1,4 +1,4 @@
-"""For receivers of webhooks: whether a request is from Waybill, and what it says.
+"""For receivers of webhooks: checks that a request is from Waybill, and reads its event.
 
 Signatures are those of Standard Webhooks, so libraries of other languages check them, too.
 """
@@ -22,11 +22,12 @@ AGE_S_MAX: Final = 300.0
 
 
 class NotFromWaybill(WaybillError):
-    """The request has no signature by this secret, or is not of this moment: answer it with 401."""
+    """A request without a signature by this secret, or not of this moment: answer it with 401."""
 
 
 def new_secret() -> str:
-    """For `client.watch(…, webhook=…, secret=…)`; keep it where the receiver finds it."""
+    """Make a secret for `client.watch(…, webhook=…, secret=…)`; keep it where the receiver finds
+    it."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
@@ -38,9 +39,10 @@ def verify(
     age_s_max: float = AGE_S_MAX,
     now_s: float | None = None,
 ) -> Event:
-    """The event in a request whose signature is right. `body` must be as it came, byte for byte.
+    """Return the event in a request that has a right signature; else raise NotFromWaybill.
 
-    The same event may come more than once: its `id` is the same then. Raises NotFromWaybill.
+    `body` must be what was received, byte for byte. The same event may come more than once, with
+    the same `id`.
     """
     sent = body.encode() if isinstance(body, str) else body
     found = {name.lower(): value for name, value in headers.items()}

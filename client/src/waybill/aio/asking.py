@@ -1,4 +1,7 @@
-"""Puts the questions of a client and keeps its pauses. The clients' methods call it."""
+"""Carries out the plans of a client: it sends their questions and sleeps for their pauses.
+
+The methods of the client call it. `waybill.plans` decides what to ask.
+"""
 
 import uuid
 from typing import TypeVar
@@ -18,7 +21,8 @@ T = TypeVar("T")
 
 
 class AsyncAsking:
-    """What all methods of a client share: its connection, its clock, and what it has learned."""
+    """The base of all methods of a client: its connection, its clock, and the generations it
+    knows."""
 
     def __init__(self, connection: AsyncConnection, clock: AsyncTimer, repeat_s: float) -> None:
         self._connection = connection
@@ -31,7 +35,10 @@ class AsyncAsking:
         return self._generations.learn(await self._run(plan))
 
     def _key(self, given: str | None) -> str | None:
-        """Without one a request must not be repeated."""
+        """Return the key of a request: `given`, or a new one if this client repeats requests.
+
+        Else it is None: without a key a request must not be repeated.
+        """
         return given if given is not None or not self._repeat_s else str(uuid.uuid4())
 
     async def _write(self, question: Question) -> Fields:
@@ -50,7 +57,7 @@ class AsyncAsking:
         return self._connection.line.heard
 
     async def _run(self, plan: Plan[T]) -> T:
-        """Carry out the plan: put its questions, keep its pauses."""
+        """Carry out the plan: send its questions, sleep for its pauses, and return its result."""
         try:
             step = next(plan)
             while True:

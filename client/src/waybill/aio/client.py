@@ -1,7 +1,8 @@
-"""The SDK's `AsyncClient`: every question to Waybill as a method.
+"""The SDK's `AsyncClient`: each question to Waybill is a method.
 
-Never repeats what changes something, except a `send`, which has a key: what is sent twice is kept
-once.
+It never repeats a request that changes something, with two exceptions. A request with a key, such
+as `send`, may be repeated: what is sent twice is kept once. So may a request to which Waybill
+answers that nothing was done and that it will be ready in a moment.
 """
 
 import os
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 
 
 class AsyncClient(AsyncRecordCalls, AsyncPipelineCalls, AsyncManifestCalls, AsyncWatchCalls):
-    """Talks to one Waybill from an event loop; use it as an asynchronous context manager.
+    """A connection to one Waybill from an event loop; use it as an asynchronous context manager.
 
     async with AsyncClient() as client:
         receipt = await client.send("orders", "orders", [{"order_id": 1}])
         outcome = await receipt.token.wait(timeout_s=30)
 
-    Each request ends after `timeout_s` of silence with NoAnswer, at latest. Besides what a method
-    names, all of them raise Unreachable, NotAllowed (no API key, or one that may not do this),
-    NotReady (try again after `retry_after_s`) and UnexpectedAnswer. Tasks may share a client.
+    Each request ends with NoAnswer after `timeout_s` without an answer, at the latest. Besides the
+    errors that a method names, each method may raise Unreachable, NotAllowed (no API key, or one
+    that may not do this), NotReady (try again after `retry_after_s`) and UnexpectedAnswer.
+
+    Tasks may share a client.
     """
 
     def __init__(
@@ -43,12 +46,13 @@ class AsyncClient(AsyncRecordCalls, AsyncPipelineCalls, AsyncManifestCalls, Asyn
         transport: "httpx2.AsyncBaseTransport | None" = None,
         clock: AsyncTimer | None = None,
     ) -> None:
-        """`url`: else WAYBILL_URL, else the stack around the folder, else 127.0.0.1:8080.
+        """Choose the Waybill to use; nothing is sent yet.
 
-        `repeat_s`: so long a `send` is repeated when no answer comes, or Waybill is not ready; 0:
-        never, and it has no key then.
-
-        `api_key`: else WAYBILL_API_KEY, else none is sent. `transport` and `clock` are for tests.
+        `url`: without it WAYBILL_URL, then the context that is named or in use, then the stack
+        around the folder, then 127.0.0.1:8080. `api_key`: without it WAYBILL_API_KEY; without both,
+        none is sent. `repeat_s`: for so long a `send` is repeated when no answer comes, or Waybill
+        is not ready. With 0 it is never repeated, and has no key of its own. `transport` and
+        `clock` are for tests.
         """
         connection = AsyncConnection(
             find_target(url, os.environ, Path.cwd()),
@@ -60,7 +64,7 @@ class AsyncClient(AsyncRecordCalls, AsyncPipelineCalls, AsyncManifestCalls, Asyn
 
     @property
     def url(self) -> str:
-        """Where it talks to."""
+        """The URL of the Waybill that this client talks to."""
         return self._connection.line.target.url
 
     async def __aenter__(self) -> Self:
@@ -70,5 +74,5 @@ class AsyncClient(AsyncRecordCalls, AsyncPipelineCalls, AsyncManifestCalls, Asyn
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections; tokens that it made stay good, as text."""
+        """Close the connections; tokens that the client made stay valid, as text."""
         await self._connection.close()

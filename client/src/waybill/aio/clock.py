@@ -8,13 +8,13 @@ from waybill.waiting import Time
 
 
 class AsyncTimer(Time, Protocol):
-    """Time, and pauses."""
+    """A clock that can also sleep."""
 
     async def sleep(self, seconds: float) -> None: ...
 
 
 class AsyncSystemTimer:
-    """The machine's clock."""
+    """The clock of this machine."""
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -1,4 +1,4 @@
-"""The connection of an `AsyncClient`: requests in, JSON out. Never repeats a request."""
+"""The connection of an `AsyncClient`: requests go in, JSON comes out. Never repeats a request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from waybill.target import Target
 
 
 class AsyncConnection:
-    """Talks to one target, for an event loop."""
+    """A connection to one target, for an event loop."""
 
     def __init__(
         self,
@@ -30,7 +30,10 @@ class AsyncConnection:
         await self._http.aclose()
 
     async def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
-        """Return the JSON object answered; `held_s` is how long the server may hold the request."""
+        """Return the JSON object of the answer.
+
+        `held_s` is how long the server may wait before it answers; the timeout grows by that.
+        """
         timeout_s = self._timeout_s + held_s
         with self.line.translate_errors(timeout_s):
             async with self._open(question, timeout_s) as response:
@@ -38,7 +41,7 @@ class AsyncConnection:
                 return self.line.json(response, question)
 
     async def text(self, question: Question) -> str:
-        """Return the text answered, such as metrics."""
+        """Return the text of the answer, such as metrics."""
         timeout_s = self._timeout_s
         with self.line.translate_errors(timeout_s):
             async with self._open(question, timeout_s) as response:
@@ -51,7 +54,7 @@ class AsyncConnection:
     async def listen(
         self, question: Question, *, silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Yield the bytes of an event stream; NoAnswer after `silence_s` without any."""
+        """Yield the bytes of an event stream; raise NoAnswer after `silence_s` without any."""
         with self.line.translate_errors(silence_s):
             async with self._open(question, silence_s) as response:
                 if response.status_code != httpx2.codes.OK:

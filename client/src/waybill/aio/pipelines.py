@@ -1,4 +1,4 @@
-"""What clients ask about pipelines: to change them, and what they do."""
+"""The questions of a client about pipelines: change them, and see what they do."""
 
 from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
@@ -25,8 +25,8 @@ class AsyncPipelineCalls(AsyncAsking):
         Conflict: another pipeline writes to the topic or table of a sink. With `allow_shared` that
         is only a warning, unless both upsert by other keys.
 
-        As with every change, the operation is `done` or `failed` if that is so within `wait_s`,
-        which is 10 at most; else it is `pending`, and `operation` tells what becomes of it.
+        As with every change, the operation is `done` or `failed` if that happens within `wait_s`,
+        which is 10 at most. Else it is `pending`: ask for it with `operation` later.
         """
         return await self._change(
             questions.apply(manifest_text, name, allow_shared=allow_shared), wait_s
@@ -35,8 +35,11 @@ class AsyncPipelineCalls(AsyncAsking):
     async def maintain(
         self, name: str, sink: str, *, dry_run: bool = False, wait_s: float = ANSWER_WAIT_S
     ) -> Operation:
-        """Keep the table of a sink in order, at once, by what its manifest names; `result` of the
-        operation says what was done, or with `dry_run` would be. NotFound: no such pipeline."""
+        """Maintain the table of a sink at once: do the tasks that its manifest names.
+
+        `result` of the operation says what was done, or with `dry_run` what would be done.
+        NotFound: there is no such pipeline.
+        """
         return await self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
@@ -54,8 +57,10 @@ class AsyncPipelineCalls(AsyncAsking):
         *,
         wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
-        """Run it with a new driver, which goes on where its sinks stand, and with `start_from` in
-        topics that were deleted and created again."""
+        """Restart a pipeline with a new driver, which continues from the positions of its sinks.
+
+        `start_from` says where to start in topics that were deleted and created again.
+        """
         return await self._change(questions.restart(name, start_from), wait_s)
 
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
@@ -65,24 +70,24 @@ class AsyncPipelineCalls(AsyncAsking):
         return operation
 
     async def operation(self, id: str, wait_s: float = 0.0) -> Operation:
-        """The operation as soon as it is no longer pending, or as it is after `wait_s`."""
+        """Return the operation as soon as it is no longer pending, or as it is after `wait_s`."""
         found = await self._run(plans.operation(id, self._patience(wait_s), self._heard))
         return self._generations.learn(found)
 
     async def pipelines(self) -> tuple[Pipeline, ...]:
-        """All pipelines, without the details that `pipeline` has."""
+        """Return all pipelines, without the details that `pipeline` returns."""
         return await self._run(plans.pipelines())
 
     async def pipeline(self, name: str) -> Pipeline:
-        """One pipeline with its details; NotFound when there is none."""
+        """Return one pipeline with its details; NotFound when there is none."""
         return Pipeline.read(await self._connection.ask(questions.pipeline(name)))
 
     async def wait_pipeline(
         self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S
     ) -> Pipeline:
-        """The pipeline once it is in the phase.
+        """Wait until the pipeline is in the phase, and return it.
 
-        PipelineFailed when it comes to Failed instead, PhaseNotReached when the time is over.
+        PipelineFailed: it is Failed instead. PhaseNotReached: `timeout_s` is over.
         """
         grace = self._patience(min(NAME_GRACE_S, timeout_s))
         return await self._run(
@@ -90,14 +95,20 @@ class AsyncPipelineCalls(AsyncAsking):
         )
 
     async def flow(self) -> tuple[PipelineFlow, ...]:
-        """How much came into each pipeline, and how much of it has arrived."""
+        """Return how much was written to each pipeline, and how much of it has arrived."""
         return flows_in(await self._ask(questions.flow()))
 
     async def manifests(self, name: str) -> tuple[ManifestVersion, ...]:
-        """That of a pipeline and up to ten before it, newest first; NotFound: no such pipeline."""
+        """Return the manifest of a pipeline and up to ten earlier ones, the newest first.
+
+        NotFound: there is no such pipeline.
+        """
         return versions_in(await self._ask(questions.manifests(name)))
 
     async def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
-        """The newest lines of the log of its driver, at most a thousand; NotFound: no pipeline."""
+        """Return the newest lines of the log of its driver, at most 1,000.
+
+        NotFound: there is no such pipeline.
+        """
         log = await self._ask(questions.logs(name, lines))
         return log.texts("lines")

@@ -1,4 +1,4 @@
-"""What clients ask about records: to send them, and for tokens that cover them."""
+"""The questions of a client about records: send them, and make tokens that cover them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -31,18 +31,18 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         generation: int | None = None,
         key: str | None = None,
     ) -> AsyncReceipt:
-        """Send records, as dicts, dataclasses or JSON lines, in one request; or a `Payload`, for
-        example of CSV.
+        """Send records in one request: dicts, dataclasses, JSON lines, or a `Payload` such as CSV.
 
-        Unusable: a record has a value that JSON cannot hold; nothing is sent. Of rows that do not
-        fit the input the good are kept and the bad named in the receipt; when all are bad, Invalid
-        is raised and nothing is kept; with `atomic` also when one is bad. NotFound: no such
-        pipeline or input. TooLarge: send less at once. The token is of this `generation` of the
-        pipeline at least; else of what this client has last changed.
+        If some rows do not fit the input, the good rows are kept and the receipt names the bad
+        ones. If all are bad, Invalid is raised and nothing is kept; with `atomic` also if one is
+        bad. Unusable: a record has a value that JSON cannot represent; nothing is sent. NotFound:
+        there is no such pipeline or input. TooLarge: send less at once. The token is of this
+        `generation` of the pipeline at least; without one, of the newest change by this client.
 
-        It has a key of its own, and is repeated safely when a connection breaks: the records are
-        kept once. After NoAnswer or Unreachable it is not known whether they were; with a `key` of
-        yours you can send the very same records again, for a day, and have them kept once.
+        The request has a key of its own, and is repeated safely when a connection breaks: the
+        records are kept once. After NoAnswer or Unreachable it is not known whether they were. With
+        a `key` of yours you can send the very same records again, for a day, and they are kept
+        once.
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.send(
@@ -57,7 +57,10 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         return AsyncReceipt.read(await self._write(question), self._hold)
 
     def token(self, text: str) -> AsyncToken:
-        """The token that was stored as text; asks nothing. Unusable: the text cannot be one."""
+        """Return a token for a text that was stored; nothing is asked.
+
+        Unusable: the text cannot be a token.
+        """
         return self._hold(text_of(text))
 
     async def token_for(
@@ -70,12 +73,13 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         cluster_id: str | None = None,
         generation: int | None = None,
     ) -> AsyncIssuedToken:
-        """A token for all that an input holds now, for what a connector of it has written by now,
-        or for positions in Kafka.
+        """Make a token for records that are in Kafka already.
 
-        `cluster_id`: of the Kafka that the positions are in, to be sure that it is this Waybill's.
-        Invalid: a position that is not there, or in no topic that the pipeline reads. NotFound: no
-        such pipeline, input or connector. `generation`: as for `send`.
+        It covers all that an input has now, or what a `connector` of the input has written by now,
+        or `positions`. `cluster_id` is the id of the Kafka of the positions, to make sure that
+        Waybill reads the same one. `generation`: as for `send`. Invalid: a position does not exist,
+        or is in no topic that the pipeline reads. NotFound: there is no such pipeline, input or
+        connector.
         """
         question = questions.token_for(
             pipeline,
@@ -95,24 +99,27 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         again: bool = False,
         generation: int | None = None,
     ) -> AsyncReplayed:
-        """Send dead letters to the topics that they come from, and get the token for them.
+        """Send dead letters again, to the topics that they come from, and return a token for them.
 
-        Each is sent once, however often it is asked for, and the same ids get the same token; with
+        Each is sent once, however often you ask for it, and the same ids get the same token. With
         `again` they are sent once more. All stages, sinks and pipelines that read the topic get
-        them: also a sink that has such a record already. NotFound, Expired (retention took it) or
-        Conflict (its topic was created again, or is no input of the pipeline): `rejected` has the
-        index of each id that cannot be sent, and then none was. TooLarge: send less than 1,000 at
-        once. `generation`: as for `send`.
+        them, also a sink that has such a record already.
+
+        If one cannot be sent, none is, and `rejected` has the index of each that cannot. Then the
+        error is NotFound, Expired (retention deleted it) or Conflict (its topic was created again,
+        or is no input of the pipeline). TooLarge: send less than 1,000 at once. `generation`: as
+        for `send`.
         """
         if_match = self._generations.if_match(pipeline, generation)
         question = questions.replay(pipeline, ids, again=again, if_match=if_match)
         return AsyncReplayed.read(await self._ask(question), self._hold)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:
-        """One token for exactly what the tokens cover, as old as the oldest of them.
+        """Make one token for exactly what the tokens cover; it is as old as the oldest of them.
 
-        They may be of several pipelines. NotFound or Expired: some are none of ours, or too old;
-        `rejected` has their indexes. TooLarge: more than 10,000, or with too many gaps.
+        They may be of several pipelines. NotFound or Expired: some are not of this Waybill, or too
+        old; `rejected` has their indexes. TooLarge: there are more than 10,000, or they have too
+        many gaps.
         """
         merged = await self._connection.ask(questions.merge(tokens))
         return self._hold(merged.text("token"))
@@ -128,9 +135,10 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
     ) -> AsyncIterator["AsyncTracked"]:
         """Cover what the block produces to the pipeline's inputs with one token.
 
-        The producer is your own; what goes through the block's `produce` is tracked, and `token`
-        covers exactly that. NotFound: no such pipeline. KafkaAway: the producer's Kafka does not
-        answer within `timeout_s`. Needs confluent-kafka, which the extra [kafka] brings.
+        The producer is your own. Records that go through the block's `produce` are tracked, and
+        `token` covers exactly these. NotFound: there is no such pipeline. KafkaAway: the producer's
+        Kafka does not answer within `timeout_s`. It needs confluent-kafka, which the extra [kafka]
+        installs.
         """
         from waybill.aio.tracked import AsyncTracked
         from waybill.tracking import cluster_of

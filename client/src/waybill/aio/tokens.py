@@ -1,4 +1,4 @@
-"""A token that can be asked about, and what becomes of records and dead letters that were sent."""
+"""A token that can be asked about, and the results of `send`, `token_for` and `replay`."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class AsyncToken(str):
-    """The text of a token, bound to the `AsyncClient` that it came from.
+    """The text of a token, bound to the `AsyncClient` that made it.
 
-    It is a `str`: print it, store it, send it to others; `AsyncClient.token` binds a stored one
+    It is a `str`: print it, store it, send it to others. `AsyncClient.token` binds a stored one
     again.
     """
 
@@ -29,39 +29,39 @@ class AsyncToken(str):
         return token
 
     async def outcome(self) -> Outcome:
-        """What its status says now; raises as `AsyncClient.outcome`."""
+        """Return the outcome as it is now; raises as `AsyncClient.outcome`."""
         return await self._client.outcome(self)
 
     async def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
-        """The final outcome; raises as `AsyncClient.wait`."""
+        """Wait for the final outcome, and return it; raises as `AsyncClient.wait`."""
         return await self._client.wait(self, timeout_s)
 
     def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncIterator[Outcome]:
-        """Every change up to the final outcome; raises as `AsyncClient.follow`."""
+        """Yield every change up to the final outcome; raises as `AsyncClient.follow`."""
         return self._client.follow(self, timeout_s)
 
     async def merge(self, *others: AnyToken) -> "AsyncToken":
-        """One token for all that this and the others cover; raises as `AsyncClient.merge`."""
+        """Make one token for all that this and the others cover; raises as `AsyncClient.merge`."""
         return await self._client.merge([self, *others])
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Copied and pickled it is its text: a client stays where it is."""
+        """Reduce a copy or a pickle to the text, because a client cannot be copied."""
         return str, (str(self),)
 
 
 class AsyncReceipt(ReceiptOf[AsyncToken]):
-    """What became of one `AsyncClient.send`."""
+    """The result of one `AsyncClient.send`."""
 
     __slots__ = ()
 
 
 class AsyncIssuedToken(IssuedTokenOf[AsyncToken]):
-    """What `AsyncClient.token_for` makes."""
+    """The result of one `AsyncClient.token_for`."""
 
     __slots__ = ()
 
 
 class AsyncReplayed(ReplayedOf[AsyncToken]):
-    """What became of one `AsyncClient.replay`."""
+    """The result of one `AsyncClient.replay`."""
 
     __slots__ = ()

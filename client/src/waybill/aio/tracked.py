@@ -1,4 +1,4 @@
-"""A producer whose records are covered by a token."""
+"""A producer with a token that covers its records."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class AsyncTracked(Tracking):
-    """A producer whose records are covered by a token; `AsyncClient.track` makes it.
+    """A producer with a token that covers its records; `AsyncClient.track` makes it.
 
     `produce` does not wait and is not awaited. While `token` flushes, callbacks run in a thread.
     """
@@ -31,11 +31,12 @@ class AsyncTracked(Tracking):
         self._client = client
 
     async def token(self, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncToken:
-        """One token for all that was produced here until now; flushes the producer first.
+        """Return one token for all that was produced here until now; flush the producer first.
 
-        NotDelivered: some records were not, `failed` says which. StillUndelivered: `timeout_s` is
-        over before all were acknowledged. Unusable: nothing was produced. Invalid: a topic was
-        created anew meanwhile, or the producer writes to another Kafka than the pipeline reads.
+        NotDelivered: some records were not delivered; `failed` says which. StillUndelivered:
+        `timeout_s` is over before all were acknowledged. Unusable: nothing was produced. Invalid: a
+        topic was created again meanwhile, or the producer writes to another Kafka than the pipeline
+        reads.
         """
         tokens: list[AsyncToken] = []
         for spans in await asyncio.to_thread(self._settle, timeout_s):

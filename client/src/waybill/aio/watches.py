@@ -1,4 +1,4 @@
-"""What clients ask about watches and events."""
+"""The questions of a client about watches and events."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -23,13 +23,14 @@ class AsyncWatchCalls(AsyncAsking):
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
-        """Be told by an event when the token is final; `labels` come back with it.
+        """Watch a token: Waybill writes an event with these `labels` when the token is final.
 
-        `sinks`: only these are waited for, by name; also such that another stage reads. `through`:
-        pipelines that it is to pass, too, each of which reads what the one before it writes; then
-        `sinks` are those of the last. `webhook`: a URL that it is sent to, too, signed by `secret`;
-        without one, a secret is made, and the watch that comes back has it. NotFound: no token of
-        this Waybill; Expired: it is too old; Invalid: a sink, a pipeline or a webhook is refused.
+        `sinks`: the names of the only sinks to wait for; they may also be read by another stage.
+        `through`: further pipelines that the records pass, each of which reads what the one before
+        it writes; then `sinks` are those of the last. `webhook`: a URL that gets the event, too,
+        signed by `secret`. Without a secret one is made, and the watch that is returned has it.
+        NotFound: it is no token of this Waybill. Expired: it is too old. Invalid: a sink, a
+        pipeline or a webhook is refused.
         """
         made = _made_secret(webhook, secret)
         hook = _hook(webhook, secret or made)
@@ -38,7 +39,8 @@ class AsyncWatchCalls(AsyncAsking):
         return Watch.read(await self._write(asked), secret=made)
 
     async def watches(self) -> AsyncIterator[Watch]:
-        """All that are open, or were told in the last month; the newest first."""
+        """Yield all watches that are open or had their event in the last month, the newest
+        first."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self._ask(questions.watches(cursor))
@@ -47,7 +49,10 @@ class AsyncWatchCalls(AsyncAsking):
             cursor = page.text_or_none("next_cursor")
 
     async def find_watch(self, id: str) -> Watch:
-        """Whether it was told, and as what; NotFound when there is none."""
+        """Return a watch: whether its event was written, and with which outcome.
+
+        NotFound: there is no such watch.
+        """
         return Watch.read(await self._ask(questions.find_watch(id)))
 
     async def unwatch(self, id: str) -> Watch:
@@ -55,8 +60,11 @@ class AsyncWatchCalls(AsyncAsking):
         return Watch.read(await self._write(questions.unwatch(id, str(uuid.uuid4()))))
 
     async def redeliver(self, id: str) -> Watch:
-        """Have the event of a watch sent to its webhook again, at once. Conflict: it has none, is
-        not told yet, or was told more than a week ago."""
+        """Send the event of a watch to its webhook again, at once.
+
+        Conflict: the watch has no webhook, or its event is not written yet, or is older than a
+        week.
+        """
         return Watch.read(await self._write(questions.redeliver(id, str(uuid.uuid4()))))
 
     async def events(
@@ -69,9 +77,10 @@ class AsyncWatchCalls(AsyncAsking):
         labels: Mapping[str, str] | None = None,
         after: str | None = None,
     ) -> AsyncIterator[Event]:
-        """The events from now on, or behind the `position` of an earlier one, for ever.
+        """Yield the events from now on, or after the `position` of an earlier one; it never ends.
 
-        A connection that breaks is made again where it was: none is missed, and none comes twice.
+        When a connection breaks, it connects again after the last event: none is missed, and none
+        comes twice.
         """
         asked = questions.status_events(
             types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
@@ -91,7 +100,10 @@ class AsyncWatchCalls(AsyncAsking):
 
 
 def _made_secret(webhook: str | None, secret: str | None) -> str | None:
-    """Made here: the answer to a request that may be sent again has no secret in it."""
+    """Make a secret for a webhook that has none.
+
+    It is made here, because the request may be repeated, and its answer has no secret in it.
+    """
     return new_secret() if webhook is not None and secret is None else None
 
 

@@ -1,7 +1,7 @@
-"""Changes that were accepted, and whose end nobody was told yet: in a folder of the user's.
+"""Remembers accepted changes until a command has printed how they ended.
 
-A file for each, so that two shells never lose what the other one has written; private, but it holds
-no secret. Never asks Waybill anything.
+Each change is a file in a folder of the user, so that two shells never lose what the other one has
+written. The files are private, but have no secret in them. Never asks Waybill anything.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from waybill.errors import WaybillError
 
-KEPT_MAX = 100  # the newest of a pipeline: they say the most of what it is
+KEPT_MAX = 100  # the newest of a pipeline: they say the most about it
 PORTS = {"http": 80, "https": 443}
 TO_RUN = frozenset({"start", "stop", "restart"})
 TO_BE = frozenset({"apply", "delete"})
@@ -22,7 +22,7 @@ TO_BE = frozenset({"apply", "delete"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A change of a pipeline; `at`, in seconds since 1970, is when it was told as accepted."""
+    """A change of a pipeline; `at` is when it was accepted, in seconds since 1970."""
 
     url: str
     pipeline: str
@@ -31,16 +31,19 @@ class Accepted:
     at: float
 
     def replaced_by(self, action: str) -> bool:
-        """Whether the pipeline is as that later change says, whatever became of this one.
+        """Return True if the pipeline is as that later change says, however this one ended.
 
-        An apply or a delete says all of what a pipeline is. The others only say whether it runs:
-        a restart that is done hides no manifest that was refused.
+        An apply or a delete says all of what a pipeline is. The others only say whether it runs: a
+        restart that is done does not hide a manifest that was refused.
         """
         return action in TO_BE or (action in TO_RUN and self.action in TO_RUN)
 
 
 def remember(change: Accepted, environment: Mapping[str, str]) -> None:
-    """Written in one step; the oldest of too many go. Raises WaybillError when it cannot be."""
+    """Write the change in one step, and delete the oldest ones if there are too many.
+
+    Raises WaybillError if it cannot be written.
+    """
     folder = _folder(environment)
     if folder is None:
         raise WaybillError("there is no home folder to remember it in: set XDG_STATE_HOME")
@@ -61,7 +64,7 @@ def remember(change: Accepted, environment: Mapping[str, str]) -> None:
 
 
 def remembered(url: str, pipeline: str, environment: Mapping[str, str]) -> tuple[Accepted, ...]:
-    """Of this pipeline of this Waybill, the oldest first."""
+    """Return the changes of this pipeline of this Waybill, the oldest first."""
     folder = _folder(environment)
     changes = [] if folder is None else _all(folder)
     return tuple(c for c in changes if c.pipeline == pipeline and _same(c.url, url))
@@ -74,7 +77,7 @@ def forget(change: Accepted, environment: Mapping[str, str]) -> None:
 
 
 def _folder(environment: Mapping[str, str]) -> Path | None:
-    """None for a user without a home, as in some containers."""
+    """Return the folder; None for a user without a home, as in some containers."""
     try:
         root = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     except RuntimeError:
@@ -83,13 +86,14 @@ def _folder(environment: Mapping[str, str]) -> Path | None:
 
 
 def _name(change: Accepted) -> str:
-    """What an operation is called is not ours to trust as the name of a file."""
+    """Return the name of the file: a hash, because the id of an operation may be no safe file
+    name."""
     known_by = f"{change.url} {change.operation}".encode()
     return f"{hashlib.sha256(known_by).hexdigest()[:32]}.json"
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether both spell one address."""
+    """Return True if both URLs are spellings of one address."""
     return _spelled(one) == _spelled(other)
 
 
@@ -119,7 +123,7 @@ def _read(path: Path) -> Accepted | None:
         found = Accepted(**json.loads(path.read_text(encoding="utf-8")))
         return replace(found, at=float(found.at))
     except FileNotFoundError:
-        return None  # another shell was told its end meanwhile
+        return None  # another shell has printed its end meanwhile
     except (OSError, ValueError, TypeError) as error:
         raise WaybillError(
             f"{path} cannot be read ({type(error).__name__}: {error}): delete it"

@@ -1,4 +1,4 @@
-"""Watches a token until it is final or the time is over, and tells the outcome."""
+"""Follows a token until it is final or the time is over, and describes the outcome."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ MORE_MAY_BE = "more of it may be: some is still to come; ask again when nothing 
 
 
 def watch(client: "Client", token: str, timeout_s: float) -> Outcome:
-    """The final outcome, or the last one when the time is over; progress goes to stderr."""
+    """Return the final outcome, or the last one when the time is over; progress goes to stderr."""
     with ProgressView() as progress:
         outcome: Outcome | None = None
         try:
@@ -31,7 +31,7 @@ def watch(client: "Client", token: str, timeout_s: float) -> Outcome:
 
 
 def outcome_lines(outcome: Outcome) -> "list[Text]":
-    """The outcome for people: its word first, then what each sink, loss and dead letter says."""
+    """Return the outcome for people: first its word, then each sink, loss, dead letter and drop."""
     facts = (outcome.kind, outcome.pipeline, outcome.reason, _records(outcome), _duration(outcome))
     lines = [render.words(*(str(fact) for fact in facts if fact))]
     if rows := [("", *row) for row in progress_rows(outcome)]:
@@ -45,7 +45,10 @@ def outcome_lines(outcome: Outcome) -> "list[Text]":
 
 
 def _dead_lines(outcome: Outcome) -> "list[Text]":
-    """Of many the first; the command that has all needs the name of one pipeline."""
+    """Return a line for each of the first dead letters, and one that says how to see the others.
+
+    The command that lists all of them needs the name of one pipeline.
+    """
     if not outcome.dead:
         return []
     lines = render.table([_dead_row(dead) for dead in outcome.dead[:DEAD_LINES_MAX]])

@@ -1,4 +1,4 @@
-"""Asks before what cannot be undone."""
+"""Asks the user before a command does what cannot be undone."""
 
 import sys
 
@@ -11,7 +11,7 @@ from waybill.cli.exits import ExitCode
 def require_yes(what: str, question: str, hint: str) -> None:
     """Ask on a terminal; elsewhere end with a usage error and `hint`, which names the option.
 
-    Ends with Abort when the answer is no.
+    Raises Abort when the answer is no.
     """
     if sys.stdin.isatty() and sys.stderr.isatty():
         typer.confirm(f"{what[:1].upper()}{what[1:]}. {question}", abort=True, err=True)

@@ -49,20 +49,20 @@ def apply(  # noqa: PLR0917 - options of a command line
 ) -> None:
     """Create or change a pipeline from a manifest, and start it.
 
-    Waits until it runs. If that takes longer than --timeout, it is told as accepted and goes on.
-    `waybill wait PIPELINE` then waits for this change first. Another user, or another machine, does
-    not know of it: there use `waybill wait OPERATION`, as it is told. What is wrong is told as
-    file:line:column with a hint, also what only Spark finds (in SQL, in a sink's table). A manifest
-    that is refused changes nothing.
+    Waits until it runs. If that takes longer than --timeout, it is reported as accepted and goes
+    on. `waybill wait PIPELINE` then waits for this change first. Another user, or another machine,
+    does not know of it: there use `waybill wait OPERATION`, with the operation that apply prints.
+    What is wrong is printed as file:line:column with a hint, also what only Spark finds (in SQL, in
+    a sink's table). A manifest that is refused changes nothing.
 
-    Says on stderr what a change of a pipeline that exists does, after a check of up to a minute.
-    Where that writes rows again, or lets tokens end lost, it asks first; without a terminal it
+    Prints on stderr what will change of a pipeline that exists, after a check of up to a minute. If
+    the change writes rows again, or lets tokens end lost, it asks first; without a terminal it
     refuses, unless --yes is given. If the check cannot be made, --yes is needed too. It compares
-    with the pipeline as it is now: what was removed earlier is not known, so that a stage which
-    comes back writes its rows again without being asked about.
+    with the pipeline as it is now: what was removed earlier is not known. So a stage that is added
+    again writes its rows again without a question.
 
-    Where a sink would write to a topic or table of another pipeline, it asks too, unless both sinks
-    say `shared: true`. Where both upsert by other keys it is refused always.
+    It also asks if a sink would write to a topic or table of another pipeline, unless both sinks
+    say `shared: true`. If both upsert by other keys, it always refuses.
 
     \b
     Example:
@@ -92,7 +92,7 @@ def apply(  # noqa: PLR0917 - options of a command line
 
 
 def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
-    """Apply it, and ask where a sink would write to a topic or table of another pipeline."""
+    """Apply the manifest; ask if a sink would write to a topic or table of another pipeline."""
     try:
         return client.apply(text, allow_shared=yes)
     except Conflict as conflict:
@@ -110,10 +110,10 @@ def start(
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Start a stopped pipeline; it goes on where it stopped.
+    """Start a stopped pipeline; it continues where it stopped.
 
-    Waits until it runs. If that takes longer than --timeout, it is told as accepted and goes on:
-    `waybill wait PIPELINE` then waits for it, as after waybill apply.
+    Waits until it runs. If that takes longer than --timeout, it is reported as accepted and goes
+    on: `waybill wait PIPELINE` then waits for it, as after waybill apply.
 
     \b
     Example:
@@ -131,7 +131,7 @@ def stop(
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Stop a pipeline after its running batch; tokens stay answerable.
+    """Stop a pipeline after its running batch; its tokens can still be asked about.
 
     \b
     Example:
@@ -154,13 +154,13 @@ def restart(
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Restart a pipeline, also one that is stopped or failed; it goes on where its sinks stand.
+    """Restart a pipeline, also a stopped or failed one; it continues where its sinks are.
 
-    If it does not run within --timeout, it is told as accepted and goes on: `waybill wait PIPELINE`
-    then waits for it, as after waybill apply.
+    If it does not run within --timeout, it is reported as accepted and goes on: `waybill wait
+    PIPELINE` then waits for it, as after waybill apply.
 
-    After a topic was deleted and created again, --from says where to begin in the new one. What
-    was not processed of the old one ends as lost; what was written is not written again.
+    After a topic was deleted and created again, --from says where to start in the new one. What was
+    not processed of the old one ends as lost; what was written is not written again.
 
     \b
     Example:
@@ -182,7 +182,7 @@ def delete(
 ) -> None:
     """Delete a pipeline; its topics and tables stay.
 
-    Says on stderr which tokens end lost, pipeline_deleted, and which topics and tables stay, and
+    Prints on stderr which tokens end lost, pipeline_deleted, and which topics and tables stay, and
     asks. Without a terminal it refuses, unless --yes is given.
 
     \b

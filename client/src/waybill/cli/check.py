@@ -24,17 +24,17 @@ def check(
     timeout: TimeoutOption = CHECK_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Check a manifest as apply does, and make nothing of it.
+    """Check a manifest as apply does; nothing is created or changed.
 
-    What is wrong is told as file:line:column with a hint, all of it at once: also what only Spark
-    finds in its SQL, and columns that a sink's table does not take.
+    Prints all that is wrong at once, as file:line:column with a hint: also what only Spark finds in
+    its SQL, and columns that a sink's table does not accept.
 
     \b
     Example:
       waybill check -f examples/orders.yaml --graph
 
     \b
-    Exit codes: 0 apply would take it · 1 errors · 2 usage · 4 not checked in time
+    Exit codes: 0 apply would accept it · 1 errors · 2 usage · 4 not checked in time
     """
     text, name = read_manifest(file), name_of(file)
     try:
@@ -49,7 +49,7 @@ def check(
 
 
 def tell_findings(found: Findings, name: str, output: Form, *, graph: bool = False) -> None:
-    """Ends with an error if there are some."""
+    """Print the findings, and end with an error if the manifest is wrong."""
     if output is Form.JSON:
         render.as_json(found.raw)
     else:

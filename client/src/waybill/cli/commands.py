@@ -1,5 +1,7 @@
-"""The commands of `waybill`, in the order a newcomer meets them. Each is imported when it is used,
-which makes all others start sooner."""
+"""The commands of `waybill`, in the order in which a new user meets them.
+
+Each is imported only when it is used, which makes all others start sooner.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -50,7 +52,8 @@ PLACES: Final = {
 
 
 class LazyCommands(Mapping[str, "Command"]):
-    """All of PLACES, each made when it is first asked for; `complete` adds what all have."""
+    """All commands of PLACES, each made at its first use; `complete` adds the options that all
+    have."""
 
     def __init__(self, complete: "Callable[[Command], None]") -> None:
         self._complete = complete

@@ -21,7 +21,7 @@ class Shell(StrEnum):
 def completion(
     shell: Annotated[Shell, typer.Argument(case_sensitive=False, help="the shell to set up")],
 ) -> None:
-    """Print what lets a shell complete words.
+    """Print a script that lets a shell complete words.
 
     It completes commands, options, phases, and the names of pipelines, inputs, contexts and
     logs.

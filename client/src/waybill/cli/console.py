@@ -27,7 +27,7 @@ def open_console(
     ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Open the console: all pipelines, one of them, or the way of a token.
+    """Open the console: all pipelines, one of them, or the path of a token.
 
     Its address is printed too: where no browser can be opened, and for colleagues.
 

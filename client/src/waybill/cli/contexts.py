@@ -24,7 +24,7 @@ HEADER = ("", "NAME", "URL")
 
 
 def known_names() -> list[str]:
-    """For shell completion, which must not fail."""
+    """Return the names for shell completion, which must not fail."""
     try:
         return [LOCAL, *sorted(read_contexts(os.environ).urls)]
     except WaybillError:
@@ -66,7 +66,7 @@ def list_contexts(output: OutputOption = Form.TABLE) -> None:
 
 @contexts.command("use")
 def use(name: NameArgument) -> None:
-    """Talk to this one from now on, in every folder.
+    """Use this context from now on, in every folder.
 
     WAYBILL_URL, WAYBILL_CONTEXT and --context still win over it.
 

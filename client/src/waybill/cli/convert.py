@@ -28,7 +28,8 @@ def convert(
     """Print a manifest made of the tables in a SQL file.
 
     Each CREATE TABLE becomes an input, as it was written, and a stage that writes its rows into the
-    lakehouse. What Waybill cannot keep is told as file:line:column, and nothing is printed.
+    lakehouse. If Waybill cannot keep something, it is reported as file:line:column, and no manifest
+    is printed.
 
     \b
     Example:

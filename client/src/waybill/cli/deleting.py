@@ -1,4 +1,4 @@
-"""What the command delete says and asks before it deletes a pipeline."""
+"""Prints what a deleted pipeline loses and what stays, and asks, for the command `delete`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,12 +16,12 @@ LOST = "end lost, pipeline_deleted"
 
 
 def ask_to_delete(client: "Client", name: str, output: Form, *, yes: bool) -> None:
-    """Say which tokens end lost and what stays, and ask. Raises Exit when it must not be done.
+    """Print which tokens end lost and what stays, and ask the user.
 
-    NotFound: there is no such pipeline.
+    Raises Exit or Abort if the pipeline must not be deleted. NotFound: there is no such pipeline.
     """
     if yes and output is Form.JSON:
-        return  # nothing to say, nothing to ask
+        return  # nothing to print, nothing to ask
     try:
         lines = [_losses(client, name), *_remains(client, name)]
     except NotFound:
@@ -37,7 +37,10 @@ def ask_to_delete(client: "Client", name: str, output: Form, *, yes: bool) -> No
 
 
 def _losses(client: "Client", name: str) -> str:
-    """Tokens count records that have not arrived in each sink at the end of the pipeline."""
+    """Return the line about tokens that end lost.
+
+    It counts records that have not arrived in each sink at the end of the pipeline.
+    """
     try:
         flow = next((flow for flow in client.flow() if flow.name == name), None)
     except Unreachable:
@@ -68,7 +71,7 @@ def _remains(client: "Client", name: str) -> Iterator[str]:
 
 
 def _places(pipeline: Pipeline) -> tuple[list[str], list[str]]:
-    """The topics, and all else that its sinks have written; the log is no such place."""
+    """Return the topics, and all else that its sinks have written; a `console` sink is left out."""
     sinks = [sink for stage in pipeline.stages for sink in stage.sinks if sink.target is not None]
     written = [sink.target or "" for sink in sinks if sink.kind == "kafka"]
     topics = [*(source.topic for source in pipeline.inputs), *written]

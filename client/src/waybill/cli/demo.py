@@ -1,6 +1,6 @@
-"""The command `demo`: one record's whole way, on this machine, told step by step.
+"""The command `demo`: the path of one record on this machine, shown step by step.
 
-Uses what every user has: the stack's commands, the SDK, a Kafka producer, an Iceberg reader.
+It uses what every user has: the stack's commands, the SDK, a Kafka producer, an Iceberg reader.
 """
 
 import json
@@ -81,7 +81,7 @@ def demo() -> None:
 
 @contextmanager
 def _ends_in_a_sentence() -> Iterator[None]:
-    """Say what is left, and what to do, where somebody interrupts the demo."""
+    """Print what is left, and what to do, if the user interrupts the demo."""
     try:
         yield
     except KeyboardInterrupt:
@@ -91,8 +91,11 @@ def _ends_in_a_sentence() -> Iterator[None]:
 
 @contextmanager
 def _stopped_at_the_end(client: "Client", *, own: bool) -> Iterator[None]:
-    """Stop the pipeline, however the demo ends: else the next `up` would start it again, unasked.
-    Where another stack is used, it runs on."""
+    """Stop the pipeline, however the demo ends.
+
+    Else the next `up` would start it again, and nobody asked for it. If the demo uses another
+    stack, the pipeline continues.
+    """
     try:
         yield
     finally:
@@ -117,7 +120,7 @@ def _short(program: Path) -> str:
 
 
 class Story:
-    """Prints a line when a step is done, and remembers how long each took."""
+    """The steps of the demo: a line for each that is done, and how long each took."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -125,7 +128,7 @@ class Story:
 
     @contextmanager
     def step(self, name: str, text: str, *, quiet: bool = False) -> Iterator[None]:
-        """`quiet`: the step shows by itself that something is going on."""
+        """Run a step and print its line; with `quiet` the step itself shows that it is running."""
         began = time.monotonic()
         with nullcontext() if quiet else render.busy(f"{name}: {text}"):
             yield
@@ -200,7 +203,7 @@ def _straight_to_kafka(client: "Client", state: "StackState", story: Story) -> N
 
 
 def _follow(client: "Client", token: str, story: Story) -> Outcome:
-    """The final outcome; every change on the way is a line with its time."""
+    """Return the final outcome; print every change on the way with its time."""
     shown: set[tuple[str, ...]] = set()
     began = time.monotonic()
     try:
@@ -223,7 +226,7 @@ def _follow(client: "Client", token: str, story: Story) -> Outcome:
 
 
 def _read_back(state: "StackState", outcome: Outcome, numbers: list[int], story: Story) -> None:
-    """The rows of exactly the snapshot that the token named."""
+    """Read and print the rows of exactly the snapshot that the token named."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     snapshot_id = next(iter(outcome.iceberg_snapshots.values()))
@@ -242,7 +245,7 @@ def _read_back(state: "StackState", outcome: Outcome, numbers: list[int], story:
 
 
 def _produce(bootstrap: str, order: dict[str, object]) -> Position:
-    """As any producer does it; the delivery report says where the record stands."""
+    """Produce the order as any producer does; return its position, from the delivery report."""
     from waybill_shared.kafka.admin import make_admin
     from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait
 

@@ -1,4 +1,4 @@
-"""Lays out one pipeline for people. Never asks Waybill anything."""
+"""Describes one pipeline for people, line by line. Never asks Waybill anything."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,9 +15,10 @@ TRUSTED = "trusted: any query is taken here, also one that runs Java or reads fi
 
 
 def describe_lines(pipeline: Pipeline, flow: PipelineFlow | None) -> "list[Text]":
-    """Say what it is, what is wrong, then its inputs, stages, sinks and its manifest.
+    """Describe what it is and what is wrong, then its inputs, stages, sinks and its manifest.
 
-    `flow`: how far it is and how much died, as the console shows it; None: that is not known now.
+    `flow`: how far it is and how many dead letters it has, as the console shows it; None: that is
+    not known now.
     """
     facts = [*_facts(pipeline), ("Dead letters", _dead(flow))]
     lines = render.table([(f"{name}:", value) for name, value in facts if value])
@@ -52,7 +53,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 
 def _dead(flow: PipelineFlow | None) -> str:
-    """Say how many died, as in `about 4: waybill dlq list orders`."""
+    """Return the number of dead letters, as in `about 4: waybill dlq list orders`."""
     return f"about {flow.dead}: waybill dlq list {flow.name}" if flow and flow.dead else ""
 
 
@@ -73,7 +74,10 @@ def _input(item: PipelineInput) -> tuple[str, ...]:
 
 
 def _file(item: PipelineInput, file: PipelineConnector) -> tuple[str, ...]:
-    """As in `price  tutorial-price-s3  done  3 rows, 1 dead  https://files.example/price.json`."""
+    """Return the row of a file.
+
+    As in `price  tutorial-price-s3  done  3 rows, 1 dead  https://files.example/price.json`.
+    """
     told = render.count(file.rows, "row") + (f", {file.dead} dead" if file.dead else "")
     if file.state == "fetching" and file.size:
         told += f", {100 * file.bytes // file.size} %"
@@ -81,7 +85,7 @@ def _file(item: PipelineInput, file: PipelineConnector) -> tuple[str, ...]:
 
 
 def _faults(item: PipelineInput) -> "list[Text]":
-    """Of its files."""
+    """Return the errors and notes of the files of an input."""
     return [
         line
         for file in item.connectors
@@ -128,7 +132,8 @@ def _stage(stage: PipelineStage, lag: Mapping[tuple[str, str], int]) -> list[tup
 
 
 def _batch(batch: Mapping[str, object]) -> str:
-    """As in `last batch 12 at 2026-11-21T09:00:00Z, 3 rows, iceberg snapshot 61502`."""
+    """Return `last batch 12 at 2026-11-21T09:00:00Z, 3 rows, iceberg snapshot 61502`, for
+    example."""
     version = batch.get("version")
     facts = [f"last batch {batch.get('batch')} at {batch.get('committed_at')}"]
     facts.append(render.count(int(str(batch.get("rows") or 0)), "row"))

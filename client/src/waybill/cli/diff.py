@@ -1,4 +1,4 @@
-"""The command diff, and what apply asks before it does the same: what a manifest would change."""
+"""The command `diff`: what a manifest would change; and what `apply` asks before it does so."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -28,17 +28,18 @@ def diff(
     timeout: TimeoutOption = CHECK_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Say what apply would change of a pipeline: stages, sinks, columns. Nothing is done.
+    """Show what apply would change of a pipeline: stages, sinks, columns. Nothing is changed.
 
-    One line for each change; it says which stages go on, which write rows again, and where tokens
-    of rows that were not processed end lost. What apply would refuse is told as check tells it.
+    One line for each change; it says which stages continue, which write rows again, and where
+    tokens of rows that were not processed end lost. What apply would refuse is printed as check
+    prints it.
 
     \b
     Example:
       waybill diff -f examples/orders.yaml
 
     \b
-    Exit codes: 0 apply would take it, whether something would change or not · 1 errors ·
+    Exit codes: 0 apply would accept it, whether something would change or not · 1 errors ·
       2 usage · 4 not checked in time · 5 what would change is not known now
     """
     text, name = read_manifest(file), name_of(file)
@@ -55,7 +56,7 @@ def show(
     timeout: float = CHECK_WAIT_S,
     allow_shared: bool = False,
 ) -> None:
-    """What would change, as an answer; nothing is done."""
+    """Print what would change, as an answer; nothing is changed."""
     try:
         with render.busy(f"comparing {file}"):
             found = client.check(text, allow_shared=allow_shared, timeout_s=timeout)
@@ -79,13 +80,13 @@ def show(
 
 
 def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool) -> None:
-    """Tell what apply will change, and ask where rows are written again or tokens end lost.
+    """Print what apply will change, and ask if rows are written again or tokens end lost.
 
-    A new pipeline, and one whose manifest is the same, needs no question. Raises Exit when it
-    must not be done.
+    A new pipeline, and one that already has this manifest, needs no question. Raises Exit or Abort
+    if the manifest must not be applied.
     """
     if yes and output is Form.JSON:
-        return  # nothing to tell, nothing to ask
+        return  # nothing to print, nothing to ask
     try:
         now = _pipeline(client, text)
         if now is None or now == text:
@@ -111,7 +112,7 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
 
 
 def _pipeline(client: "Client", text: str) -> str | None:
-    """The manifest of the pipeline as it is; None if there is no such pipeline."""
+    """Return the manifest of the pipeline as it is; None if there is no such pipeline."""
     try:
         return client.pipeline(manifest_name(text)).manifest or ""
     except NotFound:
@@ -134,7 +135,7 @@ def _told(found: Findings, name: str, *, exists: bool) -> list[str]:
 
 
 def _refuse(found: Findings, text: str, file: str, output: Form) -> None:
-    """As apply tells what is refused."""
+    """Print what is refused, as apply does, and end with an error."""
     if output is Form.JSON:
         render.as_json(found.raw)
     render.complain(

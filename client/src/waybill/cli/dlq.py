@@ -75,7 +75,7 @@ def list_(
 
 
 def _told_of_more(name: str, most: int, *, filtered: bool) -> str:
-    """Say what is left out, as in `the newest 100, of about 1200 in all: -n shows more`."""
+    """Return what is left out, as in `the newest 100, of about 1200 in all: -n shows more`."""
     flow = None if filtered else flow_of(name)
     in_all = f", of about {flow.dead} in all" if flow is not None and flow.dead > most else ""
     return f"the newest {most}{in_all}: -n shows more"
@@ -83,7 +83,7 @@ def _told_of_more(name: str, most: int, *, filtered: bool) -> str:
 
 @dlq.command("show")
 def show(name: PipelineArgument, id: IdArgument, output: OutputOption = Form.TABLE) -> None:
-    """Show one dead letter: why it died, and the record as it was.
+    """Show one dead letter: why it was not processed, and the record as it was.
 
     \b
     Example:
@@ -118,12 +118,12 @@ def replay(
     yes: Annotated[bool, typer.Option("--yes", help="with --all: do not ask")] = False,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Send dead letters to the topics that they come from, and print a token for them.
+    """Send dead letters again, to the topics that they come from, and print a token for them.
 
     Every stage, sink and pipeline that reads the topic gets the record again, also a sink that has
-    its row: right for upserts, doubled rows for append. A record is sent once, however often it is
-    asked for; --again sends it one more time. --all leaves out those that cannot be sent, as those
-    that died between two stages, and says which.
+    its row: right for upserts, doubled rows for append. A record is sent once, however often you
+    ask for it; --again sends it one more time. --all leaves out those that cannot be sent, such as
+    those that failed between two stages, and says which.
 
     \b
     Example:
@@ -176,7 +176,7 @@ def _confirm(number: int) -> None:
 
 
 def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:
-    """Page by page."""
+    """Yield the dead letters, page by page."""
     with closing(direct(TIMEOUT_S)) as connection:
         cursor: str | None = None
         while True:

@@ -41,8 +41,8 @@ class Finding:
 def doctor(output: OutputOption = Form.TABLE) -> None:
     """Find out what is wrong, and what to do about it.
 
-    Asks this machine, the local stack and the Waybill in use; starts nothing. Each line
-    says ok, warn or wrong; below a warning or a fault stands what to do.
+    Asks this machine, the local stack and the Waybill in use; starts nothing. Each line says ok,
+    warn or wrong; the line below a warning or a fault says what to do.
 
     \b
     Example:
@@ -63,7 +63,10 @@ def doctor(output: OutputOption = Form.TABLE) -> None:
 
 
 def _look_busily(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Busy while each is looked for, and not while it is told: a spinner takes stdout with it."""
+    """Yield the findings; show a spinner while each is looked for.
+
+    There is none while a finding is printed: a spinner redirects stdout, too.
+    """
     while True:
         with render.busy("looking"):
             finding = next(findings, None)
@@ -88,7 +91,7 @@ def _of_machine(check: "CheckResult") -> Finding:
 
 
 def check_waybill() -> Iterator[Finding]:
-    """Whether what this client would talk to answers, is of its version, and is ready."""
+    """Yield whether the Waybill in use answers, is of this client's version, and is ready."""
     try:
         connection = direct(ASK_TIMEOUT_S)
         target = connection.line.target

@@ -43,7 +43,7 @@ def events(
     label: LabelOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Show what happened to a pipeline in the last day, or follow what is told of all.
+    """Show what happened to a pipeline in the last day, or follow the events of waybill.status.
 
     Starts, changes of its phase, failures with their hint, and what it had to wait for. With
     --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event is a
@@ -91,7 +91,7 @@ def _follow_all(types: list[str], labels: dict[str, str], output: Form) -> None:
 
 
 def _follow(connection: "Connection", question: Question) -> Iterator[Fields]:
-    """All events, each once; a stream that breaks is taken up again behind the last one."""
+    """Yield all events, each once; after a broken stream, continue after the last event."""
     last_id: str | None = None
     while True:
         try:
@@ -137,7 +137,7 @@ def _tell(event: Fields, output: Form) -> None:
 
 
 def _what(event: Fields) -> tuple[str, str]:
-    """What has happened, and why."""
+    """Return what has happened, and why."""
     if (kept := event.object_or_none("maintenance")) is not None:
         done = kept.object_or_none("done")
         counts = () if done is None else (f"{number} {of}" for of, number in done.raw.items())

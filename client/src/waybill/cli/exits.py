@@ -11,7 +11,7 @@ from waybill.outcomes import Outcome, OutcomeKind
 
 
 class ExitCode(IntEnum):
-    """What a script can rely on; 2 is given by the command line parser."""
+    """The codes that a script can rely on; the command line parser itself ends with 2."""
 
     OK = 0
     ERROR = 1
@@ -53,5 +53,5 @@ def of_error(error: WaybillError) -> ExitCode:
 
 
 def worst(codes: list[ExitCode]) -> ExitCode:
-    """The code that says most about what still needs somebody's care."""
+    """Return the code that most needs somebody's attention."""
     return min(codes, key=SEVERITY.index, default=ExitCode.OK)

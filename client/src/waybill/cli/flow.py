@@ -1,4 +1,4 @@
-"""How far one pipeline is and how much of it died, as Waybill counts it for all who ask."""
+"""How far one pipeline is and how many dead letters it has, as Waybill counts it for everyone."""
 
 from contextlib import closing
 
@@ -11,8 +11,10 @@ TIMEOUT_S = 5.0
 
 
 def flow_of(pipeline: str) -> PipelineFlow | None:
-    """Ask for it. It is good to know, never needed: an error of this question is none of the
-    command, and gives None, as does a pipeline of which nothing can be said now."""
+    """Return the flow of the pipeline, or None if nothing is known of it now.
+
+    It is good to know, but never needed: an error of this question is no error of the command.
+    """
     try:
         with closing(direct(TIMEOUT_S)) as connection:
             flows = flows_in(connection.ask(questions.flow()))

@@ -42,7 +42,7 @@ def init(
     """Write a first manifest, with comments, that runs as it is.
 
     It needs no server, except with --from: then Waybill reads the newest records of the topic, 100
-    at most, and proposes columns that take each of them. A file that exists is never written over.
+    at most, and proposes columns that accept each of them. A file that exists is never overwritten.
 
     \b
     Example:

@@ -75,8 +75,8 @@ def new(
 ) -> None:
     """Make a key, print it, and add its hash to the keys file.
 
-    The key is printed on stdout, this once: only its hash is kept. The file is readable by its
-    owner only; running services see the key within a second. They serve addresses other than
+    The key is printed on stdout, only this once: the file keeps only its hash. Only the owner can
+    read the file; running services see the key within a second. They serve addresses other than
     loopback only with such a file, and then ask everyone for a key.
 
     \b
@@ -140,7 +140,7 @@ def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="as `waybill keys list` shows it")],
     file: FileOption,
 ) -> None:
-    """Take a key out of the file: services refuse it within a second.
+    """Delete a key from the file: services refuse it within a second.
 
     \b
     Example:
@@ -159,7 +159,7 @@ def revoke(
 
 @contextmanager
 def _key_file() -> Iterator[None]:
-    """What reads and writes the file is here, and its errors are told as the client's."""
+    """Check that the services' package is there, and raise its errors as those of the client."""
     if find_spec("waybill_shared") is None:
         raise WaybillError(
             "keys are made where the services are installed: pip install 'waybill-client[local]'"

@@ -29,7 +29,7 @@ FRAME = ("\tat ", "\t... ")
 
 
 def known_names() -> list[str]:
-    """For shell completion, which must not fail."""
+    """Return the names for shell completion, which must not fail."""
     with suppress(Exception):
         from waybill_local.logs import find_logs
 
@@ -60,9 +60,9 @@ def logs(
 ) -> None:
     """Show what services and pipelines' drivers have written.
 
-    Of the local stack, also of one that has ended. Without a name, all logs, each
-    line behind its name. Where there is no local stack, the log of a pipeline is asked for at
-    WAYBILL_URL. Why a pipeline was stopped is one line, as long as it is nothing
+    Those of the local stack, also of one that has ended. Without a name, it shows all logs, and
+    each line starts with the name of its log. Where there is no local stack, the log of a pipeline
+    is read from WAYBILL_URL. Why a pipeline was stopped is one line, as long as it is nothing
     unexpected.
 
     \b
@@ -117,16 +117,20 @@ def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
 
 
 class FoldedLog:
-    """A log without what Py4J and Spark say of a batch that failed: the run tells why by itself."""
+    """A log without what Py4J and Spark write of a batch that failed: the run logs the reason
+    itself."""
 
     def __init__(self, *, whole: bool) -> None:
         self._whole = whole
         self._held: str | None = None
         self._left_out: str | None = None
-        """The last line, if it was."""
+        """The last line, if it was left out."""
 
     def take_all(self, lines: Iterable[str], *, more: bool) -> Iterator[str]:
-        """What is left of `lines`; `more`: others follow, which say what the last one is."""
+        """Yield what is left of `lines`.
+
+        With `more`, other lines follow, which decide whether the last one is left out.
+        """
         for line in lines:
             yield from self.take(line)
         if self._held is not None and not more:
@@ -153,7 +157,8 @@ class FoldedLog:
 
 
 def _goes_on(before: str, line: str) -> bool:
-    """Whether a traceback of Java does; it has any lines before its first frame."""
+    """Return True if `line` continues a Java traceback, which has any lines before its first
+    frame."""
     if NEW.match(line):
         return False
     return not before.startswith(FRAME) or line.startswith((*FRAME, "Caused by: "))
@@ -168,7 +173,7 @@ def _tell(source: str, line: str, output: Form, *, named: bool, verbose: bool) -
 
 
 def _readable(line: str, *, verbose: bool) -> str:
-    """A line of JSON as people read it: time, level, who, what, the rest as name=value."""
+    """Return a line of JSON as people read it: time, level, who, what, the rest as name=value."""
     if not line.startswith("{"):
         return line
     try:

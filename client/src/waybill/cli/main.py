@@ -55,7 +55,7 @@ def waybill(
     the context in use, the stack of this folder or one above, http://127.0.0.1:8080. On the last,
     which nobody has named, nothing is changed before you have said yes.
     Answers go to stdout, all else to stderr; -o json for scripts; NO_COLOR is respected.
-    -o, -q, --context and --url may stand before or behind the name of any command; the last wins.
+    -o, -q, --context and --url may be before or after the name of any command; the last wins.
     `waybill doctor` says what is wrong.
 
     \b

@@ -1,4 +1,4 @@
-"""The command maintain: keeps the table of a sink in order, at once."""
+"""The command `maintain`: runs the maintenance of a sink's table at once."""
 
 from typing import Annotated
 
@@ -26,9 +26,9 @@ def maintain(
     timeout: TimeoutOption = WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Keep the Iceberg table of a sink in order, at once.
+    """Maintain the Iceberg table of a sink, at once.
 
-    Does every task that the manifest names under `maintenance`, due or not: it unites small files,
+    Runs every task that the manifest names under `maintenance`, due or not: it unites small files,
     rewrites manifests, expires snapshots and removes orphans. The pipeline may run or be stopped.
     What takes longer than --timeout goes on; `waybill wait OPERATION` then waits for it.
 
@@ -53,7 +53,7 @@ def maintain(
 
 
 def print_maintenance(operation: Operation, output: Form) -> None:
-    """What was done, in numbers. Ends with an error if it was not."""
+    """Print what was done, in numbers; end with an error if it was not done."""
     if output is Form.JSON:
         render.as_json(operation.raw)
     if operation.failed:

@@ -19,7 +19,7 @@ def read_manifest(file: Path) -> str:
 
 
 def read_text(file: Path, option: str) -> str:
-    """`option`: what names it on the command line."""
+    """Read a file or stdin; errors name `option`, by which it was given on the command line."""
     try:
         return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -30,5 +30,5 @@ def read_text(file: Path, option: str) -> str:
 
 
 def name_of(file: Path) -> str:
-    """As errors name it."""
+    """Return the name of the file, as errors show it."""
     return "<stdin>" if str(file) == STDIN else str(file)

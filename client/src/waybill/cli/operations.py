@@ -1,7 +1,11 @@
-"""Follows a change until it is done, and tells what became of it.
+"""Follows a change until it is done, and prints what became of it.
 
-What is accepted is remembered until its end is told, so that `waybill wait PIPELINE` takes no phase
-from before the change for its success.
+The functions are called in this order. `finish` runs in the command that makes the change. It
+remembers the change, waits for its end, prints it, and forgets the change. If the time is over
+first, the change stays remembered, and the command may report it as accepted. Later, `waybill wait
+PIPELINE` calls `follow_accepted`, which waits for the remembered changes before it looks at the
+phase. So a phase from before the change is never its success. `waybill wait OPERATION` calls
+`follow`, also for a change of another user.
 """
 
 import os
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from waybill.sync.client import Client
 
 CHECK, MAINTAIN = "validate", "maintain"  # as operations call them
-ANSWERS_KEPT_S = 3600.0  # by Waybill; what it has forgotten it tells as pending
+ANSWERS_KEPT_S = 3600.0  # by Waybill; it answers pending for what it has forgotten
 
 
 def finish(
@@ -42,10 +46,10 @@ def finish(
     *,
     must_end: bool,
 ) -> None:
-    """Wait until the change is done, and tell it; one that is only accepted may end with 0.
+    """Wait until the change is done, and print it; one that is only accepted may end with 0.
 
-    It is remembered before it is waited for: another shell may ask, and this one may be killed.
-    What cannot be remembered must be done in time, because nothing else could wait for it.
+    It is remembered before the wait: another shell may ask for it, and this one may be killed. A
+    change that cannot be remembered must be done in time, because nothing else could wait for it.
     """
     change = _as_accepted(client, taken)
     lapse = _lapse(change) if taken.pending else None
@@ -59,7 +63,7 @@ def finish(
 
 
 def follow(id: str, timeout: float, output: Form) -> None:
-    """What was asked for earlier, until it is done; ends as the command that asked for it."""
+    """Wait until an earlier operation is done, and end as the command that asked for it."""
     pipeline = id.split(".")[1]
     with connect() as client, showing_phase(pipeline, f"waiting for {id}", output):
         operation = client.operation(id, wait_s=timeout)
@@ -78,15 +82,15 @@ def follow(id: str, timeout: float, output: Form) -> None:
 
 
 def follow_accepted(client: "Client", pipeline: str, timeout: float, output: Form) -> float:
-    """First of all, what this user's commands were only told as accepted; the seconds left then.
+    """Wait for changes that were only reported as accepted, and return the seconds that are left.
 
-    The newest comes first: where it is done, what it replaces is of no account. A refusal, and a
-    change that is not done in time, end as they do with `waybill wait OPERATION`; only the second
-    is still remembered then.
+    These are changes by commands of this user. The newest comes first: once it is done, the changes
+    that it replaces do not matter. A refusal, and a change that is not done in time, end as they do
+    with `waybill wait OPERATION`; only the second is still remembered then.
 
-    After an hour Waybill tells a change that it has forgotten as one that is pending. From then on
-    neither word is proof: it ends with 5, not as done and not as refused, and is forgotten. Like a
-    refusal it is told once; what asks next asks for the phase alone.
+    After an hour Waybill forgets a change, and answers that it is pending. From then on no answer
+    is proof. The command ends with 5, neither as done nor as refused, and forgets the change. Like
+    a refusal, this is printed once; the next command asks for the phase alone.
     """
     patience = Patience(SystemTimer(), timeout)
     while changes := accepted.remembered(client.url, pipeline, os.environ):
@@ -107,7 +111,7 @@ def follow_accepted(client: "Client", pipeline: str, timeout: float, output: For
 def _asked_again(
     client: "Client", change: Accepted, left_s: float, output: Form
 ) -> Operation | None:
-    """None: Waybill says that there was no such operation."""
+    """Ask for the change again; return None if Waybill says that there was no such operation."""
     wait_s = 0.0 if _too_old(change) else left_s
     with showing_phase(change.pipeline, f"waiting for {change.operation}", output):
         try:
@@ -127,7 +131,7 @@ def _as_accepted(client: "Client", taken: Operation) -> Accepted:
 
 
 def _lapse(change: Accepted) -> WaybillError | None:
-    """Why it cannot be remembered."""
+    """Remember the change; return the error if that is not possible."""
     try:
         accepted.remember(change, os.environ)
     except WaybillError as error:
@@ -144,7 +148,7 @@ def _settle(client: "Client", operation: Operation, timeout: float, output: Form
 
 
 def _close(change: Accepted, operation: Operation) -> None:
-    """Forget what has ended, and what came before it if it replaces that."""
+    """Forget a change that has ended and, if it is done, the earlier ones that it replaces."""
     accepted.forget(change, os.environ)
     if operation.failed:
         return
@@ -155,7 +159,8 @@ def _close(change: Accepted, operation: Operation) -> None:
 
 @contextmanager
 def _only_warned() -> Iterator[None]:
-    """A change is done or refused, whatever the memory of it does."""
+    """Print an error of the remembered changes as a warning: the change itself is done or
+    refused."""
     try:
         yield
     except WaybillError as error:

@@ -1,4 +1,4 @@
-"""The options that every command takes: each may stand before or behind the command's name."""
+"""The options that every command has: each may be before or after the command's name."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def _be_quiet(context: typer.Context, quiet: bool) -> None:
 
 
 def _use_context(name: str | None) -> None:
-    """It wins over all that the environment and the file say."""
+    """Use the context instead of all that the environment and the file say."""
     if name is not None:
         os.environ.pop(URL_VARIABLE, None)
         os.environ[CONTEXT_VARIABLE] = name
@@ -63,7 +63,7 @@ UrlOption = Annotated[
 
 
 class RootGroup(CommandGroup):
-    """The whole command: has all commands, and hands its options down to each."""
+    """The command `waybill`: it has all commands, and adds its options to each."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - as of its parent
         super().__init__(**attributes)
@@ -77,7 +77,7 @@ class RootGroup(CommandGroup):
 
 
 def _hand_down(options: Sequence[Any], command: "Command") -> None:
-    """To a command, and to all in it, that do not name the option themselves."""
+    """Add the options to a command, and to all in it, that do not name the option themselves."""
     named = {param.name for param in command.params}
     command.params.extend(option for option in options if option.name not in named)
     if isinstance(command, TyperGroup):

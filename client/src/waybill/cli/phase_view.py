@@ -1,6 +1,6 @@
-"""Shows what a pipeline does while a command waits for it: phase, place in the line, seconds.
+"""Shows what a pipeline does while a command waits for it: phase, queue position, seconds.
 
-On a terminal one line that is redrawn; elsewhere nothing. Never prints to stdout.
+On a terminal it redraws one line; elsewhere it shows nothing. Never prints to stdout.
 """
 
 import sys
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from waybill.sync.client import Client
 
-DRIVER_WAIT_S = 120.0  # for a pipeline to run: on a busy machine a first driver takes most of it
+DRIVER_WAIT_S = 120.0  # for a pipeline to run: a first driver on a busy machine needs most of it
 LOOK_INTERVAL_S = 0.5
 LOOK_TIMEOUT_S = 2.0  # it is good to know, and nobody waits for it
 
 
 @contextmanager
 def showing_phase(name: str, doing: str, output: Form) -> Iterator[None]:
-    """Looks at the pipeline from a thread, because what is waited for is one long question."""
+    """Show the phase from a thread while the block runs, because the block is one long request."""
     if output is Form.JSON or not render.lively():
         yield
         return

@@ -56,10 +56,9 @@ def get(
 ) -> None:
     """List the pipelines, or show one; or print the manifest that is applied.
 
-    `waybill get manifest NAME` prints the text exactly as it was applied, comments too. With
-    -o json it is an object with name, generation and manifest. --generation prints an earlier one:
-    the last ten are kept. The word alone, without a name
-    behind it, is the name of a pipeline.
+    `waybill get manifest NAME` prints the text exactly as it was applied, comments too. With -o
+    json it is an object with name, generation and manifest. --generation prints an earlier one: the
+    last ten are kept. The word manifest alone, without a name after it, is the name of a pipeline.
 
     \b
     Example:
@@ -109,8 +108,8 @@ def _get_manifest(word: str | None, name: str, generation: int | None, output: F
 def describe(name: PipelineArgument, output: OutputOption = Form.TABLE) -> None:
     """Show all there is to know of a pipeline.
 
-    What it waits for or fails of, its inputs, stages and sinks, how far each of them is behind, its
-    last batches and its manifest.
+    What it waits for or why it fails, its inputs, stages and sinks, the lag of each sink, its last
+    batches and its manifest.
 
     \b
     Example:
@@ -144,9 +143,9 @@ def wait(
 ) -> None:
     """Wait until a pipeline is Running, or in another phase; or until an operation is done.
 
-    A change that a command of this user only told as accepted comes first: the phase counts once it
-    is done. Changes by another user, or from another machine, are not known here: for those use
-    `waybill wait OPERATION`, as waybill apply tells it.
+    A change that a command of this user only reported as accepted comes first: the phase counts
+    once it is done. Changes by another user, or from another machine, are not known here: for those
+    use `waybill wait OPERATION`, with the operation that waybill apply prints.
 
     \b
     Example:
@@ -155,9 +154,9 @@ def wait(
       waybill wait apply.orders.3f9c2d1a
 
     \b
-    Exit codes: 0 it is in the phase, or done · 1 error, also when it came to Failed instead, or a
+    Exit codes: 0 it is in the phase, or done · 1 error, also when it is Failed instead, or a
       change was refused · 4 not when the time was over · 5 what became of a change is not known
-      any more; this is told once
+      any more; this is printed once
     """
     if "." in name:  # no pipeline is called so
         follow(name, timeout, output)

@@ -1,6 +1,6 @@
-"""Shows how far a token has come, stage by stage and sink by sink.
+"""Shows how far a token is, stage by stage and sink by sink.
 
-On a terminal one block that is redrawn; elsewhere one line per change. Never prints to stdout.
+On a terminal it redraws one block; elsewhere it prints one line per change. Never prints to stdout.
 """
 
 import sys
@@ -18,7 +18,7 @@ _Row = tuple[str, ...]
 
 
 class ProgressView:
-    """Shows the outcomes of one token as they come."""
+    """A view of the outcomes of one token, as they come."""
 
     def __init__(self) -> None:
         self._shown: set[_Row] = set()
@@ -50,7 +50,10 @@ class ProgressView:
 
 
 def progress_rows(outcome: Outcome) -> list[_Row]:
-    """A row per sink: stage, of several pipelines with its name, sink, state, and what is known."""
+    """Return a row per sink: stage, sink, state and details.
+
+    If there are several pipelines, the name of the pipeline is before that of the stage.
+    """
     stages = [
         replace(stage, stage=f"{part.pipeline}.{stage.stage}")
         for part in outcome.parts
@@ -85,7 +88,10 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
 
 
 def _blocked_by(stage: StageProgress, sink: SinkProgress | None) -> str | None:
-    """Where one sink of the stage is waited for, the others are not blocked."""
+    """Return what blocks this sink.
+
+    If one sink of the stage blocks it, the other sinks are not blocked.
+    """
     if not any(each.blocked_by for each in stage.sinks):
         return stage.blocked_by
     if sink is None or not sink.blocked_by:

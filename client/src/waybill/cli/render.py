@@ -1,4 +1,4 @@
-"""Prints: data to stdout, talk to stderr, colour only on a terminal and without NO_COLOR.
+"""Prints data to stdout, and talk to stderr; colour only on a terminal and without NO_COLOR.
 
 Never asks Waybill anything. Text from elsewhere loses its control characters here.
 """
@@ -39,14 +39,14 @@ _quiet = False
 
 
 class Form(StrEnum):
-    """How data is printed."""
+    """The forms of printed data."""
 
     TABLE = "table"
     JSON = "json"
 
 
 def _nearest(context: typer.Context, form: Form) -> Form:
-    """As given behind the command's name, else as given before it."""
+    """Return the form as given after the command's name, else as given before it."""
     source = context.get_parameter_source("output")
     if source is not None and source.name == "COMMANDLINE":
         context.meta[__name__] = form  # seen by the commands inside, too
@@ -62,36 +62,37 @@ OutputOption = Annotated[
 
 
 def data(lines: "Iterable[Text | str]") -> None:
-    """Lines for stdout, at once: a reader of a pipe sees each as it comes."""
+    """Print lines to stdout, at once: a reader of a pipe sees each as it comes."""
     _print(lines, sys.stdout)
     sys.stdout.flush()
 
 
 def talk(*lines: "Text | str") -> None:
-    """What is good to know, for stderr; nothing when asked to be quiet."""
+    """Print what is good to know to stderr; nothing when asked to be quiet."""
     if not _quiet:
         _print(lines, sys.stderr)
 
 
 def complain(*lines: "Text | str") -> None:
-    """What must be known, for stderr: errors, warnings, rows that were rejected."""
+    """Print what must be known to stderr: errors, warnings, rows that were rejected."""
     _print(lines, sys.stderr)
 
 
 def be_quiet(quiet: bool) -> None:
-    """For this process: only answers and complaints."""
+    """Print only answers and complaints from now on, in this process, if `quiet`."""
     global _quiet  # noqa: PLW0603 - set once, by the command line
     _quiet = quiet
 
 
 def lively() -> bool:
-    """Whether something may be redrawn on stderr."""
+    """Return True if something may be redrawn on stderr."""
     printer = console(sys.stderr)
     return not _quiet and printer.is_terminal and not printer.is_dumb_terminal
 
 
 def exactly(text: str) -> None:
-    """A text as it is, for a file or a pipe; a terminal obeys none of its control characters."""
+    """Print a text as it is to a file or a pipe; a terminal obeys none of its control
+    characters."""
     if sys.stdout.isatty():
         data(text.splitlines())
     else:
@@ -105,7 +106,7 @@ def as_json(value: object) -> None:
 
 
 def failure(error: WaybillError) -> None:
-    """What went wrong, the hint, and the request id to ask an operator about."""
+    """Print what went wrong, the hint, and the request id to ask an operator about."""
     # The text of a problem has the hint, which is a line of its own here.
     said = (error.detail or error.title) if isinstance(error, ProblemError) else str(error)
     complain(words("error:", said))
@@ -127,7 +128,7 @@ def hint(problem: ProblemError) -> None:
 
 
 def fault_text(fault: Fault, file: str) -> str:
-    """`file:line:column: message` as editors and people read it, the hint below."""
+    """Return `file:line:column: message` as editors and people read it, the hint below."""
     place = ":".join(str(part) for part in (file, fault.line, fault.column) if part is not None)
     path = f"{fault.path}: " if fault.path else ""
     hint = f"\n    hint: {fault.hint}" if fault.hint else ""
@@ -135,14 +136,17 @@ def fault_text(fault: Fault, file: str) -> str:
 
 
 def words(*parts: str) -> "Text":
-    """Words of one line, each in its colour."""
+    """Return the words of one line, each in its colour."""
     from rich.text import Text
 
     return Text(" ").join(Text(clean(part), style=STYLE_BY_WORD.get(part, "")) for part in parts)
 
 
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str] = ()) -> "list[Text]":
-    """Aligned columns, two spaces between them, no borders; empty last cells leave no blanks."""
+    """Return aligned columns, with two spaces between them and no borders.
+
+    Empty last cells leave no blanks.
+    """
     from rich.text import Text
 
     cells = [[clean(cell) for cell in row] for row in ([header] if header else []) + list(rows)]
@@ -163,12 +167,15 @@ def count(number: int, thing: str) -> str:
 
 
 def spell(name: str) -> str:
-    """A name of the interface as people say it: `iceberg snapshot` for `iceberg_snapshot_id`."""
+    """Return a name of the interface as people say it.
+
+    For example, `iceberg snapshot` for `iceberg_snapshot_id`.
+    """
     return name.removesuffix("_id").replace("_", " ")
 
 
 def clean(text: str) -> str:
-    """The text with its control characters shown instead of obeyed by the terminal."""
+    """Return the text with its control characters shown, so that a terminal does not obey them."""
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
         for char in text
@@ -177,7 +184,7 @@ def clean(text: str) -> str:
 
 @contextmanager
 def busy(doing: str) -> Iterator[None]:
-    """On a terminal, shows what is waited for; elsewhere nothing."""
+    """Show on a terminal what is waited for; elsewhere nothing."""
     if lively():
         with console(sys.stderr).status(clean(doing)):
             yield

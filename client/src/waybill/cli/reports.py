@@ -1,4 +1,4 @@
-"""Shows what the local stack tells while it starts and stops, one line per step.
+"""Shows the reports of the local stack while it starts and stops, one line per step.
 
 On a terminal a step that takes long is shown as it goes; elsewhere at most every few seconds.
 """
@@ -19,7 +19,7 @@ NEVER = float("-inf")
 
 
 class Reports:
-    """Shows each report as it comes, on stderr."""
+    """A view of the reports on stderr, each as it comes."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -36,7 +36,7 @@ class Reports:
         self.settle()
 
     def settle(self) -> None:
-        """Nothing is going on any more that a terminal should show as such."""
+        """Stop the spinner: nothing is running any more that a terminal should show."""
         if self._status is not None:
             self._status.stop()
             self._status = None

@@ -13,8 +13,10 @@ AT_ONCE: Final = 1_000  # dead letters in one request
 
 
 class Sending:
-    """What was sent so far is known after a fault, too. `left_out`: what cannot be sent, and why;
-    without `leave_out` one of those is a fault."""
+    """The dead letters that one command sends again; what was sent is known after a fault, too.
+
+    `left_out`: the ids that cannot be sent, and why. Without `leave_out` one of those is a fault.
+    """
 
     def __init__(self, client: "Client", pipeline: str, *, again: bool, leave_out: bool) -> None:
         self.left_out: dict[str, str] = {}
@@ -37,7 +39,7 @@ class Sending:
             self._send(ids[at : at + AT_ONCE])
 
     def token(self) -> str:
-        """For all that was sent."""
+        """Return one token for all that was sent."""
         tokens = [done.token for done in self.done]
         return str(tokens[0] if len(tokens) == 1 else self._client.merge(tokens))
 

@@ -17,7 +17,7 @@ SILENT = "no answer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedService:
-    """`version`: None of one that the gateway has no answer of."""
+    """A service and its state; `version` is None if the gateway has no answer of it."""
 
     name: str
     state: str

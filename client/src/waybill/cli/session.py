@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMPLETION_TIMEOUT_S = 1.0
 ASK_TIMEOUT_S = 6.0  # for all services: the gateway gives each 5
-MANIFEST_WORD = "manifest"  # what `waybill get` takes before a name
+MANIFEST_WORD = "manifest"  # what `waybill get` accepts before a name
 
 
 def not_empty(value: str | None) -> str | None:
@@ -32,21 +32,21 @@ def not_empty(value: str | None) -> str | None:
 
 
 def known_pipelines() -> list[str]:
-    """For shell completion, which must neither fail nor keep anybody waiting."""
+    """Return pipelines for shell completion, which must neither fail nor keep anybody waiting."""
     with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [pipeline.name for pipeline in client.pipelines()]
     return []
 
 
 def known_inputs(context: typer.Context) -> list[str]:
-    """Of the pipeline that is already typed; as careful as `known_pipelines`."""
+    """Return the inputs of the pipeline that is already typed; as careful as `known_pipelines`."""
     with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [found.name for found in client.pipeline(context.params["pipeline"]).inputs]
     return []
 
 
 def known_after_manifest(context: typer.Context) -> list[str]:
-    """Behind `get manifest`; else nothing more is to be typed."""
+    """Return the pipelines after `get manifest`; elsewhere no further name can be typed."""
     return known_pipelines() if context.params.get("name") == MANIFEST_WORD else []
 
 
@@ -84,7 +84,8 @@ InputArgument = Annotated[
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands in which an error of the SDK is told on stderr, with its exit code."""
+    """A group of commands that prints an error of the SDK and ends with the exit code of the
+    error."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
@@ -95,7 +96,7 @@ class CommandGroup(TyperGroup):
 
 
 def direct(timeout_s: float) -> "Connection":
-    """For questions that the SDK has no method for."""
+    """Return a connection for questions that the SDK has no method for."""
     from waybill.sync.connection import Connection
 
     target = find_target(None, os.environ, Path.cwd())
@@ -103,7 +104,7 @@ def direct(timeout_s: float) -> "Connection":
 
 
 def connect(timeout_s: float | None = None) -> "Client":
-    """A client for WAYBILL_URL or the stack around this folder; imports HTTP only now."""
+    """Return a client for the Waybill in use; HTTP is imported only now."""
     from waybill.sync.client import Client
     from waybill.waiting import TIMEOUT_S
 
@@ -111,8 +112,11 @@ def connect(timeout_s: float | None = None) -> "Client":
 
 
 def connect_to_change() -> "Client":
-    """As `connect`, for what changes something: where nobody has named a Waybill, only if a person
-    says that the one on the usual port is meant."""
+    """Return a client as `connect` does, for a command that changes something.
+
+    If nobody has named a Waybill, a person must say that the one on the usual port is meant. Else
+    Exit is raised.
+    """
     target = find_target(None, os.environ, Path.cwd())
     if target.guessed:
         _ask_for(target)

@@ -34,7 +34,7 @@ DetachOption = Annotated[
 
 
 class Extra(StrEnum):
-    """What a local stack may have besides."""
+    """What a local stack may have in addition."""
 
     POSTGRES = "postgres"
 
@@ -58,9 +58,9 @@ def up(
 ) -> None:
     """Start the local stack of this folder: Kafka, Valkey and the services.
 
-    It listens on 127.0.0.1 only and keeps everything in ./.waybill; a port that is taken is
-    replaced by a free one. Without --detach it runs until Ctrl-C. A stack that runs already is
-    only shown.
+    It listens on 127.0.0.1 only and keeps everything in ./.waybill; a port that is in use is
+    replaced by a free one. Without --detach it runs until Ctrl-C. A stack that runs already is only
+    shown.
 
     \b
     Example:
@@ -100,7 +100,7 @@ def up(
 def down() -> None:
     """Stop the local stack of this folder, or of the nearest one above.
 
-    No process is left behind; what is in ./.waybill stays for the next `waybill up`.
+    No process is left running; what is in ./.waybill stays for the next `waybill up`.
 
     \b
     Example:
@@ -157,7 +157,7 @@ def env(output: OutputOption = Form.TABLE) -> None:
 
 
 def _is_of_this_folder(target: Target) -> bool:
-    """Return whether the stack of this folder, or of one above, runs at that address."""
+    """Return True if the stack of this folder, or of one above, runs at that address."""
     if find_spec("waybill_local") is None:
         return False
     from waybill_local.state import read_state
@@ -167,7 +167,7 @@ def _is_of_this_folder(target: Target) -> bool:
 
 
 def _show_services(target: Target, output: Form) -> None:
-    """Show the services of a Waybill whose processes may be anywhere."""
+    """Show the services of a Waybill, wherever their processes are."""
     with closing(direct(ASK_TIMEOUT_S)) as connection:
         services = read_services(connection)
     if output is Form.JSON:
@@ -221,7 +221,7 @@ def _running() -> "StackState":
 
 @contextmanager
 def local_stack() -> Iterator[None]:
-    """The package is there, and its errors are told in their three parts."""
+    """Check that the package is there, and print its errors in their three parts."""
     if find_spec("waybill_local") is None:
         raise WaybillError("the local stack is not installed: pip install 'waybill-client[local]'")
     from waybill_local.errors import StackError

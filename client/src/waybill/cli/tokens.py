@@ -48,7 +48,7 @@ TokensArgument = Annotated[
 
 @tokens.command("show")
 def show(given: TokensArgument, output: OutputOption = Form.TABLE) -> None:
-    """Say what became of the tokens' records, as it is now.
+    """Show what became of the tokens' records, as it is now.
 
     Several tokens get one outcome, that of all their records: they are merged first, as `waybill
     token merge` does.
@@ -121,7 +121,7 @@ def make(
 ) -> None:
     """Make a token for records that went straight to Kafka.
 
-    Name an input for all that it holds now and that all sinks have part in: not what came before a
+    Name an input for all that it has now and that all sinks read: not what was written before a
     stage that begins at latest. Or name the positions of your own records.
 
     \b
@@ -185,7 +185,7 @@ def merge(
 
 
 def _one(client: "Client", given: Iterable[str]) -> str:
-    """A single token goes as it is: what is merged is a longer one."""
+    """Return one token for all; a single one goes as it is, because a merged one is longer."""
     texts = _tokens(given)
     return texts[0] if len(texts) == 1 else client.merge(texts)
 

@@ -1,4 +1,4 @@
-"""The commands about watches: be told when a token is final, instead of asking."""
+"""The commands about watches: get an event when a token is final, instead of asking."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ WatchArgument = Annotated[
 
 
 def labels_of(given: list[str]) -> dict[str, str]:
-    """By name."""
+    """Return the labels by name; a text that is no NAME=VALUE is a usage error."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -63,10 +63,11 @@ def watch(  # noqa: PLR0917 - options of a command line
     ] = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Have an event written to waybill.status when a token is final.
+    """Watch a token: an event is written to waybill.status when the token is final.
 
     The event has the outcome and the labels. `waybill events --follow` shows it, and each consumer
-    of the topic. A token that is final already is told at once, one that expires as expired.
+    of the topic gets it. For a token that is final already it is written at once; for one that
+    expires it says so.
 
     \b
     Example:
@@ -74,7 +75,7 @@ def watch(  # noqa: PLR0917 - options of a command line
       waybill watch $TOKEN --webhook https://hooks.example/orders
       waybill watch $TOKEN --through invoices
 
-    Exit codes: 0 it will be told · 1 error, also for a token that is none of ours
+    Exit codes: 0 the event will be written · 1 error, also for a token that is none of ours
     """
     labels = labels_of(label or [])
     with connect_to_change() as client:
@@ -96,7 +97,7 @@ def watch(  # noqa: PLR0917 - options of a command line
 
 
 def watches(output: OutputOption = Form.TABLE) -> None:
-    """List watches, the newest first: those that are open, and those told in the last month.
+    """List watches, the newest first: open ones, and those with an event in the last month.
 
     \b
     Example:
@@ -115,7 +116,7 @@ def watches(output: OutputOption = Form.TABLE) -> None:
 
 
 def unwatch(id: WatchArgument, output: OutputOption = Form.TABLE) -> None:
-    """End a watch: it is not told, and not listed any more.
+    """End a watch: its event is not written, and it is not listed any more.
 
     \b
     Example:

@@ -1,5 +1,8 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""Puts the questions of a client and keeps its pauses. The clients' methods call it."""
+"""Carries out the plans of a client: it sends their questions and sleeps for their pauses.
+
+The methods of the client call it. `waybill.plans` decides what to ask.
+"""
 
 import uuid
 from typing import TypeVar
@@ -19,7 +22,8 @@ T = TypeVar("T")
 
 
 class Asking:
-    """What all methods of a client share: its connection, its clock, and what it has learned."""
+    """The base of all methods of a client: its connection, its clock, and the generations it
+    knows."""
 
     def __init__(self, connection: Connection, clock: Timer, repeat_s: float) -> None:
         self._connection = connection
@@ -32,7 +36,10 @@ class Asking:
         return self._generations.learn(self._run(plan))
 
     def _key(self, given: str | None) -> str | None:
-        """Without one a request must not be repeated."""
+        """Return the key of a request: `given`, or a new one if this client repeats requests.
+
+        Else it is None: without a key a request must not be repeated.
+        """
         return given if given is not None or not self._repeat_s else str(uuid.uuid4())
 
     def _write(self, question: Question) -> Fields:
@@ -51,7 +58,7 @@ class Asking:
         return self._connection.line.heard
 
     def _run(self, plan: Plan[T]) -> T:
-        """Carry out the plan: put its questions, keep its pauses."""
+        """Carry out the plan: send its questions, sleep for its pauses, and return its result."""
         try:
             step = next(plan)
             while True:

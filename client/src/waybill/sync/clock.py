@@ -8,13 +8,13 @@ from waybill.waiting import Time
 
 
 class Timer(Time, Protocol):
-    """Time, and pauses."""
+    """A clock that can also sleep."""
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class SystemTimer:
-    """The machine's clock."""
+    """The clock of this machine."""
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""The connection of a `Client`: requests in, JSON out. Never repeats a request."""
+"""The connection of a `Client`: requests go in, JSON comes out. Never repeats a request."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from waybill.target import Target
 
 
 class Connection:
-    """Talks to one target."""
+    """A connection to one target."""
 
     def __init__(
         self,
@@ -31,7 +31,10 @@ class Connection:
         self._http.close()
 
     def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
-        """Return the JSON object answered; `held_s` is how long the server may hold the request."""
+        """Return the JSON object of the answer.
+
+        `held_s` is how long the server may wait before it answers; the timeout grows by that.
+        """
         timeout_s = self._timeout_s + held_s
         with self.line.translate_errors(timeout_s):
             with self._open(question, timeout_s) as response:
@@ -39,7 +42,7 @@ class Connection:
                 return self.line.json(response, question)
 
     def text(self, question: Question) -> str:
-        """Return the text answered, such as metrics."""
+        """Return the text of the answer, such as metrics."""
         timeout_s = self._timeout_s
         with self.line.translate_errors(timeout_s):
             with self._open(question, timeout_s) as response:
@@ -50,7 +53,7 @@ class Connection:
 
     @contextmanager
     def listen(self, question: Question, *, silence_s: float) -> Iterator[Iterator[bytes]]:
-        """Yield the bytes of an event stream; NoAnswer after `silence_s` without any."""
+        """Yield the bytes of an event stream; raise NoAnswer after `silence_s` without any."""
         with self.line.translate_errors(silence_s):
             with self._open(question, silence_s) as response:
                 if response.status_code != httpx2.codes.OK:

@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""What clients ask while a manifest is written."""
+"""The questions of a client about a manifest that somebody is writing."""
 
 from waybill import plans, questions
 from waybill.findings import Findings
@@ -12,25 +12,28 @@ class ManifestCalls(Asking):
     def check(
         self, manifest_text: str, *, allow_shared: bool = False, timeout_s: float = WAIT_TIMEOUT_S
     ) -> Findings:
-        """What is wrong with a manifest, and what it would make; nothing is made or changed.
+        """Check a manifest: return what is wrong, and what it would make. Nothing is changed.
 
-        `allow_shared`: as `apply` has it.
-
-        Errors come together, in the order of the text. WaitEnded: nobody has checked it within
-        `timeout_s`. Invalid: Spark could not compile it in time.
+        `allow_shared`: as for `apply`. All errors come together, in the order of the text.
+        WaitEnded: the check is not done within `timeout_s`. Invalid: Spark could not compile the
+        manifest in time.
         """
         question = questions.check(manifest_text, allow_shared=allow_shared)
         plan = plans.check(question, self._patience(timeout_s), self._heard)
         return self._run(plan)
 
     def propose(self, topic: str) -> Proposal:
-        """Columns for an input, from the newest records of a topic, a hundred at most.
+        """Return columns for an input, proposed from the newest records of a topic, at most 100.
 
-        NotFound: no such topic. Invalid: it is empty, holds no JSON objects, or is Waybill's own.
+        NotFound: there is no such topic. Invalid: it is empty, has no JSON objects, or is Waybill's
+        own.
         """
         return Proposal.read(self._ask(questions.propose(topic)))
 
     def convert(self, sql: str, name: str) -> str:
-        """A manifest with an input for each CREATE TABLE; Invalid has the place of what is not."""
+        """Return a manifest with an input for each CREATE TABLE.
+
+        Invalid: a part cannot be converted; the error has its location.
+        """
         converted = self._ask(questions.convert(sql, name))
         return converted.text("manifest")

@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""What clients ask about the outcome of a token."""
+"""The questions of a client about the outcome of a token."""
 
 from collections.abc import Iterator
 
@@ -14,22 +14,25 @@ from waybill.waiting import WAIT_TIMEOUT_S, Patience
 
 class OutcomeCalls(Asking):
     def outcome(self, token: AnyToken) -> Outcome:
-        """What the token's status says now, `unknown` too.
+        """Return the outcome of the token as it is now, also `unknown`.
 
-        NotFound: no token of ours. Expired: older than tokens live.
+        NotFound: it is no token of this Waybill. Expired: it is older than tokens live.
         """
         return self._run(plans.outcome(token))
 
     def wait(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
-        """The final outcome, which need not be complete.
+        """Wait until the outcome is final, and return it; it need not be complete.
 
-        StillInProgress or StillUnknown when `timeout_s` is over before it; else as `outcome`.
-        Rides out dropped connections.
+        StillInProgress or StillUnknown: `timeout_s` is over before that. Other errors are those of
+        `outcome`. When a connection breaks, it asks again.
         """
         return self._run(plans.final(token, self._patience(timeout_s), self._heard))
 
     def follow(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
-        """Every change up to the final outcome; when `timeout_s` is over raises as `wait` does."""
+        """Yield every change of the outcome, up to the final one.
+
+        When `timeout_s` is over, it raises as `wait` does.
+        """
         patience = self._patience(timeout_s)
         if questions.long(token):
             return self._look_on(token, patience)

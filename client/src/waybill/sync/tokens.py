@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""A token that can be asked about, and what becomes of records and dead letters that were sent."""
+"""A token that can be asked about, and the results of `send`, `token_for` and `replay`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Token(str):
-    """The text of a token, bound to the `Client` that it came from.
+    """The text of a token, bound to the `Client` that made it.
 
-    It is a `str`: print it, store it, send it to others; `Client.token` binds a stored one
+    It is a `str`: print it, store it, send it to others. `Client.token` binds a stored one
     again.
     """
 
@@ -30,39 +30,39 @@ class Token(str):
         return token
 
     def outcome(self) -> Outcome:
-        """What its status says now; raises as `Client.outcome`."""
+        """Return the outcome as it is now; raises as `Client.outcome`."""
         return self._client.outcome(self)
 
     def wait(self, timeout_s: float = WAIT_TIMEOUT_S) -> Outcome:
-        """The final outcome; raises as `Client.wait`."""
+        """Wait for the final outcome, and return it; raises as `Client.wait`."""
         return self._client.wait(self, timeout_s)
 
     def follow(self, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
-        """Every change up to the final outcome; raises as `Client.follow`."""
+        """Yield every change up to the final outcome; raises as `Client.follow`."""
         return self._client.follow(self, timeout_s)
 
     def merge(self, *others: AnyToken) -> "Token":
-        """One token for all that this and the others cover; raises as `Client.merge`."""
+        """Make one token for all that this and the others cover; raises as `Client.merge`."""
         return self._client.merge([self, *others])
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Copied and pickled it is its text: a client stays where it is."""
+        """Reduce a copy or a pickle to the text, because a client cannot be copied."""
         return str, (str(self),)
 
 
 class Receipt(ReceiptOf[Token]):
-    """What became of one `Client.send`."""
+    """The result of one `Client.send`."""
 
     __slots__ = ()
 
 
 class IssuedToken(IssuedTokenOf[Token]):
-    """What `Client.token_for` makes."""
+    """The result of one `Client.token_for`."""
 
     __slots__ = ()
 
 
 class Replayed(ReplayedOf[Token]):
-    """What became of one `Client.replay`."""
+    """The result of one `Client.replay`."""
 
     __slots__ = ()

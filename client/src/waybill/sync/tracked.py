@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""A producer whose records are covered by a token."""
+"""A producer with a token that covers its records."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tracked(Tracking):
-    """A producer whose records are covered by a token; `Client.track` makes it.
+    """A producer with a token that covers its records; `Client.track` makes it.
 
     `produce` does not wait. While `token` flushes, callbacks run.
     """
@@ -31,11 +31,12 @@ class Tracked(Tracking):
         self._client = client
 
     def token(self, timeout_s: float = WAIT_TIMEOUT_S) -> Token:
-        """One token for all that was produced here until now; flushes the producer first.
+        """Return one token for all that was produced here until now; flush the producer first.
 
-        NotDelivered: some records were not, `failed` says which. StillUndelivered: `timeout_s` is
-        over before all were acknowledged. Unusable: nothing was produced. Invalid: a topic was
-        created anew meanwhile, or the producer writes to another Kafka than the pipeline reads.
+        NotDelivered: some records were not delivered; `failed` says which. StillUndelivered:
+        `timeout_s` is over before all were acknowledged. Unusable: nothing was produced. Invalid: a
+        topic was created again meanwhile, or the producer writes to another Kafka than the pipeline
+        reads.
         """
         tokens: list[Token] = []
         for spans in self._settle(timeout_s):

@@ -1,5 +1,5 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
-"""What clients ask about watches and events."""
+"""The questions of a client about watches and events."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,13 +24,14 @@ class WatchCalls(Asking):
         webhook: str | None = None,
         secret: str | None = None,
     ) -> Watch:
-        """Be told by an event when the token is final; `labels` come back with it.
+        """Watch a token: Waybill writes an event with these `labels` when the token is final.
 
-        `sinks`: only these are waited for, by name; also such that another stage reads. `through`:
-        pipelines that it is to pass, too, each of which reads what the one before it writes; then
-        `sinks` are those of the last. `webhook`: a URL that it is sent to, too, signed by `secret`;
-        without one, a secret is made, and the watch that comes back has it. NotFound: no token of
-        this Waybill; Expired: it is too old; Invalid: a sink, a pipeline or a webhook is refused.
+        `sinks`: the names of the only sinks to wait for; they may also be read by another stage.
+        `through`: further pipelines that the records pass, each of which reads what the one before
+        it writes; then `sinks` are those of the last. `webhook`: a URL that gets the event, too,
+        signed by `secret`. Without a secret one is made, and the watch that is returned has it.
+        NotFound: it is no token of this Waybill. Expired: it is too old. Invalid: a sink, a
+        pipeline or a webhook is refused.
         """
         made = _made_secret(webhook, secret)
         hook = _hook(webhook, secret or made)
@@ -39,7 +40,8 @@ class WatchCalls(Asking):
         return Watch.read(self._write(asked), secret=made)
 
     def watches(self) -> Iterator[Watch]:
-        """All that are open, or were told in the last month; the newest first."""
+        """Yield all watches that are open or had their event in the last month, the newest
+        first."""
         cursor: str | None = ""
         while cursor is not None:
             page = self._ask(questions.watches(cursor))
@@ -48,7 +50,10 @@ class WatchCalls(Asking):
             cursor = page.text_or_none("next_cursor")
 
     def find_watch(self, id: str) -> Watch:
-        """Whether it was told, and as what; NotFound when there is none."""
+        """Return a watch: whether its event was written, and with which outcome.
+
+        NotFound: there is no such watch.
+        """
         return Watch.read(self._ask(questions.find_watch(id)))
 
     def unwatch(self, id: str) -> Watch:
@@ -56,8 +61,11 @@ class WatchCalls(Asking):
         return Watch.read(self._write(questions.unwatch(id, str(uuid.uuid4()))))
 
     def redeliver(self, id: str) -> Watch:
-        """Have the event of a watch sent to its webhook again, at once. Conflict: it has none, is
-        not told yet, or was told more than a week ago."""
+        """Send the event of a watch to its webhook again, at once.
+
+        Conflict: the watch has no webhook, or its event is not written yet, or is older than a
+        week.
+        """
         return Watch.read(self._write(questions.redeliver(id, str(uuid.uuid4()))))
 
     def events(
@@ -70,9 +78,10 @@ class WatchCalls(Asking):
         labels: Mapping[str, str] | None = None,
         after: str | None = None,
     ) -> Iterator[Event]:
-        """The events from now on, or behind the `position` of an earlier one, for ever.
+        """Yield the events from now on, or after the `position` of an earlier one; it never ends.
 
-        A connection that breaks is made again where it was: none is missed, and none comes twice.
+        When a connection breaks, it connects again after the last event: none is missed, and none
+        comes twice.
         """
         asked = questions.status_events(
             types, pipeline=pipeline, stage=stage, watch=watch, labels=labels or {}
@@ -92,7 +101,10 @@ class WatchCalls(Asking):
 
 
 def _made_secret(webhook: str | None, secret: str | None) -> str | None:
-    """Made here: the answer to a request that may be sent again has no secret in it."""
+    """Make a secret for a webhook that has none.
+
+    It is made here, because the request may be repeated, and its answer has no secret in it.
+    """
     return new_secret() if webhook is not None and secret is None else None
 
 

@@ -1,5 +1,8 @@
-"""Blocks of an Avro object container: each has its number of records, its size and, at its end,
-the mark of the file. The header goes in front of each part."""
+"""Reads an Avro object container block by block, so that it can be sent in parts.
+
+Each block has its number of records, its size and, at its end, the sync marker of the file. The
+header goes in front of each part.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
@@ -42,7 +45,7 @@ def _blocks(source: "_Source", mark: bytes) -> Iterator[Unit]:
 
 
 class _Source:
-    """The file, read as far as is asked for, and what of it was not given away yet."""
+    """The file, read as far as is asked for, and the bytes that `given` has not returned yet."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -60,7 +63,7 @@ class _Source:
         return found
 
     def long(self) -> int:
-        """A number in zigzag, seven bits a byte."""
+        """Read a number in zigzag, seven bits a byte."""
         value = 0
         for shift in range(LONG_BYTES_MAX):
             (byte,) = self.take(1)
@@ -70,7 +73,7 @@ class _Source:
         return (value >> 1) ^ -(value & 1)
 
     def more(self) -> bool:
-        """True if the file goes on."""
+        """Return True if the file goes on."""
         self._ahead = self._file.read(1)
         return bool(self._ahead)
 

@@ -38,7 +38,7 @@ class Bar:
                 self._shown.stop()
 
     def show(self, done: int) -> None:
-        """Say that so many bytes of the source were sent."""
+        """Show how many bytes of the source were sent."""
         with self._lock:
             self._done = done
             if self._shown is not None:

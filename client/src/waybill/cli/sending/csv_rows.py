@@ -1,5 +1,7 @@
-"""Rows of CSV as they stand in the file, found by the parser that Waybill itself uses: a line end
-in quotes ends no row. The header goes in front of each part."""
+"""Reads rows of CSV as they are in the file, with the parser that Waybill itself uses.
+
+A line end in quotes ends no row. The header goes in front of each part.
+"""
 
 import codecs
 import csv
@@ -19,7 +21,7 @@ EMPTY_LINES = (b"\n", b"\r\n")
 
 
 def read_csv(file: BinaryIO, options: Mapping[str, str]) -> Units:
-    """Read rows in UTF-8, whatever the file is in."""
+    """Read rows in UTF-8, whatever the encoding of the file is."""
     encoding = options.get("encoding", "utf-8")
     lines = _plain(file) if encoding.lower() in UTF_8 else _transcoded(file, encoding)
     rows = _Rows(lines, options).each()
@@ -48,7 +50,7 @@ class _Rows:
         )
 
     def each(self) -> Iterator[Unit]:
-        """Only a row with a quote or an escape in it may have several lines."""
+        """Yield the rows; only one with a quote or an escape in it may have several lines."""
         marked, line = self._marked, 1
         for row in self._lines:
             if marked(row):
@@ -60,8 +62,10 @@ class _Rows:
                 line += 1
 
     def _lines_of(self, first: bytes, number: int) -> list[bytes]:
-        """Return the lines of the row that begins so, as far as the parser asks for them. What is
-        not UTF-8 passes: Waybill names it."""
+        """Return the lines of the row that starts with `first`, as far as the parser asks for them.
+
+        Bytes that are not UTF-8 are sent as they are: Waybill names the row.
+        """
         found: list[bytes] = []
 
         def texts() -> Iterator[str]:

@@ -20,12 +20,15 @@ from waybill.payloads import Payload
 if TYPE_CHECKING:
     from waybill.sync.client import Client
 
-MERGED_MAX = 1_000  # tokens in one request; Waybill takes ten times as many
+MERGED_MAX = 1_000  # tokens in one request; Waybill accepts ten times as many
 
 
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """Everything that one command sends; `requests` that were tried have a key each."""
+    """All that one command sends, and what became of it.
+
+    `requests` counts those that were tried; with `key`, each has a key of its own.
+    """
 
     pipeline: str
     input: str
@@ -43,8 +46,10 @@ class Delivery:
     outcome: Outcome | None = None
 
     def carry_out(self, client: "Client", wait_s: float | None) -> None:
-        """Send all, print the one token, and follow it if it is to be waited for. After a failure
-        print the token of what was sent."""
+        """Send all, print the one token, and follow it if `wait_s` is given.
+
+        After a failure, print the token of what was sent.
+        """
         try:
             try:
                 self._send_all(client)
@@ -74,7 +79,7 @@ class Delivery:
         render.talk(f"{self.accepted} accepted, {len(self.rejected)} rejected")
 
     def _merge(self, client: "Client") -> None:
-        """Make one token of all, and print it; those that cannot be merged, each by itself."""
+        """Merge the tokens into one, and print it; if that fails, print each by itself."""
         try:
             while len(self.tokens) > 1:
                 batches = range(0, len(self.tokens), MERGED_MAX)
@@ -95,7 +100,7 @@ class Delivery:
                 render.data(outcome_lines(self.outcome))
 
     def _print_json(self) -> None:
-        """Print it after a failure, too: what was sent has its token."""
+        """Print the answer as JSON, after a failure, too: what was sent has its token."""
         if self.output is not Form.JSON or not (self.tokens or self.rejected):
             return
         merged = len(self.tokens) == 1
@@ -110,13 +115,13 @@ class Delivery:
         render.as_json(answer)
 
     def exit_code(self) -> ExitCode:
-        """A rejected row outweighs all else: it is nowhere, and no token asks for it."""
+        """Return the exit code; a rejected row outweighs all else, because no token covers it."""
         if self.rejected:
             return ExitCode.ERROR
         return exits.of_outcome(self.outcome) if self.outcome else ExitCode.OK
 
     def _send(self, client: "Client", piece: Piece) -> None:
-        """Send it, in parts if Waybill takes less at once."""
+        """Send a piece, in smaller parts if Waybill accepts less at once."""
         try:
             self._request(client, piece)
         except TooLarge as problem:
@@ -151,7 +156,8 @@ class Delivery:
         self.tokens.append(str(receipt.token))
 
     def _next_key(self) -> str | None:
-        """Return the key of the next request, also after a refusal: the first is as given."""
+        """Return the key of the next request; the first is as given, and a refused one counts,
+        too."""
         self.requests += 1
         return self.key if self.key is None or self.requests == 1 else f"{self.key}/{self.requests}"
 

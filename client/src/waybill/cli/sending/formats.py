@@ -30,8 +30,11 @@ class FormatName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """`noun`: what is counted in it. `takes`: options, by the names that HTTP has for them; `usual`
-    are those that differ from HTTP. `reasons_have_line`: Waybill's reasons name the line already.
+    """A format that `waybill send` reads.
+
+    `noun`: what is counted in it. `takes`: its options, by the names that HTTP has for them;
+    `usual`: the defaults that differ from HTTP. `reasons_have_line`: Waybill's reasons name the
+    line already.
     """
 
     endings: tuple[str, ...]
@@ -44,7 +47,7 @@ class Format:
     reasons_have_line: bool = False
 
     def options(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Return what applies; one that the format does not have is a usage error."""
+        """Return the options that apply; one that the format does not have is a usage error."""
         for name in given:
             if name not in self.takes:
                 message = f"does not go with {self.media_type}: `--format` says what the source is"
@@ -57,7 +60,7 @@ class Format:
         return options
 
     def sent_options(self, options: Mapping[str, str], line: int) -> dict[str, str]:
-        """Return those of a request whose first record is in that line."""
+        """Return the options of a request; `line` is the line of its first record."""
         if not self.reasons_have_line:
             return dict(options)
         kept = {name: value for name, value in options.items() if name != "encoding"}

@@ -1,4 +1,4 @@
-"""JSON values one after the other, or in an array: each as it is in the file."""
+"""Reads JSON values, one after the other or in an array; each is sent as it is in the file."""
 
 import codecs
 import json
@@ -19,7 +19,7 @@ def read_values(file: BinaryIO, options: Mapping[str, str]) -> Units:
 
 
 class _Values:
-    """The text that is not read yet; more of the file is added when a value needs it."""
+    """The text that is not parsed yet; more of the file is read when a value needs it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -44,7 +44,8 @@ class _Values:
         self._refuse_if(array and bool(self._next()), "something follows the array")
 
     def _value(self) -> Unit:
-        """The value that begins here; it has ended for sure only where something follows it."""
+        """Read the value that starts here; it has ended for sure only where something follows
+        it."""
         self._count += 1
         while True:
             try:
@@ -61,7 +62,7 @@ class _Values:
         return content + b"\n", 1, self._count
 
     def _go_on(self) -> bool:
-        """True if another value of the array follows."""
+        """Return True if another value of the array follows."""
         mark = self._next()
         self._refuse_if(not mark, "the array has no end")
         self._refuse_if(mark not in (",", "]"), "the array goes on with neither , nor ]")
@@ -69,7 +70,7 @@ class _Values:
         return mark == ","
 
     def _next(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """Return the next character that is no space; empty at the end."""
         while True:
             space = SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at
@@ -77,7 +78,8 @@ class _Values:
                 return self._text[self._at : self._at + 1]
 
     def _read_on(self) -> bool:
-        """False if the end was reached, or a value is larger than any that Waybill takes."""
+        """Read more of the file; return False at its end, or if a value is too large for
+        Waybill."""
         if self._ended or len(self._text) - self._at > BYTES_MAX:
             return False
         piece = self._file.read(max(READ_BYTES, len(self._text) - self._at))

@@ -1,5 +1,7 @@
-"""Opens what `waybill send` reads: a file, standard input, or JSON from the command line; and
-unpacks gzip."""
+"""Opens what `waybill send` reads: a file, standard input, or JSON from the command line.
+
+It unpacks gzip.
+"""
 
 import gzip
 import io
@@ -30,7 +32,7 @@ LOOK_BYTES = 64  # far enough past leading spaces
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedSource:
-    """Records to send. `size`: of the file in bytes, if it is one."""
+    """Records to send; `size` is that of the file in bytes, or None if it is no file."""
 
     format: Format
     options: Mapping[str, str]
@@ -47,7 +49,7 @@ class OpenedSource:
 def open_source(
     source: str, given: FormatName | None, options: Mapping[str, str]
 ) -> Iterator[OpenedSource]:
-    """Open it in the format that is `given`, or that it seems to have."""
+    """Open the source in the format that is `given`, or that it seems to have."""
     with _raw(source) as raw:
         with _reading(source):
             inline = source.lstrip().startswith(JSON_BEGINS)
@@ -112,7 +114,10 @@ def _open(source: str) -> io.BufferedReader:
 def _packed(
     file: io.BufferedReader, source: str, name: FormatName, given: FormatName | None
 ) -> bool:
-    """True if it is to be unpacked: no text and no Avro begins like gzip, but a raw record may."""
+    """Return True if the file must be unpacked.
+
+    No text and no Avro begins like gzip, but a raw record may.
+    """
     if name is FormatName.RAW:
         return given is None and source.endswith(GZIP_ENDING)
     return file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
@@ -123,7 +128,7 @@ def _unpacked(file: io.BufferedReader) -> io.BufferedReader:
 
 
 class _Unpacked(io.RawIOBase):
-    """Gzip in small reads: one that fails would drop all that it has unpacked before."""
+    """A gzip file in small reads, because a read that fails drops all that it has unpacked."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = gzip.GzipFile(fileobj=file)

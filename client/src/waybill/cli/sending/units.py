@@ -4,14 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-RECORDS_MAX = 10_000  # what Waybill takes in one request that has a key
+RECORDS_MAX = 10_000  # what Waybill accepts in one request that has a key
 BYTES_MAX = 10_000_000
 
 
 Unit = tuple[bytes, int, int]
-"""What cannot be cut further, how many records that is, and where: a record, a block of them, or a
-line that is none. Where is the number of its line or, where a format has no lines, of its first
-record, from 1. A plain tuple, because there may be millions."""
+"""A part that cannot be cut further, its number of records, and where it is.
+
+It is a record, a block of records, or a line that is no record. Where it is: the number of its line
+or, if a format has no lines, of its first record, from 1. It is a plain tuple, because there may be
+millions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,10 @@ class RequestLimits:
     bytes: int = BYTES_MAX
 
     def lower(self, refused: Piece, members: Mapping[str, object]) -> None:
-        """Learn from a refusal; what a record becomes may be larger than what was sent of it."""
+        """Lower the limits after a refusal.
+
+        What Waybill makes of a record may be larger than what was sent of it.
+        """
         records, size = members.get("records_max"), members.get("bytes_max")
         if isinstance(size, int):
             self.bytes = min(size, len(refused.content) // 2)
@@ -67,8 +73,10 @@ class RequestLimits:
 
 
 def cut(units: Iterable[Unit], head: bytes, limits: RequestLimits) -> Iterator[Piece]:
-    """Fill one piece after the other; a unit beyond the limits goes alone. The limits may be
-    lowered between two pieces. What holds no record is no piece."""
+    """Yield one piece after the other; a unit beyond the limits goes alone.
+
+    The limits may be lowered between two pieces. Units without a record are no piece.
+    """
     filled: list[Unit] = []
     records, size = 0, len(head)
     for unit in units:
