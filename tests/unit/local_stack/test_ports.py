@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -42,6 +43,14 @@ def test_picked_port_is_for_a_server_of_ours_alone() -> None:
             assert accepts(port)
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind((HOST, port))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can claim a port")
+def test_a_port_that_another_stack_has_picked_and_not_opened_yet_gives_another() -> None:
+    port = pick({"one": 0})["one"]
+    program = f"from waybill_local.ports import pick; print(pick({{'one': {port}}})['one'])"
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(other.stdout) != port
 
 
 def test_first_start_wants_the_usual_ports() -> None:

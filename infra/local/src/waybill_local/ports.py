@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import psutil
 
 HOST = "127.0.0.1"
-_HELD = ExitStack()  # closed when this process ends
-atexit.register(_HELD.close)
+_KEPT = ExitStack()  # closed when this process ends
+atexit.register(_KEPT.close)
+_CLAIMED: dict[int, socket.socket] = {}
 
 
 def pick(wanted: Mapping[str, int]) -> dict[str, int]:
@@ -19,7 +20,8 @@ def pick(wanted: Mapping[str, int]) -> dict[str, int]:
 
     On Linux this process keeps them bound until it ends, without listening. A server can bind them
     too, as SO_REUSEADDR allows. The system offers them to nobody else before that server starts, or
-    while it restarts.
+    while it restarts. A second stack that starts at the same time could bind them as well: it does
+    not, because this process has also claimed them.
     """
     with ExitStack() as bound:
         picked: dict[str, int] = {}
@@ -28,7 +30,7 @@ def pick(wanted: Mapping[str, int]) -> dict[str, int]:
             holder = bound.enter_context((None if again else _bind(port)) or _bind_any())
             picked[name] = holder.getsockname()[1]
         if sys.platform == "linux":
-            _HELD.push(bound.pop_all())
+            _KEPT.push(bound.pop_all())
         return picked
 
 
@@ -64,10 +66,27 @@ def _bind(port: int) -> socket.socket | None:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((HOST, port))
+        _claim(bound.getsockname()[1])
     except OSError:
         bound.close()
         return None
     return bound
+
+
+def _claim(port: int) -> None:
+    """Claim `port` until this process ends. Raises OSError if another process has claimed it.
+
+    The claim is a name that the kernel gives to one process of the machine, and frees with it.
+    """
+    if sys.platform != "linux" or port in _CLAIMED:
+        return
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0waybill-port-{port}")
+    except OSError:
+        name.close()
+        raise
+    _CLAIMED[port] = _KEPT.enter_context(name)
 
 
 def _bind_any() -> socket.socket:
