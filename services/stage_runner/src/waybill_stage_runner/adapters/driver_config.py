@@ -1,8 +1,13 @@
-"""Makes what drivers need to know of the runner's settings."""
+"""Makes what drivers need to know: of the runner's settings, and of the run of a pipeline."""
 
+import uuid
 from dataclasses import replace
+from pathlib import Path
 
-from waybill_shared.contract.driver import SinkPlaces, SparkPlace
+from waybill_shared.contract.driver import DriverHome, RunSpec, SinkPlaces, SparkPlace
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_stage_runner.adapters.processes import LOG
+from waybill_stage_runner.app.ports import Lease
 from waybill_stage_runner.core.pool.model import Limits
 from waybill_stage_runner.settings import Settings
 
@@ -36,4 +41,56 @@ def spark_place_of(settings: Settings) -> SparkPlace:
         driver_port=settings.spark_driver_port,
         executor_python=settings.spark_executor_python,
         conf_file=None if file is None else file.resolve(),
+    )
+
+
+def pipeline_folder(settings: Settings, name: str) -> Path:
+    """Return the folder of a pipeline, by its uid, in the runner's state folder."""
+    return settings.stage_runner_state_folder.resolve() / name
+
+
+def driver_home(settings: Settings, folder: Path, *, spark: bool) -> DriverHome:
+    """Return what a driver needs to start; `spark` False: without a Spark session."""
+    return DriverHome(
+        name="waybill",
+        folder=folder,
+        java=settings.stage_runner_java,
+        spark_jars=settings.stage_runner_spark_jars,
+        spark_archives=settings.stage_runner_spark_archives,
+        spark=spark_place_of(settings) if spark else None,
+        sql_guard=settings.stage_runner_sql_guard,
+        topic_prefix=settings.topic_prefix,
+        places=places_of(settings),
+    )
+
+
+def run_spec(
+    settings: Settings,
+    record: PipelineRecord,
+    lease: Lease,
+    *,
+    closing: tuple[StageDefinition, ...] = (),
+) -> RunSpec:
+    """Return what a driver needs for a new run of this pipeline."""
+    folder = pipeline_folder(settings, record.pipeline_uid)
+    return RunSpec(
+        tenant=record.tenant,
+        pipeline_uid=record.pipeline_uid,
+        pipeline=record.name,
+        generation=record.generation,
+        epoch=lease.epoch,
+        lifecycle_id=lease.lifecycle_id,
+        run_id=uuid.uuid4().hex,
+        manifest=record.manifest,
+        stages=record.stages,
+        topic_prefix=settings.topic_prefix,
+        checkpoint_folder=folder / "checkpoints",
+        places=places_of(settings),
+        log_file=folder / LOG,
+        batch_rows_max=settings.stage_runner_batch_rows_max,
+        batch_bytes_max=settings.stage_runner_batch_bytes_max,
+        loads_max=settings.stage_runner_loads_max,
+        topic_absent_s=settings.stage_runner_topic_absent_s,
+        replication=settings.stage_runner_replication,
+        closing=closing,
     )

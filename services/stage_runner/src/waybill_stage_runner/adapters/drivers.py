@@ -7,17 +7,14 @@ with the thread that has started it.
 import logging
 import queue
 import time
-import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final, assert_never
 
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import (
     CheckOrder,
     DriverEvent,
-    DriverHome,
     EndOrder,
     MaintainOrder,
     RunOrder,
@@ -28,7 +25,12 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.applied import AppliedManifest
-from waybill_stage_runner.adapters.driver_config import limits_of, places_of, spark_place_of
+from waybill_stage_runner.adapters.driver_config import (
+    driver_home,
+    limits_of,
+    pipeline_folder,
+    run_spec,
+)
 from waybill_stage_runner.adapters.driver_log import newest_lines
 from waybill_stage_runner.adapters.driver_reports import EndReport, QueueReport, RunReport
 from waybill_stage_runner.adapters.processes import (
@@ -87,8 +89,7 @@ PoolReport = RunReport | QueueReport | EndReport | Checked
 class DriverPool:
     def __init__(self, settings: Settings, program: Sequence[str] = PROGRAM) -> None:
         self._settings = settings
-        self._state_folder = settings.stage_runner_state_folder.resolve()
-        self._processes = DriverProcesses(self._state_folder / DRIVERS, program)
+        self._processes = DriverProcesses(pipeline_folder(settings, DRIVERS), program)
         spares_from = 0 if settings.spares_from_the_start else None
         self._pool = Pool(limits=limits_of(settings), spares_from=spares_from)
         self._specs: dict[str, RunSpec] = {}
@@ -106,8 +107,8 @@ class DriverPool:
         urgent: bool = True,
         closing: tuple[StageDefinition, ...] = (),
     ) -> None:
-        uid, folder = record.pipeline_uid, self._state_folder / record.pipeline_uid
-        spec = self._spec(record, lease, closing=closing)
+        uid, folder = record.pipeline_uid, pipeline_folder(self._settings, record.pipeline_uid)
+        spec = run_spec(self._settings, record, lease, closing=closing)
         self._processes.end_left(uid)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -141,12 +142,15 @@ class DriverPool:
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
-            check_id=check_id, spec=self._spec(record, NO_LEASE), sink=sink, dry_run=dry_run
+            check_id=check_id,
+            spec=run_spec(self._settings, record, NO_LEASE),
+            sink=sink,
+            dry_run=dry_run,
         )
         self._decide(CheckRequested(job=MaintenanceJob(check_id=check_id)))
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
-        return newest_lines(self._state_folder / pipeline_uid / LOG, lines)
+        return newest_lines(pipeline_folder(self._settings, pipeline_uid) / LOG, lines)
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
@@ -183,11 +187,7 @@ class DriverPool:
     def _listen(self, timeout_s: float) -> bool:
         """Wait for one report of a driver. Return True if there was one."""
         try:
-            received = (
-                self._processes.events.get(timeout=timeout_s)
-                if timeout_s
-                else (self._processes.events.get_nowait())
-            )
+            received = self._processes.events.get(block=timeout_s > 0, timeout=timeout_s)
         except queue.Empty:
             return False
         if isinstance(received, ProcessExited):
@@ -287,7 +287,8 @@ class DriverPool:
 
     def _start(self, driver_id: str, *, spark: bool) -> None:
         try:
-            self._processes.start(driver_id, self._home(driver_id, spark=spark))
+            home = driver_home(self._settings, self._processes.folder_of(driver_id), spark=spark)
+            self._processes.start(driver_id, home)
         except Retryable as error:
             logger.warning("driver not started", extra={"reason": str(error)})
             self._processes.events.put(ProcessExited(driver_id=driver_id, exit_code=NOT_STARTED))
@@ -320,47 +321,6 @@ class DriverPool:
         self._reports.append(report)
         with spec.log_file.open("ab") as log:
             log.write(self._processes.log_of(driver_id))
-
-    def _home(self, driver_id: str, *, spark: bool) -> DriverHome:
-        settings = self._settings
-        return DriverHome(
-            name="waybill",
-            folder=self._processes.folder_of(driver_id),
-            java=settings.stage_runner_java,
-            spark_jars=settings.stage_runner_spark_jars,
-            spark_archives=settings.stage_runner_spark_archives,
-            spark=spark_place_of(settings) if spark else None,
-            sql_guard=settings.stage_runner_sql_guard,
-            topic_prefix=settings.topic_prefix,
-            places=places_of(settings),
-        )
-
-    def _spec(
-        self, record: PipelineRecord, lease: Lease, *, closing: tuple[StageDefinition, ...] = ()
-    ) -> RunSpec:
-        settings = self._settings
-        folder: Path = self._state_folder / record.pipeline_uid
-        return RunSpec(
-            tenant=record.tenant,
-            pipeline_uid=record.pipeline_uid,
-            pipeline=record.name,
-            generation=record.generation,
-            epoch=lease.epoch,
-            lifecycle_id=lease.lifecycle_id,
-            run_id=uuid.uuid4().hex,
-            manifest=record.manifest,
-            stages=record.stages,
-            topic_prefix=settings.topic_prefix,
-            checkpoint_folder=folder / "checkpoints",
-            places=places_of(settings),
-            log_file=folder / LOG,
-            batch_rows_max=settings.stage_runner_batch_rows_max,
-            batch_bytes_max=settings.stage_runner_batch_bytes_max,
-            loads_max=settings.stage_runner_loads_max,
-            topic_absent_s=settings.stage_runner_topic_absent_s,
-            replication=settings.stage_runner_replication,
-            closing=closing,
-        )
 
 
 def _now() -> int:
