@@ -101,18 +101,10 @@ class TrackedStage(Generic[Frame]):
         self._clock = clock
         self._loads = loads
         self._report_maintenance = report_maintenance
-        self._ledgers = tuple(
-            Ledger(
-                sink,
-                stage=name,
-                inputs=inputs,
-                later=(later or {}).get(sink.name),
-                identity=identity,
-                emit=emit,
-                clock=clock,
-            )
-            for sink in sinks
+        ledger = partial(
+            Ledger, stage=name, inputs=inputs, identity=identity, emit=emit, clock=clock
         )
+        self._ledgers = tuple(ledger(sink, later=(later or {}).get(sink.name)) for sink in sinks)
         self._triage = Triage(
             name,
             identity=identity,
