@@ -28,12 +28,12 @@ from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
+from waybill_spark.sinks.iceberg.commit_pause import CommitPause
 from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import fitting
-from waybill_spark.sinks.iceberg.keyed import far_away, keyless
 from waybill_spark.sinks.iceberg.maintenance import DueTasks
 from waybill_spark.sinks.iceberg.modes import change_files
 from waybill_spark.sinks.iceberg.tables import (
@@ -41,14 +41,14 @@ from waybill_spark.sinks.iceberg.tables import (
     Alteration,
     IcebergTarget,
     find_table,
+    has_same_layout,
     make_table,
 )
 from waybill_spark.sinks.iceberg.writing import (
     ROWS_HINT,
     UNABLE,
     does_not_take,
-    no_key,
-    too_far,
+    why_refused,
 )
 from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.sink import (
@@ -66,8 +66,7 @@ logger = logging.getLogger(__name__)
 RETRIES_PROPERTY: Final = "commit.retry.num-retries"
 LOOK_MS: Final = 600_000  # so often it is seen what others have done, where nothing is written
 CONFLICTS_MS: Final = 60_000  # so long others may come in between
-PAUSE_S: Final = 0.05  # before a new try, at most
-TURN_MS_MAX: Final = 2_000
+RETRY_PAUSE_S: Final = 0.05  # at most
 
 
 class IcebergSink:
@@ -96,8 +95,7 @@ class IcebergSink:
         self._table: Table | None = None
         self._seen: Fence | None = None
         """Its own last one: if the table has another one, another driver has moved it."""
-        self._turn_at = self._turn_ms = 0
-        """When its last commit was made, and how long that took; 0 where nobody else writes."""
+        self._pause = CommitPause(self._clock)
         self._alteration: Alteration = NOTHING
         self._due_tasks = DueTasks(target.settings.maintenance)
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
@@ -138,6 +136,9 @@ class IcebergSink:
         parts = (pa.Table.from_batches([part]) for part in rows)
         return next((why for why in map(self._why_refused, parts) if why is not None), None)
 
+    def _why_refused(self, rows: pa.Table) -> str | None:
+        return why_refused(self._reached, rows, self._target.settings.keys)
+
     def await_visible(self, fence: Fence) -> bool:
         """Return True: a snapshot is visible as soon as it is committed."""
         return True
@@ -176,27 +177,12 @@ class IcebergSink:
         except MaintenanceRefused as refused:
             logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
             return MaintenanceResult(str(name), {}, f"{refused}; {refused.problems[0].hint}")
-        if self._is_as(table, found):
+        if has_same_layout(table, found) and self._own.read(table) == self._own.read(found):
             self._table = found  # else the next commit must see what was committed in between
         if name is None or done is None:
             return None
         logger.info("table is kept in order", extra=self._about(task=name, **done.counts))
         return MaintenanceResult(name, done.counts) if done.is_something else None
-
-    def _is_as(self, table: Table, found: Table) -> bool:
-        """Return True if the table is still prepared for this sink's rows, and no driver has
-        replaced this one.
-        """
-        one, other = table.metadata, found.metadata
-        return self._own.read(table) == self._own.read(found) and (
-            (one.table_uuid, one.current_schema_id, one.default_spec_id, one.default_sort_order_id)
-            == (
-                other.table_uuid,
-                other.current_schema_id,
-                other.default_spec_id,
-                other.default_sort_order_id,
-            )
-        )
 
     def _about(self, **more: object) -> dict[str, object]:
         return {"sink": self.name, "table": self._target.name, **more}
@@ -210,17 +196,10 @@ class IcebergSink:
         batches = [*rows]
         return pa.Table.from_batches(batches) if batches else self._schema.empty_table()
 
-    def _why_refused(self, rows: pa.Table) -> str | None:
-        key = keyless(rows, self._target.settings.keys)
-        if key is not None:
-            return no_key(self._reached, key)
-        far = far_away(rows)
-        return None if far is None else too_far(self._reached, far)
-
     def _write(self, rows: NewRows | None, fence: Fence) -> Written:
         self._refuse_superseded()
-        until, others = 0, self._let_others_go_first()
-        begun = self._clock.monotonic_ms()
+        until, is_shared = 0, self._let_others_go_first()
+        started = self._clock.monotonic_ms()
         while not self._is_committed(rows, fence):
             until = until or self._clock.monotonic_ms() + CONFLICTS_MS  # not of the first writing
             self._refit()
@@ -228,23 +207,18 @@ class IcebergSink:
                 message = f"{self._reached.what}: others change it all the time"
                 hint = "let them come less often, or one after the other; it is tried again"
                 raise SinkUnreachable(message, hint=hint)
-            time.sleep(random.uniform(0, PAUSE_S))
-            others, begun = True, self._clock.monotonic_ms()
+            time.sleep(random.uniform(0, RETRY_PAUSE_S))
+            is_shared, started = True, self._clock.monotonic_ms()
         if rows is not None:
             self._alteration = NOTHING
-        self._seen, self._turn_at = fence, self._clock.monotonic_ms()
-        self._turn_ms = self._turn_at - begun if others else 0
+        self._seen = fence
+        self._pause.start(started, is_shared=is_shared)
         return self._written(fence)
 
     def _let_others_go_first(self) -> bool:
-        """Wait, and return True if others have committed. After its own commit a sink of a shared
-        table waits about as long as that commit took. Otherwise a slower writer would be too
-        late each time.
-        """
-        if not self._turn_ms:
+        """Pause after the last commit to a shared table. Return True if others have committed."""
+        if not self._pause.wait():
             return False
-        turn_ms = min(self._turn_ms, TURN_MS_MAX) * random.uniform(1, 2)
-        time.sleep(max(0, self._turn_at + turn_ms - self._clock.monotonic_ms()) / 1000)
         before = self._current()
         with translate_errors(self._reached):
             self._look_again(before)

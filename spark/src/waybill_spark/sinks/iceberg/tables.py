@@ -199,3 +199,13 @@ def _stage_order(transaction: Transaction, settings: IcebergSinkSettings) -> Non
         for each in settings.sort_by or ():
             add = order.asc if each.order == "asc" else order.desc
             add(each.column, IdentityTransform(), NULL_ORDERS[each.order])
+
+
+def has_same_layout(table: Table, other: Table) -> bool:
+    """Return True if both are one table, with the same schema, partitioning and sort order."""
+    one, two = table.metadata, other.metadata
+    return (
+        (one.table_uuid, one.current_schema_id) == (two.table_uuid, two.current_schema_id)
+        and one.default_spec_id == two.default_spec_id
+        and one.default_sort_order_id == two.default_sort_order_id
+    )

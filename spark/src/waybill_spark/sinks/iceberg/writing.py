@@ -21,6 +21,7 @@ from pyiceberg.transforms import IdentityTransform
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import SortField
 from waybill_spark.sinks.iceberg.connection import Reached
+from waybill_spark.sinks.iceberg.keyed import far_away, keyless
 from waybill_spark.sinks.iceberg.pyiceberg_fixes import mend
 from waybill_spark.sinks.iceberg.tables import NULL_ORDERS
 
@@ -105,6 +106,15 @@ class FileWriter:
                 break
             keys.append((name, DIRECTIONS[field.direction], NULLS[field.null_order]))
         return keys
+
+
+def why_refused(reached: Reached, rows: pa.Table, keys: Sequence[str]) -> str | None:
+    """Return why the table cannot have these rows, None if it can."""
+    key = keyless(rows, keys)
+    if key is not None:
+        return no_key(reached, key)
+    far = far_away(rows)
+    return None if far is None else too_far(reached, far)
 
 
 def no_key(reached: Reached, key: str) -> str:
