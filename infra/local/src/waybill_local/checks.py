@@ -241,7 +241,7 @@ def check_ports(folder: Path) -> Iterator[CheckResult]:
         if state is not None and state.running:
             yield _ok(question, f"used by {name} of the running stack")
         elif accepts(port) or not _may_bind(port):
-            text = f"taken by {holder(port)}; {name} would get another one"
+            text = f"in use by {holder(port)}; {name} would get another one"
             yield _warn(question, text, f"end that program if {name} is to have {port}")
         else:
             yield _ok(question, f"free for {name}")

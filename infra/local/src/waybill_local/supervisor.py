@@ -138,7 +138,7 @@ def _pick(wanted: dict[str, int], report: Reporter) -> dict[str, int]:
     ports = pick(wanted)
     for name, port in wanted.items():
         if port not in (0, ports[name]):
-            text = f"port {port} is taken by {holder(port)}: {address(ports[name])} instead"
+            text = f"port {port} is in use by {holder(port)}: {address(ports[name])} instead"
             report(Report(kind=ReportKind.NOTE, name=name, text=text))
     return ports
 
