@@ -18,68 +18,82 @@ from waybill.cli.session import (
 KEY_CHARACTERS_MAX = 240
 
 
+def _check_key(key: str | None) -> str | None:
+    if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
+        message = f"a key has 1 to {KEY_CHARACTERS_MAX} characters: each request adds its number"
+        raise typer.BadParameter(message)
+    return key
+
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(metavar=HINT, help="a file, also with .gz; - for stdin; or records, as '{...}'"),
+]
+WaitOption = Annotated[
+    float | None,
+    typer.Option(
+        "--wait", min=0.0, metavar="SECONDS", help="follow until all has arrived, so long at most"
+    ),
+]
+FormatOption = Annotated[
+    FormatName | None,
+    typer.Option("--format", help="of the source, where its ending does not say it"),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        help="makes it safe to run the same command again, for a day: nothing is written twice",
+        callback=_check_key,
+    ),
+]
+RecordKeyOption = Annotated[
+    str | None,
+    typer.Option("--record-key", metavar="TEXT", help="of a raw record: its key in Kafka"),
+]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option("--delimiter", metavar="C", help="of CSV: between fields; , or for .tsv tab"),
+]
+QuoteOption = Annotated[
+    str | None, typer.Option("--quote", metavar="C", help='of CSV: around fields; ", or `none`')
+]
+EscapeOption = Annotated[
+    str | None,
+    typer.Option("--escape", metavar="C", help="of CSV: makes the next character ordinary"),
+]
+NullOption = Annotated[
+    str | None,
+    typer.Option("--null", metavar="TEXT", help="of CSV: the field that is null; an empty one"),
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="of CSV: windows-1252, utf-16, …; utf-8"),
+]
+NoHeaderOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-header",
+        help="of CSV: the first row is a record, its fields in the order of the columns",
+    ),
+]
+
+
 def send(
     pipeline: PipelineArgument,
     input: InputArgument,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar=HINT,
-            help="a file, also with .gz; - for stdin; or records, as '{...}'",
-        ),
-    ] = STDIN,
-    wait: Annotated[
-        float | None,
-        typer.Option(
-            "--wait",
-            min=0.0,
-            metavar="SECONDS",
-            help="follow until all has arrived, so long at most",
-        ),
-    ] = None,
+    source: SourceArgument = STDIN,
+    wait: WaitOption = None,
     *,
-    format: Annotated[
-        FormatName | None,
-        typer.Option("--format", help="of the source, where its ending does not say it"),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            help="makes it safe to run the same command again, for a day: nothing is written twice",
-        ),
-    ] = None,
-    record_key: Annotated[
-        str | None,
-        typer.Option("--record-key", metavar="TEXT", help="of a raw record: its key in Kafka"),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option("--delimiter", metavar="C", help="of CSV: between fields; , or for .tsv tab"),
-    ] = None,
-    quote: Annotated[
-        str | None,
-        typer.Option("--quote", metavar="C", help='of CSV: around fields; ", or `none`'),
-    ] = None,
-    escape: Annotated[
-        str | None,
-        typer.Option("--escape", metavar="C", help="of CSV: makes the next character ordinary"),
-    ] = None,
-    null: Annotated[
-        str | None,
-        typer.Option("--null", metavar="TEXT", help="of CSV: the field that is null; an empty one"),
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option("--encoding", metavar="NAME", help="of CSV: windows-1252, utf-16, …; utf-8"),
-    ] = None,
-    no_header: Annotated[
-        bool,
-        typer.Option(
-            "--no-header",
-            help="of CSV: the first row is a record, its fields in the order of the columns",
-        ),
-    ] = False,
+    format: FormatOption = None,
+    key: KeyOption = None,
+    record_key: RecordKeyOption = None,
+    delimiter: DelimiterOption = None,
+    quote: QuoteOption = None,
+    escape: EscapeOption = None,
+    null: NullOption = None,
+    encoding: EncodingOption = None,
+    no_header: NoHeaderOption = False,
     generation: GenerationOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -107,19 +121,8 @@ def send(
     Exit codes: 0 all accepted, with --wait: complete · 1 error, or a row was rejected · 2 usage ·
       3 dead-lettered or lost · 4 still in progress when the time was over · 5 unknown
     """
-    if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
-        message = f"a key has 1 to {KEY_CHARACTERS_MAX} characters: each request adds its number"
-        raise typer.BadParameter(message, param_hint="--key")
-    given = {
-        "delimiter": delimiter,
-        "quote": quote,
-        "escape": escape,
-        "null": null,
-        "encoding": encoding,
-        "header": "absent" if no_header else None,
-        "key": record_key,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {"delimiter": delimiter, "quote": quote, "escape": escape, "null": null}
+    options |= {"encoding": encoding, "header": "absent" if no_header else None, "key": record_key}
     with open_source(source, format, options) as opened, connect_to_change() as client:
         delivery = Delivery(
             pipeline=pipeline,

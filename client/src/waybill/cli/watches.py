@@ -31,36 +31,42 @@ LabelOption = Annotated[
 ]
 
 
+TokenArgument = Annotated[
+    str, typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty)
+]
+SinkOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="that is waited for, and no other; several may be given"),
+]
+ThroughOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PIPELINE",
+        help="that it is to pass, too, and reads what the pipeline before writes; several may"
+        " be given, in order, and --sink is of the last",
+    ),
+]
+WebhookOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="that the event is sent to, too, signed")
+]
+SecretOption = Annotated[
+    str | None,
+    typer.Option(
+        "--webhook-secret",
+        metavar="TEXT",
+        envvar="WAYBILL_WEBHOOK_SECRET",
+        help="by which it is signed; without one, a secret is made and printed",
+    ),
+]
+
+
 def watch(  # noqa: PLR0917 - options of a command line
-    token: Annotated[
-        str,
-        typer.Argument(metavar="TOKEN", help="as `waybill send` prints it", callback=not_empty),
-    ],
+    token: TokenArgument,
     label: LabelOption = None,
-    sink: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="that is waited for, and no other; several may be given"),
-    ] = None,
-    through: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PIPELINE",
-            help="that it is to pass, too, and reads what the pipeline before writes; several may"
-            " be given, in order, and --sink is of the last",
-        ),
-    ] = None,
-    webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="that the event is sent to, too, signed")
-    ] = None,
-    secret: Annotated[
-        str | None,
-        typer.Option(
-            "--webhook-secret",
-            metavar="TEXT",
-            envvar="WAYBILL_WEBHOOK_SECRET",
-            help="by which it is signed; without one, a secret is made and printed",
-        ),
-    ] = None,
+    sink: SinkOption = None,
+    through: ThroughOption = None,
+    webhook: WebhookOption = None,
+    secret: SecretOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Watch a token: an event is written to waybill.status when the token is final.

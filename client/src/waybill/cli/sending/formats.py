@@ -46,18 +46,19 @@ class Format:
     usual: Mapping[str, str] = field(default_factory=dict)
     reasons_have_line: bool = False
 
-    def options(self, given: Mapping[str, str]) -> dict[str, str]:
+    def options(self, options: Mapping[str, str | None]) -> dict[str, str]:
         """Return the options that apply; one that the format does not have is a usage error."""
+        given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             if name not in self.takes:
                 message = f"does not go with {self.media_type}: `--format` says what the source is"
                 raise typer.BadParameter(message, param_hint=f"--{PARAMETERS.get(name, name)}")
-        options = {**self.usual, **given}
+        applied = {**self.usual, **given}
         try:
-            self.check(options)
+            self.check(applied)
         except (ValueError, LookupError) as error:
             raise typer.BadParameter(str(error)) from error
-        return options
+        return applied
 
     def sent_options(self, options: Mapping[str, str], line: int) -> dict[str, str]:
         """Return the options of a request; `line` is the line of its first record."""

@@ -47,7 +47,7 @@ class OpenedSource:
 
 @contextmanager
 def open_source(
-    source: str, given: FormatName | None, options: Mapping[str, str]
+    source: str, given: FormatName | None, options: Mapping[str, str | None]
 ) -> Iterator[OpenedSource]:
     """Open the source in the format that is `given`, or that it seems to have."""
     with _raw(source) as raw:
