@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from threading import Event
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from waybill_ingress.adapters.files.download import FileFetcher
 from waybill_ingress.adapters.http.bodies import RecordSpool
@@ -69,46 +70,53 @@ from waybill_shared.topic_views.watches import WatchBook
 HOUR_MS: Final = 3_600_000
 
 
-def _repeats(
-    settings: Settings, admin: KafkaAdmin, log: ProducerLog, mint: RandomMint
-) -> tuple[KafkaRequestLog, KafkaTransactions, IdempotentRoutes]:
-    """Build the log of requests with a key, their transactions, and what uses both."""
-    prefix, kept_ms = settings.topic_prefix, settings.ingress_keys_kept_h * HOUR_MS
-    kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
-    requests = KafkaRequestLog(admin, prefix, log, kept, SystemClock())
-    transactions = KafkaTransactions(admin, prefix, settings.producer_options())
-    patience_ms = settings.ingress_key_patience_s * 1000
-    repeats = IdempotentRequests(requests, transactions, mint, patience_ms=patience_ms)
-    return requests, transactions, IdempotentRoutes(repeats)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basics:
+    """What most use cases need."""
+
+    settings: Settings
+    stack: ExitStack
+    kafka: Kafka
+    admin: KafkaAdmin
+    log: ProducerLog
+    mint: RandomMint
+    directory: PipelineDirectory
+    pipelines: TopicFollower[PipelineRecord]
+    topics: AdminTopics
+    registry: Registry
+    fetcher: FileFetcher
+
+    @property
+    def prefix(self) -> str:
+        return self.settings.topic_prefix
 
 
-def _connectors(
-    settings: Settings,
-    stack: ExitStack,
-    admin: KafkaAdmin,
-    directory: PipelineDirectory,
-    *,
-    registry: Registry,
-    mint: RandomMint,
-    fetcher: FileFetcher,
-) -> tuple[Connectors, TopicFollower[ConnectorProgress], KnownConnectors]:
-    """Build what fetches files, the follower of its progress, and what is known of it."""
-    prefix, known = settings.topic_prefix, KnownConnectors()
-    follower = stack.enter_context(
-        TopicFollower(admin.cluster, settings.topic("connectors"), ConnectorProgress, known.accept)
+def _basics(settings: Settings, stack: ExitStack, failed: Event) -> Basics:
+    """Connect to Kafka. `failed` is set when its producer has failed for good."""
+    ring, kafka = load_key_ring(settings.token_keys_file), settings.kafka_cluster()
+    admin = make_admin(kafka)
+    require_access(admin, "ingress", settings.topic_prefix)
+    log = ProducerLog(kafka, settings.producer_options(), on_fatal=failed.set)
+    directory, topics, mint = (
+        PipelineDirectory(),
+        AdminTopics(admin),
+        RandomMint(ring, SystemClock()),
     )
-    shares = GroupShares(admin, settings.topic("pipelines"), f"{prefix}.connectors")
-    connectors = Connectors(
-        directory,
-        registry,
-        known,
-        mint,
-        settings.file_limits,
-        log=KafkaConnectorLog(admin, prefix, SystemClock()),
-        fetcher=fetcher,
-        shares=stack.enter_context(shares),
+    stack.enter_context(log)
+    pipelines = _pipelines(settings, stack, kafka, directory)
+    return Basics(
+        settings=settings,
+        stack=stack,
+        kafka=kafka,
+        admin=admin,
+        log=log,
+        mint=mint,
+        directory=directory,
+        pipelines=pipelines,
+        topics=topics,
+        registry=Registry(directory, News(pipelines), topics, mint),
+        fetcher=FileFetcher(settings.fetch_limits, settings.connections_file),
     )
-    return connectors, follower, known
 
 
 def _pipelines(
@@ -124,23 +132,94 @@ def _pipelines(
     )
 
 
-def _watches(
-    settings: Settings,
-    stack: ExitStack,
-    kafka: Kafka,
-    owners: PipelineDirectory,
-    *,
-    of_pipelines: News,
-    log: ProducerLog,
-    mint: RandomMint,
-) -> tuple[Watches, TopicFollower[TokenWatch]]:
+def _repeats(basics: Basics) -> tuple[KafkaRequestLog, KafkaTransactions, IdempotentRoutes]:
+    """Build the log of requests with a key, their transactions, and what uses both."""
+    settings, admin, prefix = basics.settings, basics.admin, basics.prefix
+    kept_ms = settings.ingress_keys_kept_h * HOUR_MS
+    kept = Requests(keys_max=settings.ingress_keys_max, kept_ms=kept_ms)
+    requests = KafkaRequestLog(admin, prefix, basics.log, kept, SystemClock())
+    transactions = KafkaTransactions(admin, prefix, settings.producer_options())
+    patience_ms = settings.ingress_key_patience_s * 1000
+    repeats = IdempotentRequests(requests, transactions, basics.mint, patience_ms=patience_ms)
+    return requests, transactions, IdempotentRoutes(repeats)
+
+
+def _connectors(
+    basics: Basics,
+) -> tuple[Connectors, TopicFollower[ConnectorProgress], KnownConnectors]:
+    """Build what fetches files, the follower of its progress, and what is known of it."""
+    settings, stack, known = basics.settings, basics.stack, KnownConnectors()
+    topic, group = settings.topic("connectors"), f"{basics.prefix}.connectors"
+    follower = TopicFollower(basics.kafka, topic, ConnectorProgress, known.accept)
+    shares = GroupShares(basics.admin, settings.topic("pipelines"), group)
+    stack.enter_context(follower)
+    connectors = Connectors(
+        basics.directory,
+        basics.registry,
+        known,
+        basics.mint,
+        settings.file_limits,
+        log=KafkaConnectorLog(basics.admin, basics.prefix, SystemClock()),
+        fetcher=basics.fetcher,
+        shares=stack.enter_context(shares),
+    )
+    return connectors, follower, known
+
+
+def _watches(basics: Basics) -> tuple[Watches, TopicFollower[TokenWatch]]:
     """Build what opens and closes watches, and the follower of all watches."""
-    book, topic = WatchBook(with_tokens=False), settings.topic("watches")
-    follower = stack.enter_context(TopicFollower(kafka, topic, TokenWatch, book.accept))
-    gate = WebhookGate(settings.webhook_rules, HostNames())
-    news = AllNews(News(follower), of_pipelines)
-    watches = Watches(book, news, log, gate, owners, mint=mint, vault=mint, topic=topic)
+    book, topic = WatchBook(with_tokens=False), basics.settings.topic("watches")
+    follower = TopicFollower(basics.kafka, topic, TokenWatch, book.accept)
+    basics.stack.enter_context(follower)
+    gate = WebhookGate(basics.settings.webhook_rules, HostNames())
+    news, mint = AllNews(News(follower), News(basics.pipelines)), basics.mint
+    watches = Watches(
+        book, news, basics.log, gate, basics.directory, mint=mint, vault=mint, topic=topic
+    )
     return watches, follower
+
+
+def _record_routers(
+    basics: Basics, tokens: TokenIssuer, of_connectors: ConnectorTokens, repeats: IdempotentRoutes
+) -> list[APIRouter]:
+    """Build the routes that write records, or give tokens for them."""
+    settings, registry, mint = basics.settings, basics.registry, basics.mint
+    limits, topics = settings.body_limits, basics.topics
+    records = Records(registry, basics.log, topics, mint, settings.row_limits, spool=RecordSpool)
+    letters = KafkaDeadLetterLookup(basics.kafka, basics.admin)
+    replays = Replays(registry, letters, KafkaReplays(basics.admin, basics.prefix), mint, mint)
+    return [
+        records_router(records, repeats, limits),
+        tokens_router(tokens, Merges(mint), of_connectors, repeats),
+        replays_router(replays, repeats),
+        feldera_router(records, tokens, registry, repeats, limits=limits),
+        feldera_connectors_router(of_connectors, registry),
+    ]
+
+
+def _pipeline_routers(
+    basics: Basics, answers: FollowedAnswers, repeats: IdempotentRoutes
+) -> list[APIRouter]:
+    """Build the routes that send commands to pipelines, or help to write a manifest."""
+    file, registry, prefix = basics.settings.connections_file, basics.registry, basics.prefix
+    commands = Commands(
+        registry,
+        basics.log,
+        basics.mint,
+        prefix,
+        fetcher=basics.fetcher,
+        places=lambda: places_in(file),
+    )
+    samples = KafkaSamples(basics.kafka, basics.admin)
+    return [
+        pipelines_router(commands, answers, repeats),
+        validate_router(commands, answers),
+        maintain_router(commands, answers, repeats),
+        logs_router(commands, answers),
+        feldera_commands_router(commands, answers, registry, repeats),
+        convert_router(),
+        propose_router(Proposals(basics.topics, samples, prefix)),
+    ]
 
 
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, FollowedAnswers]:
@@ -148,63 +227,30 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
 
     `stack` closes what is started here.
     """
-    failed, directory, clock = Event(), PipelineDirectory(), SystemClock()
-    ring = load_key_ring(settings.token_keys_file)
-    keys = keys_in_force(settings.api_keys_file)
-    kafka = settings.kafka_cluster()
-    admin = make_admin(kafka)
-    require_access(admin, "ingress", settings.topic_prefix)
-    log = stack.enter_context(ProducerLog(kafka, settings.producer_options(), on_fatal=failed.set))
-
-    follower = _pipelines(settings, stack, kafka, directory)
-    prefix, topics, mint = settings.topic_prefix, AdminTopics(admin), RandomMint(ring, clock)
-    fetcher = FileFetcher(settings.fetch_limits, settings.connections_file)
-    registry = Registry(directory, News(follower), topics, mint)
+    failed, keys = Event(), keys_in_force(settings.api_keys_file)
+    basics = _basics(settings, stack, failed)
+    pipelines, registry = basics.pipelines, basics.registry
     answers = FollowedAnswers(
-        kafka, prefix, follower, registry.note_answered, since_ms=clock.now_ms()
+        basics.kafka,
+        basics.prefix,
+        pipelines,
+        registry.note_answered,
+        since_ms=SystemClock().now_ms(),
     )
-    records = Records(registry, log, topics, mint, settings.row_limits, spool=RecordSpool)
-    requests, transactions, repeats = _repeats(settings, admin, log, mint)
-    replays = Replays(
-        registry, KafkaDeadLetterLookup(kafka, admin), KafkaReplays(admin, prefix), mint, vault=mint
-    )
-    connectors, fetched, known = _connectors(
-        settings, stack, admin, directory, registry=registry, mint=mint, fetcher=fetcher
-    )
-    commands, tokens = (
-        Commands(
-            registry,
-            log,
-            mint,
-            prefix,
-            fetcher=fetcher,
-            places=lambda: places_in(settings.connections_file),
-        ),
-        TokenIssuer(registry, topics, mint),
-    )
-    watches, watched = _watches(
-        settings, stack, kafka, directory, of_pipelines=News(follower), log=log, mint=mint
-    )
-    of_connectors = ConnectorTokens(registry, tokens, mint, known, News(fetched))
+    requests, transactions, repeats = _repeats(basics)
+    connectors, fetched, known = _connectors(basics)
+    watches, watched = _watches(basics)
+    tokens = TokenIssuer(registry, basics.topics, basics.mint)
+    of_connectors = ConnectorTokens(registry, tokens, basics.mint, known, News(fetched))
     routers = [
-        records_router(records, repeats, settings.body_limits),
-        tokens_router(tokens, Merges(mint), of_connectors, repeats),
-        pipelines_router(commands, answers, repeats),
-        validate_router(commands, answers),
-        maintain_router(commands, answers, repeats),
-        logs_router(commands, answers),
-        replays_router(replays, repeats),
-        feldera_router(records, tokens, registry, repeats, limits=settings.body_limits),
-        feldera_connectors_router(of_connectors, registry),
-        feldera_commands_router(commands, answers, registry, repeats),
+        *_record_routers(basics, tokens, of_connectors, repeats),
+        *_pipeline_routers(basics, answers, repeats),
         watches_router(watches, repeats),
-        convert_router(),
-        propose_router(Proposals(topics, KafkaSamples(kafka, admin), prefix)),
     ]
     health = Health(
         checks={
-            "kafka": log.check,
-            "pipelines": follower.check,
+            "kafka": basics.log.check,
+            "pipelines": pipelines.check,
             "keys": requests.check,
             "connectors": fetched.check,
             "watches": watched.check,

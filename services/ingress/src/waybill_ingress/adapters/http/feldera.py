@@ -4,31 +4,30 @@
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from waybill_ingress.adapters.http.bodies import ReceivedBody, receive
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, REPLAYED, IdempotentRoutes
+from waybill_ingress.adapters.http.bodies import receive
+from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import FelderaTokenAnswer
-from waybill_ingress.adapters.http.pipelines import OF_WRITES, RESPONSES, Carrier
-from waybill_ingress.adapters.http.records import location_of
+from waybill_ingress.adapters.http.operations import OF_WRITES, RESPONSES, Carrier
+from waybill_ingress.adapters.http.records import location_of, write_once
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
-from waybill_ingress.app.measuring import count_records
 from waybill_ingress.app.ports import Answers, Log
 from waybill_ingress.app.records import Receipt, Records, as_json
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
-from waybill_ingress.core.feldera.options import TAKEN, IngressOptions, read_options
+from waybill_ingress.core.feldera.options import TAKEN, read_options
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.commands import Delete, Start, Stop
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.names import name_meant
-from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.answers import answer_with
 from waybill_shared.http.app import caller, refused
@@ -92,7 +91,11 @@ OF_COMMANDS: Final = (
     Slug.PIPELINE_NOT_READY,
     Slug.NOT_AVAILABLE_NOW,
 )
-COMMAND_ANSWERS: Final = {**RESPONSES, **errors(*OF_COMMANDS)}
+OF_ACTS: Final[dict[str, Any]] = {
+    "status_code": 202,
+    "responses": {**RESPONSES, **errors(*OF_COMMANDS)},
+    "openapi_extra": OF_WRITES,
+}
 START_ANSWERS: Final = {**RESPONSES, **errors(Slug.INVALID, *OF_COMMANDS)}
 NAME_ERRORS: Final = errors(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY)
 
@@ -123,49 +126,68 @@ def feldera_router(
         name = name_meant(table, record.root_inputs())
         most = limits.of_whole() if HEADER.lower() in request.headers else limits
         with await receive(request, most) as body:
-            return await take(request, pipeline, name, body, options)
+            asking = caller(request)
+            send = partial(
+                records.write, asking, pipeline, name, body, options.read, atomic=options.array
+            )
 
-    async def nothing_of(request: Request, pipeline: str, name: str) -> Response:
-        sealed = await tokens.for_nothing(caller(request), pipeline, name)
-        return _answer(sealed.token)
+            async def write(log: Log | None) -> tuple[Receipt | None, Response]:
+                nothing = body.small and b"".join(body.pieces()).strip() in options.nothing
+                receipt = None if nothing else await _write(send, log)
+                if receipt is None:
+                    sealed = await tokens.for_nothing(asking, pipeline, name)
+                    return None, _answer(sealed.token)
+                return receipt, _answer_of(request, receipt)
 
-    async def take(
-        request: Request, pipeline: str, name: str, body: ReceivedBody, options: IngressOptions
-    ) -> Response:
-        receipt: Receipt | None = None
-
-        async def write(log: Log | None) -> Response:
-            nonlocal receipt
-            if body.small and b"".join(body.pieces()).strip() in options.nothing:
-                return await nothing_of(request, pipeline, name)
-
-            async def all_of_it(begun: Callable[[], None]) -> Receipt:
-                return await records.write(
-                    caller(request),
-                    pipeline,
-                    name,
-                    body,
-                    options.read,
-                    atomic=options.array,
-                    log=log,
-                    begun=begun,
-                )
-
-            try:
-                receipt = await _sure(all_of_it, whole=log is not None)
-            except Refusal as refusal:
-                if refusal.slug is not Slug.NO_RECORDS:
-                    raise
-                return await nothing_of(request, pipeline, name)
-            return _told(request, receipt)
-
-        answer = await repeats.once(request, body, write)
-        if receipt is not None and REPLAYED not in answer.headers:
-            accepted, rejected = receipt.accepted, len(receipt.rejected)
-            count_records(pipeline, name, accepted=accepted, rejected=rejected)
-        return answer
+            return await write_once(repeats, request, body, (pipeline, name), write)
 
     return router
+
+
+async def _write(send: Callable[..., Awaitable[Receipt]], log: Log | None) -> Receipt | None:
+    """Write the records of a body. Return None if it has none."""
+    try:
+        return await _sure(partial(send, log=log), whole=log is not None)
+    except Refusal as refusal:
+        if refusal.slug is not Slug.NO_RECORDS:
+            raise
+        return None
+
+
+async def _sure(write: Callable[..., Awaitable[Receipt]], *, whole: bool) -> Receipt:
+    """Write the records. Answer 503 only if nothing is written, because the client then sends
+    again.
+
+    `whole`: if it fails, nothing counts.
+    """
+    begun: list[bool] = []
+    try:
+        return await write(begun=lambda: begun.append(True))
+    except Retryable as error:
+        if whole or not begun:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, str(error)) from error
+    except Refusal as error:
+        if whole or not begun or error.slug.status < 500:
+            raise
+        raise Refusal(Slug.WRITTEN_PERHAPS, error.detail, **error.members) from error
+
+
+def _answer_of(request: Request, receipt: Receipt) -> Response:
+    if not receipt.rejected:
+        return _answer(receipt.token)
+    count = len(receipt.rejected)
+    detail = f"Errors parsing input data ({count} error{'s' if count != 1 else ''})"
+    refusal = Refusal(
+        Slug.RECORDS_REJECTED, detail, token=receipt.token, rejected=as_json(receipt.rejected)
+    )
+    answer = refused(request, refusal)
+    answer.headers.update(location_of(receipt.token))
+    return answer
+
+
+def _answer(token: str) -> Response:
+    return answer_with(FelderaTokenAnswer(token=token), headers=location_of(token))
 
 
 def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -> APIRouter:
@@ -191,90 +213,41 @@ def feldera_connectors_router(connectors: ConnectorTokens, registry: Registry) -
     return router
 
 
-async def _sure(
-    write: Callable[[Callable[[], None]], Awaitable[Receipt]], *, whole: bool
-) -> Receipt:
-    """Write the records. Answer 503 only if nothing is written, because the client then sends
-    again.
-
-    `whole`: if it fails, nothing counts.
-    """
-    begun: list[bool] = []
-    try:
-        return await write(lambda: begun.append(True))
-    except Retryable as error:
-        if whole or not begun:
-            raise
-        raise Refusal(Slug.WRITTEN_PERHAPS, str(error)) from error
-    except Refusal as error:
-        if whole or not begun or error.slug.status < 500:
-            raise
-        raise Refusal(Slug.WRITTEN_PERHAPS, error.detail, **error.members) from error
-
-
-def _told(request: Request, receipt: Receipt) -> Response:
-    if not receipt.rejected:
-        return _answer(receipt.token)
-    count = len(receipt.rejected)
-    detail = f"Errors parsing input data ({count} error{'s' if count != 1 else ''})"
-    refusal = Refusal(
-        Slug.RECORDS_REJECTED, detail, token=receipt.token, rejected=as_json(receipt.rejected)
-    )
-    answer = refused(request, refusal)
-    answer.headers.update(location_of(receipt.token))
-    return answer
-
-
-def _answer(token: str) -> Response:
-    return answer_with(FelderaTokenAnswer(token=token), headers=location_of(token))
-
-
 def feldera_commands_router(
     commands: Commands, answers: Answers, registry: Registry, repeats: IdempotentRoutes
 ) -> APIRouter:
     router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
-    carry_out = Carrier(answers, repeats).carry_out
+    carrier = Carrier(answers, repeats)
 
-    def begun(
-        request: Request, pipeline: str, body: Start | Stop | Delete
-    ) -> Callable[[Log | None], Awaitable[OperationId]]:
-        async def begin(log: Log | None) -> OperationId:
-            return await commands.act(caller(request), pipeline, body, request_id(request), log)
+    async def carry_out(request: Request, pipeline: str, body: Start | Stop | Delete) -> Response:
+        begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
+        return await carrier.carry_out(request, begin, WAIT_S)
 
-        return begin
-
-    @router.post(
-        "/start",
-        summary="Start a pipeline",
-        status_code=202,
-        responses=START_ANSWERS,
-        openapi_extra=OF_WRITES,
-    )
+    @router.post("/start", summary="Start a pipeline", **{**OF_ACTS, "responses": START_ANSWERS})
     async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
         """Start the pipeline. It continues after what its sinks have committed."""
         if initial != "running":
             raise invalid(
-                "initial", f"initial={initial:.80} is not taken", "a pipeline starts running"
+                "initial", f"initial={initial:.80} is not accepted", "a pipeline starts running"
             )
-        return await carry_out(request, begun(request, pipeline, Start()), WAIT_S)
+        return await carry_out(request, pipeline, Start())
 
-    def add(body: Stop | Delete, method: str, path: str, description: str) -> None:
-        @router.api_route(
-            path,
-            methods=[method],
-            summary=f"{body.action.capitalize()} a pipeline",
-            description=description,
-            status_code=202,
-            responses=COMMAND_ANSWERS,
-            openapi_extra=OF_WRITES,
-            name=f"feldera_{body.action}",
-        )
-        async def act(request: Request, pipeline: str) -> Response:
-            return await carry_out(request, begun(request, pipeline, body), WAIT_S)
+    @router.post("/stop", summary="Stop a pipeline", **OF_ACTS)
+    async def feldera_stop(request: Request, pipeline: str) -> Response:
+        """Stop the pipeline, forced or not: what it has not processed waits."""
+        return await carry_out(request, pipeline, Stop())
 
-    stopping = "What it has not processed waits; so it makes no difference whether it is forced."
-    add(Stop(), "POST", "/stop", stopping)
-    add(Delete(), "DELETE", "", "Topics and tables stay as they are.")
+    @router.delete("", summary="Delete a pipeline", **OF_ACTS)
+    async def feldera_delete(request: Request, pipeline: str) -> Response:
+        """Delete the pipeline. Topics and tables stay as they are."""
+        return await carry_out(request, pipeline, Delete())
+
+    _add_without_effect(router, registry)
+    return router
+
+
+def _add_without_effect(router: APIRouter, registry: Registry) -> None:
+    """Add the routes that only check that there is such a pipeline."""
 
     @router.post(
         "/clear",
@@ -295,5 +268,3 @@ def feldera_commands_router(
         """Return without effect, for clients that call it before they start a pipeline."""
         await registry.pipeline(caller(request).tenant, pipeline)
         return JSONResponse({})
-
-    return router

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 
 from waybill_ingress.adapters.http.models import LogsAnswer
-from waybill_ingress.adapters.http.pipelines import refusal_of
+from waybill_ingress.adapters.http.operations import refusal_of
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.errors import Retryable

@@ -1,5 +1,6 @@
 """The route for maintenance of a sink's table: HTTP in, a command, and what was done."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -8,10 +9,9 @@ from fastapi.responses import Response
 from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.models import AcceptedAnswer
-from waybill_ingress.adapters.http.pipelines import OF_COMMANDS, OF_WRITES, WAIT_S, Carrier, Wait
+from waybill_ingress.adapters.http.operations import OF_COMMANDS, OF_WRITES, WAIT_S, Carrier, Wait
 from waybill_ingress.app.commands import Commands
-from waybill_ingress.app.ports import Answers, Log
-from waybill_shared.contract.operations import OperationId
+from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller
@@ -70,10 +70,7 @@ def maintain_router(commands: Commands, answers: Answers, repeats: IdempotentRou
         run meanwhile, or be stopped. `result` of the operation has what was done, in numbers.
         """
         asking, own = caller(request), request_id(request)
-
-        async def begin(log: Log | None) -> OperationId:
-            return await commands.maintain(asking, pipeline, sink, own, log, dry_run=dry_run)
-
+        begin = partial(commands.maintain, asking, pipeline, sink, own, dry_run=dry_run)
         return await carry_out(request, begin, wait)
 
     return router

@@ -18,7 +18,7 @@ from waybill_ingress.adapters.http.manifest_models import (
     ValidateRequest,
 )
 from waybill_ingress.adapters.http.models import AcceptedAnswer
-from waybill_ingress.adapters.http.pipelines import accept, refusal_of
+from waybill_ingress.adapters.http.operations import accept, refusal_of
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
 from waybill_ingress.app.proposals import Proposals

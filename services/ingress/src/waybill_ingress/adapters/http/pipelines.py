@@ -1,6 +1,6 @@
 """Routes of ingress about pipelines: HTTP in, a command, and its answer if that comes in time."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -8,37 +8,26 @@ from fastapi.responses import Response
 
 from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
-from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
-from waybill_ingress.adapters.http.models import AcceptedAnswer
-from waybill_ingress.app.commands import Commands, reason_of
-from waybill_ingress.app.ports import Answers, Log
+from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
+from waybill_ingress.adapters.http.operations import (
+    OF_COMMANDS,
+    OF_WRITES,
+    RESPONSES,
+    WAIT_S,
+    Carrier,
+    Wait,
+)
+from waybill_ingress.app.commands import Commands
+from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.commands import Beginning, Delete, Restart, Start, Stop
-from waybill_shared.contract.errors import Problem, Refusal, UserError
-from waybill_shared.contract.events import Reply
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
-from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action, OperationState
-from waybill_shared.http.answers import answer_with
-from waybill_shared.http.app import caller, hold, read_body, refused
-from waybill_shared.http.openapi import OF_BODIES, Responses, refusals
-from waybill_shared.http.operations import OperationAnswer
+from waybill_shared.contract.words import Action
+from waybill_shared.http.app import caller, read_body
+from waybill_shared.http.openapi import OF_BODIES, refusals
 from waybill_shared.http.request_ids import request_id
 
-WAIT_S: Final = 1.0  # what needs no driver is done by then
-WAIT_S_MAX: Final = 10
-OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY]}
-OF_COMMANDS: Final = (
-    *OF_KEYS,
-    Slug.SUPERSEDED,
-    Slug.PIPELINE_GONE,
-    Slug.BEGINNING_NEEDED,
-    Slug.PLAN_INCOMPATIBLE,
-    Slug.INVALID,
-    Slug.COMMAND_GIVEN_UP,
-    Slug.PIPELINE_NOT_READY,
-    Slug.NOT_AVAILABLE_NOW,
-)
 OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
 APPLY_REFUSALS: Final = refusals(
     *OF_BODIES, *OF_COMMANDS, *OF_TARGETS, members=members_of(Action.APPLY)
@@ -46,12 +35,10 @@ APPLY_REFUSALS: Final = refusals(
 ACT_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=members_of(Action.APPLY)
 )
-RESPONSES: Final[Responses] = {
-    200: {"model": OperationAnswer, "description": "it is done"},
-    202: {
-        "model": AcceptedAnswer,
-        "description": "it was taken, and goes on: `GET /v1/operations/{id}` tells how it went",
-    },
+OF_ACTS: Final[dict[str, Any]] = {
+    "status_code": 202,
+    "responses": ACT_REFUSALS,
+    "openapi_extra": OF_WRITES,
 }
 StartFrom = Annotated[
     Beginning | None,
@@ -68,54 +55,17 @@ AllowShared = Annotated[
         " not both sinks say `shared: true`",
     ),
 ]
-Wait = Annotated[
-    float,
-    Query(
-        ge=0,
-        le=WAIT_S_MAX,
-        allow_inf_nan=False,
-        description="seconds to wait for it to be done or refused; 0: answer as soon as it is"
-        " taken",
-    ),
-]
-
-
-class Carrier:
-    """Sends a command, and waits for its answer."""
-
-    def __init__(self, answers: Answers, repeats: IdempotentRoutes) -> None:
-        self._answers = answers
-        self._repeats = repeats
-
-    async def carry_out(
-        self,
-        request: Request,
-        begin: Callable[[Log | None], Awaitable[OperationId]],
-        wait: float,
-        body: bytes = b"",
-    ) -> Response:
-        async def tell(operation: OperationId) -> Response:
-            return await self._tell(request, operation, wait)
-
-        return await self._repeats.operation(request, body, begin, tell)
-
-    async def _tell(self, request: Request, operation: OperationId, wait: float) -> Response:
-        if wait == 0:
-            return accept(operation)
-        hold(request)
-        reply = await self._answers.within(caller(request), operation, wait)
-        if reply is None:
-            return accept(operation)
-        if reply.state is OperationState.DONE:
-            return answer_with(OperationAnswer.model_validate(reply))
-        return refused(request, refusal_of(reply))
 
 
 def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
+    carrier = Carrier(answers, repeats)
+    _add_apply(router, commands, carrier)
+    _add_acts(router, commands, carrier)
+    return router
 
-    carry_out = Carrier(answers, repeats).carry_out
 
+def _add_apply(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
     @router.put(
         "",
         summary="Create or change a pipeline by its manifest",
@@ -134,62 +84,41 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
         nothing. The name in it must be that of the path.
         """
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
-        try:
-            manifest = raw.decode()
-        except UnicodeDecodeError as error:
-            problem = Problem(message=f"byte {error.start + 1} is not UTF-8")
-            raise UserError([problem]) from error
-        asking, own = caller(request), request_id(request)
+        manifest, asking, own = _decode(raw), caller(request), request_id(request)
+        begin = partial(commands.apply, asking, pipeline, manifest, own, allow_shared=allow_shared)
+        return await carrier.carry_out(request, begin, wait, raw)
 
-        async def begin(log: Log | None) -> OperationId:
-            return await commands.apply(
-                asking, pipeline, manifest, own, log, allow_shared=allow_shared
-            )
 
-        return await carry_out(request, begin, wait, raw)
+def _decode(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise UserError([Problem(message=f"byte {error.start + 1} is not UTF-8")]) from error
 
-    def add(
-        body: Start | Stop | Delete, method: str, path: str, summary: str, description: str
-    ) -> None:
-        @router.api_route(
-            path,
-            methods=[method],
-            status_code=202,
-            summary=summary,
-            description=description,
-            responses=ACT_REFUSALS,
-            openapi_extra=OF_WRITES,
-            name=f"{body.action}_pipeline",
-        )
-        async def act(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
-            asking, own = caller(request), request_id(request)
 
-            async def begin(log: Log | None) -> OperationId:
-                return await commands.act(asking, pipeline, body, own, log)
+def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
+    """Add the commands that have no body."""
 
-            return await carry_out(request, begin, wait)
+    async def carry_out(
+        request: Request, pipeline: str, body: Start | Stop | Restart | Delete, wait: float
+    ) -> Response:
+        begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
+        return await carrier.carry_out(request, begin, wait)
 
-    add(
-        Start(),
-        "POST",
-        "/start",
-        "Start a stopped pipeline from its checkpoint",
-        "It continues behind what its sinks have committed. One that runs stays as it is.",
-    )
-    add(
-        Stop(),
-        "POST",
-        "/stop",
-        "Stop a pipeline; what it has not processed waits",
-        "Its tokens stay in progress until it is started again.",
-    )
+    @router.post("/start", summary="Start a stopped pipeline from its checkpoint", **OF_ACTS)
+    async def start_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Continue after what its sinks have committed. A pipeline that runs stays as it is."""
+        return await carry_out(request, pipeline, Start(), wait)
+
+    @router.post("/stop", summary="Stop a pipeline; what it has not processed waits", **OF_ACTS)
+    async def stop_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Stop the pipeline. Its tokens stay in progress until it is started again."""
+        return await carry_out(request, pipeline, Stop(), wait)
 
     @router.post(
         "/restart",
-        status_code=202,
         summary="Run a pipeline with a new driver, also on topics that were created anew",
-        responses=ACT_REFUSALS,
-        openapi_extra=OF_WRITES,
+        **OF_ACTS,
     )
     async def restart(
         request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
@@ -197,36 +126,9 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
         """Restart the pipeline. It continues after what its sinks have committed. Records that were
         not read of a deleted topic end lost.
         """
-        asking, own = caller(request), request_id(request)
+        return await carry_out(request, pipeline, Restart(start_from=start_from), wait)
 
-        async def begin(log: Log | None) -> OperationId:
-            body = Restart(start_from=start_from)
-            return await commands.act(asking, pipeline, body, own, log)
-
-        return await carry_out(request, begin, wait)
-
-    add(
-        Delete(),
-        "DELETE",
-        "",
-        "Delete a pipeline; what it has not processed ends lost",
-        "Topics and tables stay as they are. Its name is free again.",
-    )
-    return router
-
-
-def refusal_of(reply: Reply) -> Refusal:
-    """Return the refusal for a command that has failed. It contains the operation."""
-    told = OperationAnswer.model_validate(reply).model_dump(mode="json")
-    said = "; ".join(error.message for error in reply.errors)
-    return Refusal(reason_of(reply), said or f"{reply.action} failed", **told)
-
-
-def accept(operation: OperationId) -> Response:
-    return answer_with(
-        AcceptedAnswer(
-            operation=str(operation), pipeline=operation.pipeline, action=operation.action
-        ),
-        status=202,
-        headers={"Location": f"/v1/operations/{operation}"},
-    )
+    @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
+    async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Delete the pipeline. Topics and tables stay as they are. Its name is free again."""
+        return await carry_out(request, pipeline, Delete(), wait)

@@ -1,5 +1,6 @@
 """Routes of ingress about records and tokens: HTTP in, use case, HTTP out. Decides nothing."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -125,10 +126,8 @@ def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimi
     ) -> Response:
         demand = read_demand(request.headers.get("if-match"))
         asking, atomic = caller(request), _atomic(request)
-        receipt: Receipt | None = None
 
-        async def write(log: Log | None) -> Response:
-            nonlocal receipt
+        async def write(log: Log | None) -> tuple[Receipt, Response]:
             receipt = await records.write(
                 asking, pipeline, input, body, read, demand=demand, atomic=atomic, log=log
             )
@@ -138,15 +137,35 @@ def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimi
                 rejected=[RejectedRow(index=e.index, reason=e.reason) for e in receipt.rejected],
                 request_id=request_id(request),
             )
-            return answer_with(answer, headers=location_of(receipt.token))
+            return receipt, answer_with(answer, headers=location_of(receipt.token))
 
-        answer = await repeats.once(request, body, write)
-        if receipt is not None and REPLAYED not in answer.headers:
-            accepted, rejected = receipt.accepted, len(receipt.rejected)
-            count_records(pipeline, input, accepted=accepted, rejected=rejected)
-        return answer
+        return await write_once(repeats, request, body, (pipeline, input), write)
 
     return router
+
+
+async def write_once(
+    repeats: IdempotentRoutes,
+    request: Request,
+    body: ReceivedBody,
+    target: tuple[str, str],
+    write: Callable[[Log | None], Awaitable[tuple[Receipt | None, Response]]],
+) -> Response:
+    """Write records once, and count them, unless the answer is that of an earlier request.
+
+    `target`: pipeline and input. `write` returns no receipt if there was no record.
+    """
+    receipt: Receipt | None = None
+
+    async def act(log: Log | None) -> Response:
+        nonlocal receipt
+        receipt, answer = await write(log)
+        return answer
+
+    answer = await repeats.once(request, body, act)
+    if receipt is not None and REPLAYED not in answer.headers:
+        count_records(*target, accepted=receipt.accepted, rejected=len(receipt.rejected))
+    return answer
 
 
 def tokens_router(

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import TypeAdapter
 
 from waybill_ingress.adapters.http.idempotency import KEY, OF_KEYS, IdempotentRoutes
@@ -42,7 +42,12 @@ ENDED: Final = refusals(*OF_KEYS, Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW)
 
 def watches_router(watches: Watches, repeats: IdempotentRoutes) -> APIRouter:
     router = APIRouter(prefix="/v1/watches", tags=["watches"], route_class=PlainRoute)
+    _add_post(router, watches, repeats)
+    _add_changes(router, watches, repeats)
+    return router
 
+
+def _add_post(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) -> None:
     @router.post(
         "",
         status_code=201,
@@ -60,14 +65,14 @@ def watches_router(watches: Watches, repeats: IdempotentRoutes) -> APIRouter:
 
         async def begin(log: Log | None) -> Response:
             watch, made = await watches.begin(caller(request), _wanted(wanted), log)
-            headers = {"Location": f"/v1/watches/{watch.id}"}
             detail = watch_detail(watch)
             shown = detail if made is None else with_secret(detail, write_secret(made))
-            told = DETAIL.dump_python(shown, mode="json")
-            return JSONResponse(told, status_code=201, headers=headers)
+            return _answer(shown, 201, {"Location": f"/v1/watches/{watch.id}"})
 
         return await repeats.once(request, raw, begin)
 
+
+def _add_changes(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) -> None:
     @router.delete(
         "/{watch}",
         summary="End a watch: it is not told, or not shown any more",
@@ -79,8 +84,7 @@ def watches_router(watches: Watches, repeats: IdempotentRoutes) -> APIRouter:
         """Close a watch. An event that was sent already stays valid."""
 
         async def end(log: Log | None) -> Response:
-            ended = await watches.end(caller(request), watch, log)
-            return JSONResponse(DETAIL.dump_python(watch_detail(ended), mode="json"))
+            return _answer(watch_detail(await watches.end(caller(request), watch, log)))
 
         return await repeats.once(request, b"", end)
 
@@ -99,12 +103,15 @@ def watches_router(watches: Watches, repeats: IdempotentRoutes) -> APIRouter:
 
         async def again(log: Log | None) -> Response:
             found = await watches.redeliver(caller(request), watch, log)
-            told = DETAIL.dump_python(watch_detail(found), mode="json")
-            return JSONResponse(told, status_code=202)
+            return _answer(watch_detail(found), 202)
 
         return await repeats.once(request, b"", again)
 
-    return router
+
+def _answer(
+    detail: WatchDetail, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    return Response(DETAIL.dump_json(detail), status, headers, media_type="application/json")
 
 
 def _wanted(request: WatchRequest) -> WantedWatch:
