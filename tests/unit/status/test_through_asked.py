@@ -9,6 +9,8 @@ from unit.status.fakes import (
     INNER,
     KEY,
     offsets,
+    span,
+    token,
 )
 from unit.status.following import (
     AFTER,
@@ -76,6 +78,28 @@ def test_a_sink_that_came_after_the_rows_has_no_part_in_them() -> None:
         assert await legs.kind() == UnknownReason.SINK_CAME_LATER
         w.owners.directory.accept(from_(3))
         assert await legs.kind() == OutcomeKind.IN_PROGRESS
+
+    in_a_world(test)
+
+
+def test_a_later_sink_counts_for_each_pipeline_that_a_token_comes_from() -> None:
+    """`orders` and `lone` write to topics that `audit` reads, where it has a later sink."""
+
+    async def test(w: World) -> None:
+        late = keep(since=2)
+        both = tuple(
+            replace(source, whole=offsets(4, topic_id=source.topic))
+            for source in (*late.inputs, *keep(read="d").inputs)
+        )
+        legs = Legs(
+            w,
+            other("lone", keep(read="elsewhere", written="d")),
+            other("audit", replace(late, inputs=both), generation=2),
+        )
+        lone = token(replace(span(0, 1), topic_id="elsewhere"), uid="uid-lone")
+        for parts in (MINE.parts + lone.parts, lone.parts + MINE.parts):
+            (through,) = (await legs.view(of=replace(MINE, parts=parts))).through
+            assert {each.topic_id for each in through.late} == {COPIES, "d"}
 
     in_a_world(test)
 

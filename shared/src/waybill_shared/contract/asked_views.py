@@ -103,12 +103,13 @@ def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, l
             _At(record.pipeline_uid, record.name, record.stages, topic_id, record.generation)
             for topic_id in ids
         ]
+    reached = {at.topic_id for at in there}
     leg = Leg(
         pipeline=record.name,
         uid=record.pipeline_uid,
         generation=record.generation,
         led_by=tuple(dict.fromkeys(led_by)),
-        late=tuple(sorted({each for each in _late(record.stages) if each.topic_id in ids})),
+        late=tuple(sorted({each for each in _late(record.stages) if each.topic_id in reached})),
     )
     return leg, [*dict.fromkeys(there)]
 
