@@ -6,7 +6,12 @@ import pytest
 
 from builders import make_command
 from waybill_shared.contract.events import Command
-from waybill_stage_runner.core.pipelines.command_queue import RETRY_MS, CommandQueues, QueuedCommand
+from waybill_stage_runner.core.pipelines.command_queue import (
+    RETRY_MS,
+    WAITING_MAX,
+    CommandQueues,
+    QueuedCommand,
+)
 
 A1, A2, A3 = (make_command("apply", id=f"a{number}") for number in (1, 2, 3))
 B1 = replace(make_command("apply", id="b1"), pipeline_uid="b")
@@ -105,6 +110,18 @@ def test_only_the_first_can_leave(queues: CommandQueues) -> None:
 def test_one_that_comes_again_keeps_its_place(queues: CommandQueues) -> None:
     queues.add(A2, 2)
     assert list(queues) == [A1, A2, A3]
+
+
+def test_a_queue_has_room_for_so_many_commands_after_its_first(queues: CommandQueues) -> None:
+    for number in range(WAITING_MAX - 2):
+        queues.add(make_command("stop", id=f"b{number}"), 10 + number)
+    one_more = make_command("stop", id="one more")
+    assert not queues.has_room(one_more)
+    assert queues.has_room(A3), "it is in the queue"
+    assert queues.has_room(B1), "another pipeline has a queue of its own"
+    queues.finish_check("a1")
+    queues.remove(A1)
+    assert queues.has_room(one_more)
 
 
 def test_nothing_is_left_of_lines_that_are_cleared(queues: CommandQueues) -> None:

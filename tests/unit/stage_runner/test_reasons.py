@@ -4,12 +4,22 @@ from typing import Literal
 
 import pytest
 
-from unit.stage_runner.fakes import EXAMPLE, UID, World, carry_out, command, runner_in, running
+from unit.stage_runner.fakes import (
+    EXAMPLE,
+    UID,
+    World,
+    carry_out,
+    command,
+    pass_check,
+    runner_in,
+    running,
+)
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
+from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
 
 OTHER_INPUT = EXAMPLE.replace("topic: orders.in", "topic: others.in", 1)
 
@@ -67,6 +77,22 @@ def test_a_later_command_supersedes(world: World) -> None:
     carry_out(runner, command(1), 1)
     carry_out(runner, command(2, "stop"), 2)
     assert (world.answers, world.reasons) == ([("c1", "failed")], [Slug.SUPERSEDED])
+
+
+def test_one_command_more_than_may_wait_is_refused_and_none_of_those_before_it(
+    world: World,
+) -> None:
+    runner = runner_in(world)
+    for number in range(1, WAITING_MAX + 3):  # the first is being checked
+        runner.handle(command(number), number)
+    runner.handle(command(33), 33)  # read again: it waits already
+    runner.act()
+    assert (world.answers, world.reasons) == ([("c34", "failed")], [Slug.TOO_MANY_COMMANDS])
+    assert len(runner.open_commands()) == WAITING_MAX + 1
+    pass_check(runner, command(1))
+    runner.act()
+    runner.handle(command(34), 34)
+    assert "c34" in runner.open_commands()
 
 
 def test_what_the_world_did_not_allow_is_given_up(world: World) -> None:

@@ -160,6 +160,8 @@ class Slug(StrEnum):
         "no record fits the schema of this input, or with `atomic` not all; `rejected` says why")
     TOO_MANY_CHECKS = ("too_many_checks", 429, Acts.MOMENTS,
         "too many manifests are waiting for their check: send this one again")
+    TOO_MANY_COMMANDS = ("too_many_commands", 429, Acts.LATER,
+        "32 commands of the pipeline wait for one before them: send this one again as a new one")
     TOO_MANY_WATCHES = ("too_many_watches", 429, Acts.LATER,
         "the API key has `watches_max` open watches: wait until some end, or delete some")
     TOO_MANY_WAITERS = ("too_many_waiters", 429, Acts.LATER,

@@ -9,6 +9,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
@@ -70,6 +71,12 @@ def refuse_crowded(command: Command) -> Answer:
     message = f"{VALIDATIONS_MAX} manifests are waiting for their check"
     problem = Problem(message=message, hint="send it again in a moment")
     return refuse(command, (problem,), Slug.TOO_MANY_CHECKS)
+
+
+def refuse_overfull(command: Command) -> Answer:
+    message = f"{WAITING_MAX} commands of pipeline {command.pipeline} wait for the one before them"
+    problem = Problem(message=message, hint="send it again when some of them are answered")
+    return refuse(command, (problem,), Slug.TOO_MANY_COMMANDS)
 
 
 def refuse_slow(command: Command) -> Answer:

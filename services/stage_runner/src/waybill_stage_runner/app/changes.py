@@ -26,7 +26,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
-from waybill_stage_runner.app.admission import Admission, refuse, refuse_slow
+from waybill_stage_runner.app.admission import Admission, refuse, refuse_overfull, refuse_slow
 from waybill_stage_runner.app.ports import Checked, Drivers, Topics
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -65,7 +65,7 @@ class Changes:
         needs.
         """
         if self.queues.must_wait(command):
-            self.queues.add(command, offset)
+            self._queue(command, offset)
         elif (manifest := self._to_check(command, offset)) is not None:
             self._check(command, manifest, offset)
         else:
@@ -92,6 +92,12 @@ class Changes:
         for check_id in self.queues.checking:
             self._drivers.forget_check(check_id)
         self.queues.clear()
+
+    def _queue(self, command: Command, offset: int) -> None:
+        if self.queues.has_room(command):
+            self.queues.add(command, offset)
+        else:
+            self._supervisor.answer(refuse_overfull(command))
 
     def _to_check(self, command: Command, offset: int) -> AppliedManifest | None:
         """Return the manifest that must be checked first; None if there is none."""

@@ -12,6 +12,7 @@ from typing import Final
 from waybill_shared.contract.events import Command
 
 RETRY_MS: Final = 1_000
+WAITING_MAX: Final = 32  # commands of one pipeline that are queued after its first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,11 @@ class CommandQueues:
         """Return True if another command of its pipeline comes first."""
         queue = self._queues.get(command.pipeline_uid)
         return queue is not None and queue[0].command.id != command.id
+
+    def has_room(self, command: Command) -> bool:
+        """Return True if the command may wait. One that waits already keeps its position."""
+        queue = self._queues.get(command.pipeline_uid, ())
+        return len(queue) <= WAITING_MAX or any(each.command.id == command.id for each in queue)
 
     def add(self, command: Command, offset: int) -> None:
         """Add the command at the end of its queue, unless it is there already."""
