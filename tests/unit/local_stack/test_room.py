@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from waybill_local import room
+from waybill_local import room, shown
 from waybill_local.errors import StackError
+from waybill_local.java import Java
 
 
 def test_a_start_on_a_full_disk_is_refused_with_what_is_needed(
@@ -24,3 +25,14 @@ def test_what_ends_on_a_full_disk_needs_room_and_nothing_else(
     assert room.fix_of(tmp_path, "read its log") == "read its log"
     monkeypatch.setattr(room, "free_bytes", lambda _: 1_000_000)
     assert "is full (1 MB free): make room" in room.fix_of(tmp_path, "read its log")
+
+
+def test_no_archive_is_begun_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(room, "free_bytes", lambda _: 20_000_000)
+    shown.make_archive(Java(path=Path("java"), version="17", bundled=False))
+    said = capsys.readouterr().out
+    assert "drivers start more slowly" in said
+    assert "20 MB are free, 200 MB are needed" in said

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from waybill_local import room
 from waybill_local.folders import cache_folder
 from waybill_local.java import Java
 from waybill_shared.process.archives import archive_of, class_path
@@ -78,6 +79,8 @@ def ensure_spark(java: Java, jars: Path, on_work: Callable[[], None]) -> bool:
     if archive_of(folder(), java.path, class_path(jars)).exists():
         return True
     on_work()
+    if room.lack(folder(), room.ARCHIVE_BYTES):
+        return False
     paths = (java.path, jars, folder())
     command = [sys.executable, "-P", "-m", "waybill_spark.driver.rehearsal", *map(str, paths)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -48,4 +48,11 @@ def make_archive(java: Java) -> None:
 
     made = archives.ensure_spark(java, jars.jar_set(jars.SPARK).folder, show)
     if lines:
-        lines[0].end(ARCHIVE_MADE if made else ARCHIVE_MISSING)
+        lines[0].end(ARCHIVE_MADE if made else archive_missing())
+
+
+def archive_missing() -> str:
+    """Return what the missing archive means, and what the disk lacks for it."""
+    lacking = room.lack(archives.folder(), room.ARCHIVE_BYTES)
+    full = f" (the disk of {archives.folder()} is too full: {lacking})" if lacking else ""
+    return f"{ARCHIVE_MISSING}{full}"

@@ -53,7 +53,7 @@ class SparkFiles:
 
         made = archives.ensure_spark(self._java, folder, begin)
         if not made:
-            self._report(_archive(ReportKind.NOTE, shown.ARCHIVE_MISSING))
+            self._report(_archive(ReportKind.NOTE, shown.archive_missing()))
         elif begun:
             self._report(_archive(ReportKind.READY, shown.ARCHIVE_MADE))
 
