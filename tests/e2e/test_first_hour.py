@@ -101,7 +101,7 @@ def test_an_own_pipeline_is_changed_without_fear(
 
 def newest(catalog: SqlCatalog, sent: Ended) -> list[dict[str, object]]:
     """The rows of the snapshot that an outcome names."""
-    (outcome,) = json.loads(sent.stdout)["outcomes"]
+    outcome = json.loads(sent.stdout)["outcome"]
     sinks = [sink for stage in outcome["stages"] for sink in stage["sinks"]]
     (version,) = [sink["version"] for sink in sinks if sink["name"] == "lake"]
     rows: list[dict[str, object]] = rows_of(
