@@ -221,7 +221,14 @@ class Ingress:
 
     # Mint
 
-    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
+    def seal(
+        self,
+        parts: Sequence[Part],
+        *,
+        tenant: str,
+        identity_assumed: bool = False,
+        oldest_at: int | None = None,
+    ) -> Sealed:
         dice = self._world.dice
         self._sealed = parts
         token = Token(
@@ -229,6 +236,7 @@ class Ingress:
             request_id=f"{dice.getrandbits(64):016x}",
             parts=tuple(parts),
             identity_assumed=identity_assumed,
+            oldest_at=oldest_at,
         )
         text = seal(token, RING, tenant=tenant, nonce=dice.randbytes(12))
         return Sealed(token=text, issued_at=token.issued_at)

@@ -206,7 +206,14 @@ class FakeMint:
     tenants: list[str] = field(default_factory=list)
     assumed: bool = False
 
-    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
+    def seal(
+        self,
+        parts: Sequence[Part],
+        *,
+        tenant: str,
+        identity_assumed: bool = False,
+        oldest_at: int | None = None,
+    ) -> Sealed:
         self.parts, self.assumed = list(parts), identity_assumed
         self.tenants.append(tenant)
         return Sealed(token="wb1.token", issued_at=self.now)

@@ -63,7 +63,7 @@ def make_app(
     writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
     sealing = RandomMint(RING, FixedClock())
     graves = letters or FakeLetters()
-    replays = Replays(known, graves, FakeReplayLog(kafka), sealing, sealing)
+    replays = Replays(known, graves, FakeReplayLog(kafka), sealing)
     commands, told = (
         Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),
         answers or FakeAnswers(),
@@ -74,7 +74,7 @@ def make_app(
     of_connectors = ConnectorTokens(known, issuer, mint, KnownConnectors(), directory)
     routers = [
         records_router(writer, repeats, BODY_LIMITS),
-        tokens_router(issuer, Merges(sealing), of_connectors, repeats),
+        tokens_router(issuer, Merges(sealing, sealing), of_connectors, repeats),
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         maintain_router(commands, told, repeats),

@@ -27,8 +27,13 @@ from waybill_shared.contract.vectors import Span
 Covered = set[tuple[str, int, str, int, int]]
 
 
+def issuer() -> Merges:
+    mint = RandomMint(RING, FixedClock())
+    return Merges(mint, mint)
+
+
 def merge(*texts: str) -> Token:
-    merges = Merges(RandomMint(RING, FixedClock()))
+    merges = issuer()
     return unsealed(asyncio.run(merges.merge(ANYONE, texts)).token)
 
 
@@ -67,7 +72,7 @@ def test_pipelines_and_generations_stay_apart() -> None:
 
 def test_ten_thousand_tokens_become_one_short_one() -> None:
     texts = [sealed_token(span(at % 4, at // 4, at // 4 + 1)) for at in range(TOKENS_MAX)]
-    merged = asyncio.run(Merges(RandomMint(RING, FixedClock())).merge(ANYONE, texts)).token
+    merged = asyncio.run(issuer().merge(ANYONE, texts)).token
     assert len(merged) <= 160
     (part,) = unsealed(merged).parts
     assert part.spans == tuple(span(partition, 0, TOKENS_MAX // 4) for partition in range(4))
@@ -89,7 +94,7 @@ def test_a_merged_token_that_nobody_could_carry_is_refused() -> None:
 
 def test_it_is_as_old_as_its_oldest_and_stays_so() -> None:
     old = sealed_token(span(0, 0, 3), issued_at=NOW - TOKEN_LIFE_MS)
-    merges = Merges(RandomMint(RING, FixedClock()))
+    merges = issuer()
     once = asyncio.run(merges.merge(ANYONE, [sealed_token(span(0, 3, 4)), old])).token
     twice = merge(once, sealed_token(span(0, 4, 5)))
     assert twice.lives_since == NOW - TOKEN_LIFE_MS
@@ -103,7 +108,7 @@ def test_what_was_assumed_of_one_is_assumed_of_all() -> None:
 
 
 def test_tokens_are_opened_and_sealed_for_the_tenant_that_asks() -> None:
-    merges, other = Merges(RandomMint(RING, FixedClock())), replace(ANYONE, tenant="other")
+    merges, other = issuer(), replace(ANYONE, tenant="other")
     with pytest.raises(Refusal, match="no such token"):
         asyncio.run(merges.merge(other, [sealed_token(span(0, 0, 1))]))
     own = seal(unsealed(sealed_token(span(0, 0, 1))), RING, tenant="other", nonce=bytes(12))

@@ -49,7 +49,7 @@ class World:
         self.clock = Clock()
         self.mint = RandomMint(RING, self.clock)
         registry = Registry(self.directory, self.directory, self.kafka, self.mint)
-        self.replays = Replays(registry, self.letters, self.log, self.mint, self.mint)
+        self.replays = Replays(registry, self.letters, self.log, self.mint)
 
     async def ask(self, *ids: str, again: bool = False) -> ReplayReceipt:
         return await self.replays.replay(ANYONE, "orders", ids, again=again, request_id="r")

@@ -36,7 +36,6 @@ from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
 from waybill_ingress.app.idempotency import IdempotentRequests
-from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
@@ -61,6 +60,7 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.shares import GroupShares
+from waybill_shared.process import metrics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_shared.topic_views.connectors import KnownConnectors
@@ -125,7 +125,7 @@ def _pipelines(
     def accept(record: PipelineRecord) -> None:
         directory.accept(record)
         if record.desired == "deleted":
-            forget(record.name)
+            metrics.forget(record.name)
 
     return stack.enter_context(
         TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
@@ -187,10 +187,10 @@ def _record_routers(
     limits, topics = settings.body_limits, basics.topics
     records = Records(registry, basics.log, topics, mint, settings.row_limits, spool=RecordSpool)
     letters = KafkaDeadLetterLookup(basics.kafka, basics.admin)
-    replays = Replays(registry, letters, KafkaReplays(basics.admin, basics.prefix), mint, mint)
+    replays = Replays(registry, letters, KafkaReplays(basics.admin, basics.prefix), mint)
     return [
         records_router(records, repeats, limits),
-        tokens_router(tokens, Merges(mint), of_connectors, repeats),
+        tokens_router(tokens, Merges(mint, mint), of_connectors, repeats),
         replays_router(replays, repeats),
         feldera_router(records, tokens, registry, repeats, limits=limits),
         feldera_connectors_router(of_connectors, registry),

@@ -131,7 +131,8 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     "waybill_tokens_issued_total": Metric(
         services=("ingress",),
         labels=("born",),
-        says="Tokens made, by what they were made from (records, positions, input, merge, replay).",
+        says="Tokens made, by what they were made from (records, positions, input, connector,"
+        " merge, replay).",
         worry="Never by itself.",
     ),
     "waybill_keyed_requests_total": Metric(

@@ -16,19 +16,13 @@ class RandomMint:
         self._ring = ring
         self._clock = clock
 
-    def seal(self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False) -> Sealed:
-        return self._seal(parts, tenant, identity_assumed=identity_assumed, oldest_at=None)
-
-    def seal_merged(
-        self, parts: Sequence[Part], *, tenant: str, oldest_at: int, identity_assumed: bool
-    ) -> Sealed:
-        return self._seal(parts, tenant, identity_assumed=identity_assumed, oldest_at=oldest_at)
-
-    def open(self, text: str, *, tenant: str) -> Token:
-        return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
-
-    def _seal(
-        self, parts: Sequence[Part], tenant: str, *, identity_assumed: bool, oldest_at: int | None
+    def seal(
+        self,
+        parts: Sequence[Part],
+        *,
+        tenant: str,
+        identity_assumed: bool = False,
+        oldest_at: int | None = None,
     ) -> Sealed:
         drawn = os.urandom(REQUEST_ID_BYTES + NONCE_BYTES)  # each draw lets other threads run first
         token = Token(
@@ -40,6 +34,9 @@ class RandomMint:
         )
         text = seal(token, self._ring, tenant=tenant, nonce=drawn[REQUEST_ID_BYTES:])
         return Sealed(token=text, issued_at=token.issued_at)
+
+    def open(self, text: str, *, tenant: str) -> Token:
+        return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
 
     def draw_secret(self) -> bytes:
         return secrets.token_bytes(SECRET_BYTES)

@@ -3,6 +3,7 @@
 Promise: a token covers exactly what the connector had written when the token was asked for.
 """
 
+from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.ports import News, Sealed, SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
@@ -46,6 +47,7 @@ class ConnectorTokens:
             raise Retryable("this ingress does not know what was fetched by now: try again")
         progress = self._known.of(record, declared.topic, wanted)
         told = connector_detail(progress, running=record.desired == "running")
+        count_token("connector")
         if not progress.spans:
             return await self._tokens.for_nothing(caller, pipeline, source), told
         await self._registry.present(record, declared, fresh=True)

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from waybill_ingress.app.ports import Sealed, Vault
+from waybill_ingress.app.measuring import count_token
+from waybill_ingress.app.ports import Sealed, SealingClock, Vault
 from waybill_ingress.core.token_coverage import bad_tokens, merged_parts
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, TokenExpired, TokenRefused
@@ -14,7 +15,8 @@ TOKENS_MAX = 10_000  # in one request
 
 
 class Merges:
-    def __init__(self, vault: Vault) -> None:
+    def __init__(self, mint: SealingClock, vault: Vault) -> None:
+        self._mint = mint
         self._vault = vault
 
     async def merge(self, caller: Caller, texts: Sequence[str]) -> Sealed:
@@ -22,13 +24,14 @@ class Merges:
             detail = f"{len(texts)} tokens in one request, {TOKENS_MAX} is the most"
             hint = "merge them in parts, then what came of it"
             raise Refusal(Slug.TOO_MANY_TOKENS, detail, hint=hint, tokens_max=TOKENS_MAX)
-        return await asyncio.to_thread(
-            self._merge, caller.tenant, texts
-        )  # opening many of them needs a while
+        # opening many of them needs a while
+        sealed = await asyncio.to_thread(self._merge, caller.tenant, texts)
+        count_token("merge")
+        return sealed
 
     def _merge(self, tenant: str, texts: Sequence[str]) -> Sealed:
         tokens = self._open(tenant, texts)
-        sealed = self._vault.seal_merged(
+        sealed = self._mint.seal(
             merged_parts(tokens),
             tenant=tenant,
             oldest_at=min(token.lives_since for token in tokens),

@@ -132,8 +132,17 @@ class SealingClock(Protocol):
     """The clock, the keys and the random numbers of this process."""
 
     def seal(
-        self, parts: Sequence[Part], *, tenant: str, identity_assumed: bool = False
-    ) -> Sealed: ...
+        self,
+        parts: Sequence[Part],
+        *,
+        tenant: str,
+        identity_assumed: bool = False,
+        oldest_at: int | None = None,
+    ) -> Sealed:
+        """Return a token for these parts. `oldest_at`: when the oldest of them was written, if that
+        is not now.
+        """
+        ...
 
     def now_ms(self) -> int: ...
 
@@ -151,15 +160,11 @@ class Answers(Protocol):
 
 
 class Vault(Protocol):
-    """Opens tokens, and seals what several cover together."""
+    """Opens tokens, and seals the secrets of webhooks."""
 
     def open(self, text: str, *, tenant: str) -> Token:
         """Return the token of this tenant. Raises TokenRefused or TokenExpired."""
         ...
-
-    def seal_merged(
-        self, parts: Sequence[Part], *, tenant: str, oldest_at: int, identity_assumed: bool
-    ) -> Sealed: ...
 
     def draw_secret(self) -> bytes:
         """Return a new secret for a webhook."""

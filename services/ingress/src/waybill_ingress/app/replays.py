@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from waybill_ingress.app.ports import SealingClock, Vault
+from waybill_ingress.app.measuring import count_token
+from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_letters import (
     BYTES_MAX,
@@ -103,13 +104,11 @@ class Replays:
         letters: DeadLetterLookup,
         log: ReplayLog,
         mint: SealingClock,
-        vault: Vault,
     ) -> None:
         self._registry = registry
         self._letters = letters
         self._log = log
         self._mint = mint
-        self._vault = vault
 
     async def replay(
         self,
@@ -137,6 +136,7 @@ class Replays:
             planned = plan(resent, answers, again=again, now_ms=self._mint.now_ms())
             asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
             token = planned.token or await self._answer(transaction, asked, planned)
+        count_token("replay")
         return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
 
     async def _told(self, record: PipelineRecord, request_id: str) -> Replay | None:
@@ -155,11 +155,10 @@ class Replays:
             for each, place in zip(planned.fresh, places, strict=True)
         ]
         records = (*planned.kept, *sent)
-        token = self._vault.seal_merged(
+        token = self._mint.seal(
             parts_of(record, records),
             tenant=record.tenant,
             oldest_at=min(each.at for each in records),
-            identity_assumed=False,
         ).token
         answer = Replay(
             tenant=record.tenant,

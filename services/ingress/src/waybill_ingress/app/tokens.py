@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.ports import Sealed, SealingClock, Topics
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.if_match import Demand
@@ -46,6 +47,7 @@ class TokenIssuer:
         held = await self._read_held(source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
         spans = held_spans(record, source, held)
+        count_token("input")
         return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
 
     async def for_nothing(self, caller: Caller, pipeline: str, name: str) -> Sealed:
@@ -77,6 +79,7 @@ class TokenIssuer:
             spans += await self._spans(record, topic, list(group))
         assumed = any(position.topic_id is None for position in positions)
         parts = [part_of(record, spans)]
+        count_token("positions")
         return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
     async def _read_held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:

@@ -16,7 +16,7 @@ from waybill_ingress.adapters.http.models import (
     TokenRequest,
 )
 from waybill_ingress.app.connector_tokens import ConnectorTokens
-from waybill_ingress.app.measuring import count_records, count_token
+from waybill_ingress.app.measuring import count_records
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.ports import Log, Sealed
 from waybill_ingress.app.records import Receipt, Records
@@ -26,6 +26,7 @@ from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.if_match import Demand, read_demand
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
+from waybill_shared.contract.connector_view import ConnectorDetail
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
@@ -190,20 +191,15 @@ def tokens_router(
         demand = read_demand(request.headers.get("if-match"))
 
         async def issue(_: Log | None) -> Response:
-            asking, connector = caller(request), None
+            asking = caller(request)
+            progress: dict[str, ConnectorDetail] = {}
             if wanted.connector is not None:
-                born = "connector"
-                sealed, connector = await connectors.issue(
-                    asking,
-                    str(wanted.pipeline),
-                    str(wanted.input),
-                    wanted.connector,
-                    demand=demand,
+                names = str(wanted.pipeline), str(wanted.input), wanted.connector
+                sealed, progress["connector"] = await connectors.issue(
+                    asking, *names, demand=demand
                 )
             else:
-                born, sealed = await _issue(tokens, merges, asking, wanted, demand)
-            count_token(born)
-            progress = {} if connector is None else {"connector": connector}
+                sealed = await _issue(tokens, merges, asking, wanted, demand)
             answer = TokenAnswer(
                 token=sealed.token,
                 pipeline=wanted.pipeline,
@@ -225,19 +221,16 @@ def location_of(token: str) -> dict[str, str]:
 
 async def _issue(
     tokens: TokenIssuer, merges: Merges, asking: Caller, wanted: TokenRequest, demand: Demand | None
-) -> tuple[str, Sealed]:
-    """Return the sort of the token, for metrics, and the token."""
+) -> Sealed:
     if wanted.merge is not None:
-        return "merge", await merges.merge(asking, wanted.merge)
+        return await merges.merge(asking, wanted.merge)
     assert wanted.pipeline is not None, "the request was validated"
     if wanted.input is not None:
-        sealed = await tokens.for_input(asking, wanted.pipeline, wanted.input, demand=demand)
-        return "input", sealed
+        return await tokens.for_input(asking, wanted.pipeline, wanted.input, demand=demand)
     positions = [body.position() for body in wanted.positions or ()]
-    sealed = await tokens.for_positions(
+    return await tokens.for_positions(
         asking, wanted.pipeline, positions, cluster_id=wanted.cluster_id, demand=demand
     )
-    return "positions", sealed
 
 
 def _atomic(request: Request) -> bool:

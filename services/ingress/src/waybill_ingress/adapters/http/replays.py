@@ -9,7 +9,6 @@ from fastapi.responses import Response
 from waybill_ingress.adapters.http.idempotency import OF_KEYS, IdempotentRoutes
 from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
 from waybill_ingress.adapters.http.records import OF_WRITES, location_of
-from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.core.dead_letters import ID_CHARACTERS_MAX, LETTERS_MAX
 from waybill_ingress.core.if_match import read_demand
@@ -73,7 +72,6 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
                 taken_over=taken_over,
                 demand=demand,
             )
-            count_token("replay")
             answer = ReplayAnswer(**asdict(done), request_id=request_id(request))
             return answer_with(answer, headers=location_of(done.token))
 
