@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from waybill.errors import Invalid, NotReady, ProblemError, WaitEnded, WaybillError
+from waybill.errors import (
+    Invalid,
+    NotReady,
+    ProblemError,
+    UnexpectedAnswer,
+    WaitEnded,
+    WaybillError,
+)
 from waybill.fields import Fields, no_json
 from waybill.models import Fault, Operation
 
@@ -130,9 +137,9 @@ def _stages(graph: Fields) -> tuple[CheckedStage, ...]:
     edges = [(edge.text("from"), edge.text("to")) for edge in graph.objects("edges")]
     return tuple(
         CheckedStage(
-            name=_name(node.text("id")),
-            inputs=tuple(_name(source) for source, target in edges if target == node.text("id")),
-            sinks=tuple(_name(target) for source, target in edges if source == node.text("id")),
+            name=_name(node.text("id"), graph),
+            inputs=tuple(_name(source, graph) for source, end in edges if end == node.text("id")),
+            sinks=tuple(_name(end, graph) for source, end in edges if source == node.text("id")),
             columns=_columns(node),
         )
         for node in graph.objects("nodes")
@@ -145,6 +152,11 @@ def _columns(node: Fields) -> Mapping[str, str]:
     return {} if columns is None else {name: columns.text(name) for name in columns.raw}
 
 
-def _name(node: str) -> str:
+def _name(node: str, graph: Fields) -> str:
     """Return the name in a node, as in `stage/enrich`: a stage may have the name of an input."""
-    return node.partition("/")[2]
+    _, _, name = node.partition("/")
+    if not name:
+        raise UnexpectedAnswer(
+            f"{graph.where} has a node {node!r}, which names neither kind nor name"
+        )
+    return name

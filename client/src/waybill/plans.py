@@ -181,16 +181,17 @@ def operation(id: str, patience: Patience, heard: Heard) -> Plan[Operation]:
     return (yield from _look_until(look, lambda found: not found.pending, patience, heard))
 
 
-def pipelines() -> Plan[tuple[Pipeline, ...]]:
+def pipelines(patience: Patience) -> Plan[tuple[Pipeline, ...]]:
+    """Return all pipelines, page by page. UnexpectedAnswer: the pages have no end."""
     found: list[Pipeline] = []
     cursor: str | None = None
     for _ in range(PAGES_MAX):
-        page = yield from _ask(questions.pipelines(cursor))
+        page = yield from ask(questions.pipelines(cursor), patience)
         found.extend(Pipeline.read(item) for item in page.objects("items"))
         cursor = page.text_or_none("next_cursor")
         if cursor is None:
-            break
-    return tuple(found)
+            return tuple(found)
+    raise UnexpectedAnswer(f"{page.where} has more than {PAGES_MAX} pages")
 
 
 def phase(

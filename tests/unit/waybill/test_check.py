@@ -16,6 +16,7 @@ from waybill import (
     Invalid,
     NotReady,
     ProblemError,
+    UnexpectedAnswer,
     WaitEnded,
     WaybillError,
 )
@@ -95,6 +96,12 @@ def test_the_asynchronous_client_says_the_same(server: ScriptedServer, client: C
     checked = asyncio.run(check())
     assert checked == client.check(MANIFEST)
     assert (checked.good, checked.errors[0].line) == (False, 12)
+
+
+def test_a_node_without_a_name_is_an_error(server: ScriptedServer, client: Client) -> None:
+    answer(server, graph={"nodes": [{"id": "enrich", "kind": "stage"}], "edges": []})
+    with pytest.raises(UnexpectedAnswer, match="has a node 'enrich'"):
+        client.check(MANIFEST)
 
 
 def test_what_is_no_manifest_has_errors_too(server: ScriptedServer, client: Client) -> None:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, problem
 from waybill_shared.contract.words import DeadReason
@@ -87,11 +89,20 @@ def test_all_are_replayed_only_when_that_was_said(server: ScriptedServer, comman
     server.answer("GET", PATH, page(LETTER, OTHER), page(LETTER, OTHER))
     refused = command("dlq", "replay", "orders", "--all")
     assert refused.exit_code == 2
-    assert "2 dead letters would be sent again" in refused.stderr
+    assert "this sends 2 dead letters again, and there is no terminal to ask on" in refused.stderr
     done = Response(json={"token": "wb1.x", "replayed": 2, "already": 0, "request_id": "r"})
     server.answer("POST", f"{PATH}/replay", done)
     told = command("dlq", "replay", "orders", "--all", "--yes", "-o", "json").stdout
     assert json.loads(told) == {"token": "wb1.x", "replayed": 2, "already": 0, "left_out": []}
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_who_says_no_sends_none(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, page(LETTER, OTHER))
+    refused = command("dlq", "replay", "orders", "--all", stdin="n\n")
+    assert "This sends 2 dead letters again. Send them?" in refused.stderr
+    assert refused.exit_code == 1
+    assert not server.asked("POST", f"{PATH}/replay")
 
 
 REFUSED = problem(

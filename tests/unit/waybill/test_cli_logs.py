@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from waybill.cli.main import app
+from waybill.cli.stack import NO_STACK
 
 LINE = {
     "at": "2026-11-21T09:00:01.250",
@@ -48,8 +49,11 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
     assert "there are: kafka, status" in result.stderr
 
 
-def test_without_any_stack_the_way_to_one_is_told() -> None:
-    assert "start one with `waybill up`" in waybill().stderr
+@pytest.mark.parametrize("options", [(), ("--follow",)])
+def test_without_any_stack_the_error_is_that_of_other_commands(options: tuple[str, ...]) -> None:
+    result = waybill(*options)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: {NO_STACK}\n"
 
 
 TRACEBACK = "Traceback (most recent call last):\n  File x\nStageStopped: topic_recreated: A is B"

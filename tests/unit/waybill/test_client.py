@@ -5,7 +5,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from waybill import Client, Invalid, Operation, Payload, Position, Rejected, Span, Unusable
+from waybill import (
+    Client,
+    Invalid,
+    Operation,
+    Payload,
+    Position,
+    Rejected,
+    Span,
+    UnexpectedAnswer,
+    Unusable,
+)
 from waybill.testing import Response, ScriptedServer, problem
 
 RECORDS_PATH = "/v1/pipelines/orders/inputs/orders/records"
@@ -187,6 +197,16 @@ def test_pipelines_reads_every_page(server: ScriptedServer, client: Client) -> N
     server.answer("GET", "/v1/pipelines", Response(json=first), Response(json=second))
     assert [pipeline.name for pipeline in client.pipelines()] == ["a", "b"]
     assert [request.params for request in server.requests] == [{}, {"cursor": "a"}]
+
+
+def test_pages_without_an_end_are_an_error(
+    server: ScriptedServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill.plans.PAGES_MAX", 2)
+    page = {"items": [{"name": "a", "phase": "Running"}], "next_cursor": "a"}
+    server.answer("GET", "/v1/pipelines", *[Response(json=page)] * 2)
+    with pytest.raises(UnexpectedAnswer, match="has more than 2 pages"):
+        client.pipelines()
 
 
 def test_pipeline_has_its_details(server: ScriptedServer, client: Client) -> None:

@@ -46,13 +46,19 @@ def test_what_is_a_matter_of_moments_is_asked_again(
     server: ScriptedServer, client: Client, clock: ManualClock, slug: str
 ) -> None:
     server.answer("POST", RECORDS, not_now(slug), not_now(slug), RECEIPT)
-    server.answer("POST", "/v1/tokens", not_now(slug), ISSUED)
+    server.answer("POST", "/v1/tokens", *[not_now(slug), ISSUED] * 2)
     server.answer("PUT", "/v1/pipelines/orders", not_now(slug), ACCEPTED)
+    known = {"name": "orders", "phase": "Running"}
+    server.answer("GET", "/v1/pipelines/orders", not_now(slug), Response(json=known))
+    server.answer("GET", "/v1/pipelines", not_now(slug), Response(json={"items": [known]}))
 
     assert client.send("orders", "orders", ROWS).accepted == 1
     assert client.token_for("orders", input="orders").token == "wb1.abc"
     assert client.apply("name: orders").pending
-    assert clock.slept == [1.0] * 4
+    assert client.pipeline("orders").name == "orders"
+    assert [each.name for each in client.pipelines()] == ["orders"]
+    assert client.merge(["wb1.abc"]) == "wb1.abc"
+    assert clock.slept == [1.0] * 7
 
 
 @MOMENTARY

@@ -6,7 +6,7 @@ from waybill.flows import PipelineFlow, flows_in
 from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, StartFrom
 from waybill.pipelines import Pipeline
-from waybill.waiting import ANSWER_WAIT_S, NAME_GRACE_S, WAIT_TIMEOUT_S
+from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
 
 LINES = 200
 
@@ -76,11 +76,11 @@ class AsyncPipelineCalls(AsyncAsking):
 
     async def pipelines(self) -> tuple[Pipeline, ...]:
         """Return all pipelines, without the details that `pipeline` returns."""
-        return await self._run(plans.pipelines())
+        return await self._run(plans.pipelines(self._patience(MOMENT_S_MAX)))
 
     async def pipeline(self, name: str) -> Pipeline:
         """Return one pipeline with its details; NotFound when there is none."""
-        return Pipeline.read(await self._connection.ask(questions.pipeline(name)))
+        return Pipeline.read(await self._ask(questions.pipeline(name)))
 
     async def wait_pipeline(
         self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S

@@ -121,7 +121,7 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         old; `rejected` has their indexes. TooLarge: there are more than 10,000, or they have too
         many gaps.
         """
-        merged = await self._connection.ask(questions.merge(tokens))
+        merged = await self._ask(questions.merge(tokens))
         return self._hold(merged.text("token"))
 
     @asynccontextmanager
@@ -143,7 +143,7 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         from waybill.aio.tracked import AsyncTracked
         from waybill.tracking import cluster_of
 
-        known = Pipeline.read(await self._connection.ask(questions.pipeline(pipeline)))
+        known = Pipeline.read(await self._ask(questions.pipeline(pipeline)))
         cluster_id = await asyncio.to_thread(cluster_of, producer, known, timeout_s)
         tracked = AsyncTracked(self, producer, known, cluster_id, on_delivery)
         try:

@@ -1,6 +1,5 @@
 """The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import islice
@@ -10,7 +9,7 @@ import typer
 
 from waybill import questions
 from waybill.cli import render
-from waybill.cli.exits import ExitCode
+from waybill.cli.asking import require_yes
 from waybill.cli.flow import flow_of
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.resending import Sending
@@ -137,7 +136,8 @@ def replay(
         filters = {"reason": reason, "stage": stage, "since": since}
         wanted = list(ids or (letter.text("id") for letter in _letters(name, filters)))
         if wanted and everything and not yes:
-            _confirm(len(wanted))
+            what = f"this sends {render.count(len(wanted), 'dead letter')} again"
+            require_yes(what, "Send them?", "if all are meant, add --yes")
         sending = Sending(client, name, again=again, leave_out=everything)
         try:
             sending.send(wanted)
@@ -162,17 +162,6 @@ def _tell(sending: Sending, output: Form) -> None:
         before = f", {sending.already} were sent before" if sending.already else ""
         render.talk(f"{render.count(sending.replayed, 'record')} sent again{before}")
         render.exactly(token)
-
-
-def _confirm(number: int) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        render.complain(
-            f"error: {render.count(number, 'dead letter')} would be sent again",
-            "hint: if all are meant, add --yes",
-        )
-        raise typer.Exit(ExitCode.USAGE)
-    if not typer.confirm(f"Send {render.count(number, 'dead letter')} again?", err=True):
-        raise typer.Exit(ExitCode.USAGE)
 
 
 def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:

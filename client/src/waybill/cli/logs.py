@@ -13,7 +13,7 @@ import typer
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import connect
-from waybill.cli.stack import local_stack
+from waybill.cli.stack import NO_STACK, local_stack
 from waybill.errors import WaybillError
 
 LINES = 100
@@ -106,9 +106,8 @@ def _asked_for(name: str, lines: int) -> tuple[str, ...]:
 
 def _choose(found: Mapping[str, Path], name: str | None) -> Mapping[str, Path]:
     if not found:
-        message = "no stack has run in this folder or above: start one with `waybill up`"
-        elsewhere = "; without -f the newest lines are asked for at WAYBILL_URL" if name else ""
-        raise WaybillError(message + elsewhere)
+        elsewhere = "; without -f the newest lines are read from WAYBILL_URL" if name else ""
+        raise WaybillError(NO_STACK + elsewhere)
     if name is None:
         return found
     if name not in found:

@@ -1,7 +1,6 @@
 """What the commands share: the connection, common arguments, the one boundary of errors."""
 
 import os
-import sys
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from waybill.cli import exits, render
-from waybill.cli.exits import ExitCode
+from waybill.cli.asking import require_yes
 from waybill.errors import WaybillError
 from waybill.target import URL_VARIABLE, Target, find_api_key, find_target
 
@@ -128,12 +127,6 @@ def _ask_for(target: Target) -> None:
 
     with closing(direct(ASK_TIMEOUT_S)) as connection:
         found = connection.ask(Question(method="GET", path="/version")).text("version")
-    told = f"no stack runs in this folder or above, but Waybill {found} answers at {target.url}"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        render.complain(
-            f"error: {told}",
-            f"hint: if it is meant, add --url {target.url}, or set {URL_VARIABLE}",
-        )
-    elif typer.confirm(f"{told}. Is that one meant?", err=True):
-        return
-    raise typer.Exit(ExitCode.USAGE)
+    what = f"no stack runs in this folder or above, but Waybill {found} answers at {target.url}"
+    hint = f"if it is meant, add --url {target.url}, or set {URL_VARIABLE}"
+    require_yes(what, "Is that one meant?", hint)

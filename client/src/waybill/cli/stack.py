@@ -47,6 +47,7 @@ WithOption = Annotated[
         help="also a PostgreSQL, as connection `warehouse`; from then on it is part of the stack",
     ),
 ]
+NO_STACK = "no stack runs in this folder or above: start one with `waybill up`"
 HEADER = ("NAME", "STATE", "ADDRESS", "VERSION", "PID")
 SERVICE_HEADER = ("NAME", "STATE", "VERSION")
 
@@ -213,9 +214,9 @@ def _running() -> "StackState":
 
     state = read_state(Path.cwd())
     if state is None:
-        told = "no stack runs in this folder or above: start one with `waybill up`"
         failure = last_failure(Path.cwd())
-        raise WaybillError(f"{told}\nthe last one ended by itself: {failure}" if failure else told)
+        last = f"\nthe last one ended by itself: {failure}" if failure else ""
+        raise WaybillError(f"{NO_STACK}{last}")
     return state
 
 

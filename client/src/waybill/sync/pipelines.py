@@ -7,7 +7,7 @@ from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, StartFrom
 from waybill.pipelines import Pipeline
 from waybill.sync.asking import Asking
-from waybill.waiting import ANSWER_WAIT_S, NAME_GRACE_S, WAIT_TIMEOUT_S
+from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
 
 LINES = 200
 
@@ -75,11 +75,11 @@ class PipelineCalls(Asking):
 
     def pipelines(self) -> tuple[Pipeline, ...]:
         """Return all pipelines, without the details that `pipeline` returns."""
-        return self._run(plans.pipelines())
+        return self._run(plans.pipelines(self._patience(MOMENT_S_MAX)))
 
     def pipeline(self, name: str) -> Pipeline:
         """Return one pipeline with its details; NotFound when there is none."""
-        return Pipeline.read(self._connection.ask(questions.pipeline(name)))
+        return Pipeline.read(self._ask(questions.pipeline(name)))
 
     def wait_pipeline(
         self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S

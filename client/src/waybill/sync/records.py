@@ -121,7 +121,7 @@ class RecordCalls(OutcomeCalls):
         old; `rejected` has their indexes. TooLarge: there are more than 10,000, or they have too
         many gaps.
         """
-        merged = self._connection.ask(questions.merge(tokens))
+        merged = self._ask(questions.merge(tokens))
         return self._hold(merged.text("token"))
 
     @contextmanager
@@ -143,7 +143,7 @@ class RecordCalls(OutcomeCalls):
         from waybill.sync.tracked import Tracked
         from waybill.tracking import cluster_of
 
-        known = Pipeline.read(self._connection.ask(questions.pipeline(pipeline)))
+        known = Pipeline.read(self._ask(questions.pipeline(pipeline)))
         cluster_id = cluster_of(producer, known, timeout_s)
         tracked = Tracked(self, producer, known, cluster_id, on_delivery)
         try:
