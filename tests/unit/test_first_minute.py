@@ -21,7 +21,7 @@ from bench.first_minute import NAMES, REST, STEPS, WHOLE, Run, Took, ended, tabl
         ),
         ("                 4.5 s  load  lake  committed  3 rows, batch 5", None),
         ("  follow         the token, through both stages  4.5 s", "follow"),
-        ("  stop           everything; what it held is kept in .waybill  2.0 s", "stop"),
+        ("  stop           everything; what it stored is kept in .waybill  2.0 s", "stop"),
         ("26.4 s in all: stack 5.1, apply 9.2", None),
         ("", None),
     ],

@@ -34,7 +34,7 @@ class Line:
     """What both connections share: the target, and whether anything has ever answered there."""
 
     target: Target
-    heard: bool = False
+    has_answered: bool = False
 
     def options(self, api_key: str | None) -> _Options:
         try:

@@ -43,7 +43,7 @@ class Contexts:
         urls = {known: url for known, url in self.urls.items() if known != name}
         return Contexts(urls=urls, used=LOCAL if self.used == name else self.used)
 
-    def using(self, name: str) -> "Contexts":
+    def use(self, name: str) -> "Contexts":
         return replace(self, used=name)
 
 

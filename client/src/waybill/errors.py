@@ -89,7 +89,7 @@ class ProblemError(WaybillError):
         request_id: str | None = None,
         members: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(_told(detail or title, errors, rejected, hint))
+        super().__init__(_message(detail or title, errors, rejected, hint))
         self.status = status
         self.type = type
         self.title = title
@@ -214,7 +214,7 @@ class PhaseNotReached(WaitEnded):
         self.pipeline = pipeline
 
 
-def _told(
+def _message(
     said: str, errors: "Sequence[Fault]", rejected: "Sequence[Rejected]", hint: str | None
 ) -> str:
     """Return the text of a problem; `said` may repeat the reasons without their locations."""

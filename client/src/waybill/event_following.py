@@ -48,7 +48,7 @@ class EventFollowing:
     def pause_after(self, failure: Unreachable | NotReady | None) -> float:
         """Return how long to wait before the next connection; raise if nothing has ever
         answered."""
-        if failure is not None and not self._line.heard:
+        if failure is not None and not self._line.has_answered:
             raise failure
         return AGAIN_S
 

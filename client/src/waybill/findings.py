@@ -80,7 +80,7 @@ class Findings:
         return not self.errors
 
     @classmethod
-    def refused(cls, error: Invalid) -> "Findings":
+    def of_refusal(cls, error: Invalid) -> "Findings":
         """Return the findings for a text that is no manifest, so that nothing more is known of
         it."""
         raw = {
@@ -103,7 +103,7 @@ class Findings:
         )
 
 
-def found_in(operation: Operation) -> Findings:
+def findings_in(operation: Operation) -> Findings:
     """Return what a check has found that was not answered at once.
 
     Raises an error if the check failed, is still pending, or its result was not kept.

@@ -76,19 +76,19 @@ class FirstManifest:
         schema = json.dumps(SCHEMA if found is None else found.schema, ensure_ascii=False)
         if found is None:
             topic = f"{{topic: {self._topic('in')}, partitions: 4}}   # made if it does not exist"
-            told = ["    # An example: write your own columns, as name TYPE, name TYPE, …"]
+            head = ["    # An example: write your own columns, as name TYPE, name TYPE, …"]
             key = "key: order_id                 # records with the same order_id stay in order"
         else:
             topic = f"{{topic: {json.dumps(found.topic)}}}"
-            told = [f"    # Proposed from {_count(found.records)} of the topic: look at each type."]
-            told += [f"    # - {' '.join(note.split())}" for note in found.notes]
+            head = [f"    # Proposed from {_count(found.records)} of the topic: look at each type."]
+            head += [f"    # - {' '.join(note.split())}" for note in found.notes]
             key = (
                 "# key: COLUMN                 # records over HTTP with the same one stay in order"
             )
         return [
             f"  - name: {INPUT}",
             f"    kafka: {topic}",
-            *told,
+            *head,
             f"    schema: {schema}",
             f"    {key}",
             "    startingOffsets: earliest     # or latest: only what comes from now on",
@@ -119,8 +119,8 @@ class FirstManifest:
         """
         mark = "-" if self.name == OWN_PREFIX else "."
         topic = f"{self.name}{mark}{end}"
-        taken = self.proposal is not None and self.proposal.topic == topic
-        return f"{topic}{mark}new" if taken else topic
+        used = self.proposal is not None and self.proposal.topic == topic
+        return f"{topic}{mark}new" if used else topic
 
 
 def name_for(folder: str) -> str:

@@ -29,10 +29,10 @@ class Generations:
         if operation.state == "done" and operation.action == "delete":
             self.forget(operation.pipeline)
         elif operation.state == "done" and operation.generation is not None:
-            told = _Change(operation.pipeline_uid, operation.generation)
-            known = self._known.get(operation.pipeline, told)
-            if known.uid != told.uid or known.generation <= told.generation:
-                self._known[operation.pipeline] = told
+            learnt = _Change(operation.pipeline_uid, operation.generation)
+            known = self._known.get(operation.pipeline, learnt)
+            if known.uid != learnt.uid or known.generation <= learnt.generation:
+                self._known[operation.pipeline] = learnt
         return operation
 
     def forget(self, pipeline: str) -> None:

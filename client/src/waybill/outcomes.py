@@ -256,8 +256,8 @@ def not_final(outcome: Outcome) -> StillInProgress | StillUnknown:
     """Return the error for a wait that ended with this outcome."""
     if outcome.kind is OutcomeKind.UNKNOWN:
         reason = f" ({outcome.reason})" if outcome.reason else ""
-        told = f"nobody can judge the token now{reason}: ask again later"
-        return StillUnknown(told, outcome=outcome)
+        message = f"nobody can judge the token now{reason}: ask again later"
+        return StillUnknown(message, outcome=outcome)
     return StillInProgress(f"the token is still {outcome}", outcome=outcome)
 
 

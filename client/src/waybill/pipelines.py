@@ -241,7 +241,7 @@ def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:
     if pipeline.phase == phase:
         return pipeline
     reason = str(pipeline.error) if pipeline.error else pipeline.reason
-    told = f"pipeline {pipeline.name} is {pipeline.phase}" + (f": {reason}" if reason else "")
+    state = f"pipeline {pipeline.name} is {pipeline.phase}" + (f": {reason}" if reason else "")
     if pipeline.failed:
-        raise PipelineFailed(told, pipeline=pipeline)
-    raise PhaseNotReached(f"{told}; not {phase} yet", pipeline=pipeline)
+        raise PipelineFailed(state, pipeline=pipeline)
+    raise PhaseNotReached(f"{state}; not {phase} yet", pipeline=pipeline)

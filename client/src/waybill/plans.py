@@ -23,17 +23,17 @@ from typing import TypeVar
 from waybill import questions
 from waybill.errors import Invalid, NotFound, NotReady, ProblemError, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
-from waybill.findings import Findings, found_in
+from waybill.findings import Findings, findings_in
 from waybill.models import Operation
 from waybill.outcomes import Outcome, not_final, outcome_in
 from waybill.pipelines import Pipeline, in_phase
-from waybill.problems import failed_in, problem_from
+from waybill.problems import failure_in, problem_from
 from waybill.questions import Question
 from waybill.tokens import AnyToken
 from waybill.waiting import Patience
 
 PAGES_MAX = 1_000  # a cursor that never ends is a fault of the server
-CHECK_HELD_S = 10.0  # so long the answer to a check may take, before it is an operation
+CHECK_WAIT_S = 10.0  # so long the answer to a check may take, before it is an operation
 CHANGE_INTERVAL_S = 1.0  # between two looks at a token that is too long for an event stream
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Put:
     """A step: send the question; the answer is sent back, a failure is thrown back."""
 
     question: Question
-    held_s: float = 0.0
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +55,22 @@ class Pause:
 
 
 Plan = Generator[Put | Pause, Fields | None, T]
-Heard = Callable[[], bool]
+HasAnswered = Callable[[], bool]
 """Returns True if anything has ever answered at this URL."""
 
 
-def ask(question: Question, patience: Patience, held_s: float = 0.0) -> Plan[Fields]:
+def ask(question: Question, patience: Patience, wait_s: float = 0.0) -> Plan[Fields]:
     """Return the answer; wait while Waybill needs only a moment, because nothing was done yet."""
     while True:
         try:
-            return (yield from _ask(question, held_s))
+            return (yield from _ask(question, wait_s))
         except NotReady as error:
             if not error.momentary:
                 raise
             yield Pause(patience.endure(error))
 
 
-def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
+def write(question: Question, patience: Patience, has_answered: HasAnswered) -> Plan[Fields]:
     """Return the answer to a question that has a key, so that it may be sent again.
 
     It is sent again after a connection that broke, and as long as Waybill is not ready. An error
@@ -80,7 +80,7 @@ def write(question: Question, patience: Patience, heard: Heard) -> Plan[Fields]:
         try:
             return (yield from _ask(question))
         except Unreachable as error:
-            if not (error.sent or heard()):
+            if not (error.sent or has_answered()):
                 raise
             yield Pause(patience.endure(error))
         except NotReady as error:
@@ -96,35 +96,35 @@ def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operat
     later.
     """
     try:
-        answer = yield from ask(questions.held(question, wait_s), patience, wait_s)
+        answer = yield from ask(questions.with_wait(question, wait_s), patience, wait_s)
         return Operation.read_answer(answer)
     except ProblemError as error:
-        failed = failed_in(error)
+        failed = failure_in(error)
         if failed is None:
             raise
         return failed
 
 
-def check(question: Question, patience: Patience, heard: Heard) -> Plan[Findings]:
+def check(question: Question, patience: Patience, has_answered: HasAnswered) -> Plan[Findings]:
     """Return what is wrong, whether Waybill saw it at once or only Spark did."""
     try:
-        answer = yield from ask(question, patience, CHECK_HELD_S)
+        answer = yield from ask(question, patience, CHECK_WAIT_S)
     except Invalid as error:
-        if not error.errors or failed_in(error) is not None:
+        if not error.errors or failure_in(error) is not None:
             raise
-        return Findings.refused(error)
+        return Findings.of_refusal(error)
     if "operation" not in answer.raw:
         return Findings.read(answer)
-    return found_in((yield from operation(answer.text("operation"), patience, heard)))
+    return findings_in((yield from operation(answer.text("operation"), patience, has_answered)))
 
 
-def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
+def outcome(token: AnyToken, *, wait_s: float = 0.0) -> Plan[Outcome]:
     """Return the outcome as it is now; `unknown` too, though it is a 503."""
     if questions.long(token):
-        return (yield from _query(token, held_s))
+        return (yield from _query(token, wait_s))
     try:
-        question = questions.outcome(token, held_s=held_s)
-        return Outcome.read((yield from _ask(question, held_s)))
+        question = questions.outcome(token, wait_s=wait_s)
+        return Outcome.read((yield from _ask(question, wait_s)))
     except NotReady as error:
         unknown = outcome_in(error)
         if unknown is None:
@@ -132,9 +132,9 @@ def outcome(token: AnyToken, *, held_s: float = 0.0) -> Plan[Outcome]:
         return unknown
 
 
-def _query(token: AnyToken, held_s: float) -> Plan[Outcome]:
+def _query(token: AnyToken, wait_s: float) -> Plan[Outcome]:
     """Return the outcome of a token that is too long for an address."""
-    answer = yield from _ask(questions.outcomes([token], held_s=held_s), held_s)
+    answer = yield from _ask(questions.outcomes([token], wait_s=wait_s), wait_s)
     found = answer.objects("outcomes")
     if len(found) != 1:
         raise UnexpectedAnswer(f"{answer.where} has {len(found)} outcomes for one token")
@@ -145,13 +145,13 @@ def _query(token: AnyToken, held_s: float) -> Plan[Outcome]:
     raise problem or UnexpectedAnswer(f"{error.where} is no problem")
 
 
-def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
+def final(token: AnyToken, patience: Patience, has_answered: HasAnswered) -> Plan[Outcome]:
     """Return the final outcome; raise StillInProgress or StillUnknown if the time is over first."""
     found = yield from _look_until(
-        lambda held_s: outcome(token, held_s=held_s),
+        lambda wait_s: outcome(token, wait_s=wait_s),
         lambda found: found.final,
         patience,
-        heard,
+        has_answered,
     )
     if not found.final:
         raise not_final(found)
@@ -159,11 +159,13 @@ def final(token: AnyToken, patience: Patience, heard: Heard) -> Plan[Outcome]:
 
 
 def await_change(
-    token: AnyToken, last: Outcome | None, patience: Patience, heard: Heard
+    token: AnyToken, last: Outcome | None, patience: Patience, has_answered: HasAnswered
 ) -> Plan[Outcome]:
     """Return the first outcome other than `last`; raise as `final` when the time is over."""
     while True:
-        found = yield from _look_until(lambda _: outcome(token), lambda _: True, patience, heard)
+        found = yield from _look_until(
+            lambda _: outcome(token), lambda _: True, patience, has_answered
+        )
         if found != last:
             return found
         if patience.over:
@@ -171,14 +173,14 @@ def await_change(
         yield Pause(min(CHANGE_INTERVAL_S, patience.left_s))
 
 
-def operation(id: str, patience: Patience, heard: Heard) -> Plan[Operation]:
+def operation(id: str, patience: Patience, has_answered: HasAnswered) -> Plan[Operation]:
     """Return the operation as soon as it is no longer pending, or as it is when the time is
     over."""
 
-    def look(held_s: float) -> Plan[Operation]:
-        return Operation.read((yield from _ask(questions.operation(id, held_s=held_s), held_s)))
+    def look(wait_s: float) -> Plan[Operation]:
+        return Operation.read((yield from _ask(questions.operation(id, wait_s=wait_s), wait_s)))
 
-    return (yield from _look_until(look, lambda found: not found.pending, patience, heard))
+    return (yield from _look_until(look, lambda found: not found.pending, patience, has_answered))
 
 
 def pipelines(patience: Patience) -> Plan[tuple[Pipeline, ...]]:
@@ -195,7 +197,7 @@ def pipelines(patience: Patience) -> Plan[tuple[Pipeline, ...]]:
 
 
 def phase(
-    name: str, wanted: str, patience: Patience, grace: Patience, heard: Heard
+    name: str, wanted: str, patience: Patience, grace: Patience, has_answered: HasAnswered
 ) -> Plan[Pipeline]:
     """Return the pipeline once it is in the phase; until `grace` is over it may not be known
     yet."""
@@ -211,7 +213,7 @@ def phase(
     def done(seen: Pipeline | None) -> bool:
         return seen is not None and (seen.phase == wanted or seen.failed)
 
-    seen = yield from _look_until(look, done, patience, heard)
+    seen = yield from _look_until(look, done, patience, has_answered)
     if seen is None:
         seen = Pipeline.read((yield from _ask(questions.pipeline(name))))
     return in_phase(seen, wanted)
@@ -221,18 +223,18 @@ def _look_until(
     look: Callable[[float], Plan[T]],
     done: Callable[[T], bool],
     patience: Patience,
-    heard: Heard,
+    has_answered: HasAnswered,
 ) -> Plan[T]:
     """Return the first answer that is `done`, or the last one before the patience was over.
 
     It asks again after dropped connections, and while services are not ready. But if nothing has
-    ever answered (`heard`), the server is not there, and the caller should know at once.
+    ever answered (`has_answered`), the server is not there, and the caller should know at once.
     """
     while True:
         try:
             answer = yield from look(patience.long_poll_s())
         except (Unreachable, NotReady) as error:
-            if not heard():
+            if not has_answered():
                 raise
             yield Pause(patience.endure(error))
             continue
@@ -241,7 +243,7 @@ def _look_until(
         yield Pause(patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None))
 
 
-def _ask(question: Question, held_s: float = 0.0) -> Plan[Fields]:
-    answer = yield Put(question=question, held_s=held_s)
+def _ask(question: Question, wait_s: float = 0.0) -> Plan[Fields]:
+    answer = yield Put(question=question, wait_s=wait_s)
     assert answer is not None, "a question is answered or throws"
     return answer

@@ -48,7 +48,7 @@ def problem_from(
     if body is None:
         if status not in GATEWAY_STATUSES:
             return None
-        title = f"the service behind the gateway does not answer (HTTP {status})"
+        title = f"the gateway got no answer from the service (HTTP {status})"
         return NotReady(status=status, type="about:blank", title=title, retry_after_s=wait_s)
     try:
         slug = body.text_or_none("type") or "about:blank"
@@ -70,7 +70,7 @@ def problem_from(
         return None
 
 
-def failed_in(error: ProblemError) -> Operation | None:
+def failure_in(error: ProblemError) -> Operation | None:
     """Return the operation that has failed; None if the change was refused before it was one."""
     members = {n: value for n, value in error.members.items() if n not in OF_THE_PROBLEM}
     if members.get("state") != "failed" or "action" not in members:

@@ -57,8 +57,8 @@ def send(
 def key_of(key: str) -> str:
     printable = key.isascii() and key.isprintable() and key == key.strip()
     if not (0 < len(key) <= KEY_CHARACTERS_MAX and printable):
-        told = f"a key is 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII, without a space"
-        raise Unusable(f"{told} at its beginning or end")
+        rule = f"a key is 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII, without a space"
+        raise Unusable(f"{rule} at its beginning or end")
     return key
 
 
@@ -110,14 +110,14 @@ def merge(tokens: Iterable[AnyToken]) -> Question:
     return _post("/v1/tokens", {"merge": texts})
 
 
-def outcome(token: AnyToken, *, held_s: float = 0.0) -> Question:
+def outcome(token: AnyToken, *, wait_s: float = 0.0) -> Question:
     """Return the question for the outcome itself; for a long token see `outcomes`."""
-    return Question(method="GET", path=token_path(token), params=_wait(held_s))
+    return Question(method="GET", path=token_path(token), params=_wait(wait_s))
 
 
-def outcomes(tokens: Sequence[AnyToken], *, held_s: float = 0.0) -> Question:
+def outcomes(tokens: Sequence[AnyToken], *, wait_s: float = 0.0) -> Question:
     texts = [text_of(token) for token in tokens]
-    return _post("/v1/tokens/query", {"tokens": texts}, params=_wait(held_s))
+    return _post("/v1/tokens/query", {"tokens": texts}, params=_wait(wait_s))
 
 
 def token_path(token: AnyToken) -> str:
@@ -236,14 +236,14 @@ def delete(name: str) -> Question:
     return Question(method="DELETE", path=_pipeline_path(name))
 
 
-def held(change: Question, wait_s: float) -> Question:
+def with_wait(change: Question, wait_s: float) -> Question:
     """Return the change, to be answered when it is done or refused, or after `wait_s`."""
     return replace(change, params={**(change.params or {}), "wait": f"{wait_s:.3g}"})
 
 
-def operation(id: str, *, held_s: float = 0.0) -> Question:
+def operation(id: str, *, wait_s: float = 0.0) -> Question:
     path = f"/v1/operations/{quote(id, safe='')}"
-    return Question(method="GET", path=path, params=_wait(held_s))
+    return Question(method="GET", path=path, params=_wait(wait_s))
 
 
 def pipelines(cursor: str | None) -> Question:
@@ -305,5 +305,5 @@ def _pipeline_path(name: str) -> str:
     return f"/v1/pipelines/{quote(name, safe='')}"
 
 
-def _wait(held_s: float) -> dict[str, str]:
-    return {"wait": f"{held_s:.3g}"} if held_s > 0.0 else {}
+def _wait(wait_s: float) -> dict[str, str]:
+    return {"wait": f"{wait_s:.3g}"} if wait_s > 0.0 else {}

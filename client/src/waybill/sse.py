@@ -97,7 +97,7 @@ class Following:
         self._last: Outcome | None = None
         self._last_id: str | None = None
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return True if the final outcome was reported."""
         return self._last is not None and self._last.final
 
@@ -127,7 +127,7 @@ class Following:
             if self._patience.over and self._last is not None:
                 raise not_final(self._last)
 
-    def ended_early(self) -> NoAnswer:
+    def early_end(self) -> NoAnswer:
         url = self._line.target.url
         return NoAnswer(f"{url} ended the event stream before a final outcome", url=url)
 
@@ -142,7 +142,7 @@ class Following:
         waited = isinstance(failure, NoAnswer) or outcome_in(failure) is not None
         if waited and self._patience.over and self._last is not None:
             raise not_final(self._last) from failure
-        if not self._line.heard:
+        if not self._line.has_answered:
             raise failure
         return self._patience.endure(failure)
 

@@ -13,11 +13,11 @@ FACTS_MAX = 3  # a line of a log is read to its end
 def summary(outcome: "Outcome") -> str:
     match outcome.kind:
         case "lost":
-            facts = [*_losses(outcome), *_missing(outcome)]
+            facts = [*_losses(outcome), *_waiting_for(outcome)]
         case "dead_lettered":
-            facts = list(_deaths(outcome))
+            facts = list(_dead_letters(outcome))
         case "in_progress":
-            facts = list(_missing(outcome))
+            facts = list(_waiting_for(outcome))
         case _:
             facts = [outcome.reason] if outcome.reason else []
     if len(facts) > FACTS_MAX:
@@ -40,7 +40,7 @@ def _losses(outcome: "Outcome") -> Iterator[str]:
         yield f"{size} {things} of {topic} ({reason})" if topic and size else reason
 
 
-def _deaths(outcome: "Outcome") -> Iterator[str]:
+def _dead_letters(outcome: "Outcome") -> Iterator[str]:
     """Yield the number of dead letters, by topic and reason.
 
     A record that two sinks refuse is one. A number that is not known exactly is `up to` so many.
@@ -62,7 +62,7 @@ def _deaths(outcome: "Outcome") -> Iterator[str]:
         yield f"{'up to ' if up_to[kind] else ''}{size} {things} of {kind[0]} ({kind[1]})"
 
 
-def _missing(outcome: "Outcome") -> Iterator[str]:
+def _waiting_for(outcome: "Outcome") -> Iterator[str]:
     """Yield what is still to come and what blocks it; of several pipelines as `pipeline.sink`."""
     stages = [(f"{part.pipeline}.", stage) for part in outcome.parts for stage in part.stages]
     for owner, stage in stages or [("", stage) for stage in outcome.stages]:

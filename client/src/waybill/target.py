@@ -97,7 +97,7 @@ def _read(state_file: Path) -> dict[str, Any]:
     try:
         state = json.loads(state_file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _damaged(state_file, error) from error
+        raise _bad_state(state_file, error) from error
     return state if isinstance(state, dict) else {}
 
 
@@ -105,10 +105,10 @@ def _url_in(state: Mapping[str, Any], state_file: Path) -> str:
     try:
         return f"http://127.0.0.1:{int(state['ports']['gateway'])}"
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(state_file, error) from error
+        raise _bad_state(state_file, error) from error
 
 
-def _damaged(state_file: Path, error: Exception) -> WaybillError:
+def _bad_state(state_file: Path, error: Exception) -> WaybillError:
     return WaybillError(
         f"{state_file} names no gateway port ({type(error).__name__}): "
         f"run `waybill down` and `waybill up`, or set {URL_VARIABLE}"

@@ -24,10 +24,10 @@ def text_of(token: AnyToken, name: str = "the token") -> str:
 
     Unusable: it cannot be a token of any Waybill. Only Waybill knows whether it is one of its own.
     """
-    held = token if isinstance(token, str) else getattr(token, "token", token)
-    if not isinstance(held, str):
-        raise Unusable(f"{name} is of type {type(held).__qualname__}: {FORM}")
-    text = str(held).strip()
+    given = token if isinstance(token, str) else getattr(token, "token", token)
+    if not isinstance(given, str):
+        raise Unusable(f"{name} is of type {type(given).__qualname__}: {FORM}")
+    text = str(given).strip()
     if not text:
         raise Unusable(f"{name} is empty: {FORM}")
     if not TOKEN.fullmatch(text):

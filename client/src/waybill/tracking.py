@@ -135,12 +135,12 @@ class Tracking:
                 f"no input of pipeline {self._pipeline} reads topic {topic}, they read {known}:"
                 " produce it with the producer itself"
             )
-        told = on_delivery or self._on_delivery
+        callback = on_delivery or self._on_delivery
 
         def report(error: "KafkaError | None", message: "Message") -> None:
             self._deliveries.take(error, message)
-            if told is not None:
-                told(error, message)
+            if callback is not None:
+                callback(error, message)
 
         record: dict[str, Any] = {
             "value": value,

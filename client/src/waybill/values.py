@@ -12,7 +12,7 @@ from uuid import UUID
 from waybill.errors import Unusable
 
 DEPTH_MAX = 64  # Waybill accepts no deeper records
-TAKEN = (
+ACCEPTED = (
     "a record takes None, bool, int, finite float and Decimal, str of Unicode, datetime, date,"
     " UUID, and lists, tuples, dataclasses and mappings with text keys of these"
 )
@@ -84,7 +84,7 @@ def _refusal(record: object, name: str) -> str:
         if bad is None:
             place = ", ".join(filter(None, (name, path.removeprefix("."))))
             kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-            return f"{place}: {_shown(value)} ({kind}) cannot be written as JSON: {TAKEN}"
+            return f"{place}: {_show(value)} ({kind}) cannot be written as JSON: {ACCEPTED}"
         path, value = path + bad[0], bad[1]
     return f"{name} is nested deeper than {DEPTH_MAX}, or holds itself"
 
@@ -98,7 +98,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield from ((f"[{index}]", part) for index, part in enumerate(value))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     try:
         return reprlib.repr(value)
     except FAILURES:  # an integer of thousands of digits, an object that is half made

@@ -60,7 +60,7 @@ class Patience:
         self.reset()
         spent_s = self._clock.monotonic() - self._asked_at
         wanted_s = retry_after_s if retry_after_s is not None else POLL_INTERVAL_S_MIN - spent_s
-        return self._bound(wanted_s)
+        return self._limit(wanted_s)
 
     def reset(self) -> None:
         """Reset the back-off: Waybill has answered, so the next failure is a first one again."""
@@ -73,7 +73,7 @@ class Patience:
         asked_s = error.retry_after_s if isinstance(error, NotReady) else None
         wanted_s = self._backoff_s if asked_s is None else asked_s
         self._backoff_s = min(BACKOFF_S_MAX, self._backoff_s * 2)
-        return self._bound(wanted_s)
+        return self._limit(wanted_s)
 
-    def _bound(self, seconds: float) -> float:
+    def _limit(self, seconds: float) -> float:
         return max(0.0, min(seconds, RETRY_AFTER_S_MAX, self.left_s))

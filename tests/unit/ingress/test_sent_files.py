@@ -55,7 +55,7 @@ def read_parts(path: Path, content: bytes, options: Mapping[str, str]) -> list[t
         form = source.format
         found = []
         for piece in cut(source.units.each, source.units.head, RequestLimits(records=3)):
-            sent = form.sent_options(source.options, piece.begins_at)
+            sent = form.options_to_send(source.options, piece.begins_at)
             reader = form_of(form.media_type, [*sent.items()])
             found.append((piece, rows_of(reader, piece.content, RULE, LIMITS)))
     return found
@@ -102,4 +102,4 @@ def test_ingress_knows_each_format_and_its_options(name: FormatName) -> None:
     given = {"delimiter": "|", "quote": "'", "escape": "\\", "header": "absent", "null": "N",
              "encoding": "utf-16", "key": "k"}  # fmt: skip
     options = form.options({option: given[option] for option in form.takes})
-    form_of(form.media_type, [*form.sent_options(options, 1).items()])
+    form_of(form.media_type, [*form.options_to_send(options, 1).items()])

@@ -24,7 +24,7 @@ def test_what_is_remembered_is_private_and_bounded(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "new")}
     for number in range(KEPT_MAX + 3):
         accepted.remember(make_change(operation=f"op-{number}", at=number), environment)
-    found = accepted.remembered("http://a", "orders", environment)
+    found = accepted.stored_changes("http://a", "orders", environment)
     assert [c.operation for c in found] == [f"op-{number}" for number in range(3, KEPT_MAX + 3)]
     folder = tmp_path / "new" / "waybill" / "accepted"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -36,9 +36,9 @@ def test_the_name_of_an_operation_leads_nowhere_else(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "new")}
     accepted.remember(make_change(operation="../../../stray"), environment)
     assert list(tmp_path.rglob("*stray*")) == []
-    (change,) = accepted.remembered("http://a", "orders", environment)
+    (change,) = accepted.stored_changes("http://a", "orders", environment)
     accepted.forget(change, environment)
-    assert accepted.remembered("http://a", "orders", environment) == ()
+    assert accepted.stored_changes("http://a", "orders", environment) == ()
 
 
 def test_a_folder_that_is_closed_to_us_is_told(
@@ -49,7 +49,7 @@ def test_a_folder_that_is_closed_to_us_is_told(
 
     monkeypatch.setattr(os, "listdir", closed)
     with pytest.raises(WaybillError, match="cannot be read: Permission denied"):
-        accepted.remembered("http://a", "orders", {"XDG_STATE_HOME": str(tmp_path)})
+        accepted.stored_changes("http://a", "orders", {"XDG_STATE_HOME": str(tmp_path)})
 
 
 def test_changes_of_other_pipelines_push_nothing_out(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_changes_of_other_pipelines_push_nothing_out(tmp_path: Path) -> None:
     for number in range(KEPT_MAX + 3):
         other = replace(make_change(operation=f"op-{number}"), pipeline=f"other-{number}")
         accepted.remember(replace(other, at=number + 1.0), environment)
-    assert len(accepted.remembered("http://a", "orders", environment)) == 1
+    assert len(accepted.stored_changes("http://a", "orders", environment)) == 1
 
 
 def test_the_last_is_the_newest_though_the_clock_was_set_back(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path)}
     accepted.remember(make_change(operation="first", at=100.0), environment)
     accepted.remember(make_change(operation="second", at=0.0), environment)
-    found = accepted.remembered("http://a", "orders", environment)
+    found = accepted.stored_changes("http://a", "orders", environment)
     assert [c.operation for c in found] == ["first", "second"]
 
 
@@ -83,7 +83,7 @@ def test_one_address_may_be_spelled_in_several_ways(
 ) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path)}
     accepted.remember(make_change(one), environment)
-    assert len(accepted.remembered(other, "orders", environment)) == int(same)
+    assert len(accepted.stored_changes(other, "orders", environment)) == int(same)
 
 
 def test_a_broken_note_is_named(tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ def test_a_broken_note_is_named(tmp_path: Path) -> None:
     (note,) = (tmp_path / "waybill" / "accepted").iterdir()
     note.write_text(note.read_text().replace('"at": 0.0', '"at": null'))
     with pytest.raises(WaybillError, match="cannot be read"):
-        accepted.remembered("http://a", "orders", environment)
+        accepted.stored_changes("http://a", "orders", environment)

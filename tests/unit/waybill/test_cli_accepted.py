@@ -67,7 +67,7 @@ def ask(server: Waybill, command: Command) -> Ask:
 
 
 def kept(server: ScriptedServer) -> list[str]:
-    return [c.operation for c in accepted.remembered(server.url, "orders", os.environ)]
+    return [c.operation for c in accepted.stored_changes(server.url, "orders", os.environ)]
 
 
 @pytest.mark.parametrize("action", ["apply", "start", "restart"])
@@ -165,7 +165,7 @@ def test_a_change_that_goes_on_for_an_hour_is_forgotten_only_then(
     server: Waybill, command: Command, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask("apply", "pending")
-    (change,) = accepted.remembered(server.url, "orders", os.environ)
+    (change,) = accepted.stored_changes(server.url, "orders", os.environ)
     for later_s, code in ((-5, 4), (+5, 5)):
         now = change.at + ANSWERS_KEPT_S + later_s
         monkeypatch.setattr("waybill.cli.operations._now", lambda now=now: now)

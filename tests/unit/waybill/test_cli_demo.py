@@ -63,7 +63,7 @@ def test_its_pipeline_is_stopped_however_the_demo_ends(
     client = Stops()
     raised: type[BaseException] | None = None
     try:
-        with demo._stopped_at_the_end(cast(Client, client), own=own):
+        with demo._stop_at_the_end(cast(Client, client), own=own):
             if error is not None:
                 raise error
     except (KeyboardInterrupt, WaybillError) as found:

@@ -131,7 +131,7 @@ def test_another_program_on_the_port_is_told_as_such(
 
 def test_a_gateway_page_means_not_ready(server: ScriptedServer, client: Client) -> None:
     server.answer("GET", "/v1/pipelines", Response(status=502, content=b"<html>"))
-    with pytest.raises(NotReady, match="behind the gateway does not answer"):
+    with pytest.raises(NotReady, match="gateway got no answer from the service"):
         client.pipelines()
 
 

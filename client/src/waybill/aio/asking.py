@@ -45,7 +45,7 @@ class AsyncAsking:
         if not self._repeat_s:
             return await self._ask(question)
         patience = self._patience(self._repeat_s)
-        return await self._run(plans.write(question, patience, self._heard))
+        return await self._run(plans.write(question, patience, self._has_answered))
 
     async def _ask(self, question: Question) -> Fields:
         return await self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))
@@ -53,8 +53,8 @@ class AsyncAsking:
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)
 
-    def _heard(self) -> bool:
-        return self._connection.line.heard
+    def _has_answered(self) -> bool:
+        return self._connection.line.has_answered
 
     async def _run(self, plan: Plan[T]) -> T:
         """Carry out the plan: send its questions, sleep for its pauses, and return its result."""
@@ -66,7 +66,7 @@ class AsyncAsking:
                     step = plan.send(None)
                     continue
                 try:
-                    answer = await self._connection.ask(step.question, held_s=step.held_s)
+                    answer = await self._connection.ask(step.question, wait_s=step.wait_s)
                 except WaybillError as error:
                     step = plan.throw(error)
                 else:

@@ -29,12 +29,12 @@ class AsyncConnection:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def ask(self, question: Question, *, held_s: float = 0.0) -> Fields:
+    async def ask(self, question: Question, *, wait_s: float = 0.0) -> Fields:
         """Return the JSON object of the answer.
 
-        `held_s` is how long the server may wait before it answers; the timeout grows by that.
+        `wait_s`: for so long the server may wait before it answers; the timeout grows by it.
         """
-        timeout_s = self._timeout_s + held_s
+        timeout_s = self._timeout_s + wait_s
         with self.line.translate_errors(timeout_s):
             async with self._open(question, timeout_s) as response:
                 await response.aread()
@@ -68,7 +68,7 @@ class AsyncConnection:
         request = self.line.request(self._http, question, timeout_s)
         response = await self._http.send(request, stream=True)
         try:
-            self.line.heard = True
+            self.line.has_answered = True
             yield response
         finally:
             await response.aclose()

@@ -18,7 +18,7 @@ class AsyncManifestCalls(AsyncAsking):
         manifest in time.
         """
         question = questions.check(manifest_text, allow_shared=allow_shared)
-        plan = plans.check(question, self._patience(timeout_s), self._heard)
+        plan = plans.check(question, self._patience(timeout_s), self._has_answered)
         return await self._run(plan)
 
     async def propose(self, topic: str) -> Proposal:

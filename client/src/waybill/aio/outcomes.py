@@ -25,7 +25,7 @@ class AsyncOutcomeCalls(AsyncAsking):
         StillInProgress or StillUnknown: `timeout_s` is over before that. Other errors are those of
         `outcome`. When a connection breaks, it asks again.
         """
-        return await self._run(plans.final(token, self._patience(timeout_s), self._heard))
+        return await self._run(plans.final(token, self._patience(timeout_s), self._has_answered))
 
     def follow(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> AsyncIterator[Outcome]:
         """Yield every change of the outcome, up to the final one.
@@ -39,7 +39,7 @@ class AsyncOutcomeCalls(AsyncAsking):
 
     async def _listen(self, token: AnyToken, patience: Patience) -> AsyncIterator[Outcome]:
         following = Following(self._connection.line, questions.token_path(token), patience)
-        while not following.ended():
+        while not following.has_ended():
             failure: Unreachable | NotReady
             try:
                 question, silence_s = following.question(), following.silence_s
@@ -47,9 +47,9 @@ class AsyncOutcomeCalls(AsyncAsking):
                     async for piece in pieces:
                         for outcome in following.read(piece):
                             yield outcome
-                        if following.ended():
+                        if following.has_ended():
                             return
-                failure = following.ended_early()
+                failure = following.early_end()
             except (Unreachable, NotReady) as error:
                 failure = error
             unknown = following.unknown_in(failure)
@@ -60,5 +60,5 @@ class AsyncOutcomeCalls(AsyncAsking):
     async def _look_on(self, token: AnyToken, patience: Patience) -> AsyncIterator[Outcome]:
         last: Outcome | None = None
         while last is None or not last.final:
-            last = await self._run(plans.await_change(token, last, patience, self._heard))
+            last = await self._run(plans.await_change(token, last, patience, self._has_answered))
             yield last

@@ -71,7 +71,7 @@ class AsyncPipelineCalls(AsyncAsking):
 
     async def operation(self, id: str, wait_s: float = 0.0) -> Operation:
         """Return the operation as soon as it is no longer pending, or as it is after `wait_s`."""
-        found = await self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        found = await self._run(plans.operation(id, self._patience(wait_s), self._has_answered))
         return self._generations.learn(found)
 
     async def pipelines(self) -> tuple[Pipeline, ...]:
@@ -91,7 +91,7 @@ class AsyncPipelineCalls(AsyncAsking):
         """
         grace = self._patience(min(NAME_GRACE_S, timeout_s))
         return await self._run(
-            plans.phase(name, phase, self._patience(timeout_s), grace, self._heard)
+            plans.phase(name, phase, self._patience(timeout_s), grace, self._has_answered)
         )
 
     async def flow(self) -> tuple[PipelineFlow, ...]:

@@ -32,7 +32,7 @@ class AsyncWatchCalls(AsyncAsking):
         NotFound: it is no token of this Waybill. Expired: it is too old. Invalid: a sink, a
         pipeline or a webhook is refused.
         """
-        made = _made_secret(webhook, secret)
+        made = _make_secret(webhook, secret)
         hook = _hook(webhook, secret or made)
         view = questions.view(sinks, through)
         asked = questions.watch(token, labels or {}, view, hook, key=str(uuid.uuid4()))
@@ -99,7 +99,7 @@ class AsyncWatchCalls(AsyncAsking):
             await self._pause(following.pause_after(failure))
 
 
-def _made_secret(webhook: str | None, secret: str | None) -> str | None:
+def _make_secret(webhook: str | None, secret: str | None) -> str | None:
     """Make a secret for a webhook that has none.
 
     It is made here, because the request may be repeated, and its answer has no secret in it.

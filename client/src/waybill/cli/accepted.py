@@ -30,7 +30,7 @@ class Accepted:
     action: str
     at: float
 
-    def replaced_by(self, action: str) -> bool:
+    def is_replaced_by(self, action: str) -> bool:
         """Return True if the pipeline is as that later change says, however this one ended.
 
         An apply or a delete says all of what a pipeline is. The others only say whether it runs: a
@@ -47,7 +47,7 @@ def remember(change: Accepted, environment: Mapping[str, str]) -> None:
     folder = _folder(environment)
     if folder is None:
         raise WaybillError("there is no home folder to remember it in: set XDG_STATE_HOME")
-    before = remembered(change.url, change.pipeline, environment)
+    before = stored_changes(change.url, change.pipeline, environment)
     if before and before[-1].at >= change.at:  # a clock was set back
         change = replace(change, at=before[-1].at + 1)
     path = folder / _name(change)
@@ -59,11 +59,11 @@ def remember(change: Accepted, environment: Mapping[str, str]) -> None:
         partial.replace(path)
     except OSError as error:
         raise WaybillError(f"{path} cannot be written: {error.strerror}") from error
-    for oldest in remembered(change.url, change.pipeline, environment)[:-KEPT_MAX]:
+    for oldest in stored_changes(change.url, change.pipeline, environment)[:-KEPT_MAX]:
         _remove(folder, oldest)
 
 
-def remembered(url: str, pipeline: str, environment: Mapping[str, str]) -> tuple[Accepted, ...]:
+def stored_changes(url: str, pipeline: str, environment: Mapping[str, str]) -> tuple[Accepted, ...]:
     """Return the changes of this pipeline of this Waybill, the oldest first."""
     folder = _folder(environment)
     changes = [] if folder is None else _all(folder)
@@ -94,10 +94,10 @@ def _name(change: Accepted) -> str:
 
 def _same(one: str, other: str) -> bool:
     """Return True if both URLs are spellings of one address."""
-    return _spelled(one) == _spelled(other)
+    return _address(one) == _address(other)
 
 
-def _spelled(url: str) -> tuple[str, str, int | None, str]:
+def _address(url: str) -> tuple[str, str, int | None, str]:
     parts = urlsplit(url)
     host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
     return parts.scheme, host, parts.port or PORTS.get(parts.scheme), parts.path.rstrip("/")

@@ -55,9 +55,9 @@ def _dead_lines(outcome: Outcome) -> "list[Text]":
     left = len(outcome.dead) - DEAD_LINES_MAX
     if left > 0 or outcome.dead_truncated:
         more = "more" if outcome.dead_truncated else f"{left} more"
-        told = f"and {more}; in all at most {render.count(outcome.dead_count, 'record')}"
+        rest = f"and {more}; in all at most {render.count(outcome.dead_count, 'record')}"
         name = outcome.pipeline or "PIPELINE"
-        lines.append(render.words("  dead", f"{told}: -o json, or `waybill dlq list {name}`"))
+        lines.append(render.words("  dead", f"{rest}: -o json, or `waybill dlq list {name}`"))
     return lines
 
 

@@ -10,7 +10,7 @@ from waybill.cli.deleting import ask_to_delete
 from waybill.cli.diff import ask_first, show
 from waybill.cli.exits import ExitCode
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
-from waybill.cli.operations import finish, tell_faults
+from waybill.cli.operations import finish, print_faults
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
@@ -87,7 +87,7 @@ def apply(  # noqa: PLR0917 - options of a command line
     except ProblemError as problem:
         if not problem.errors:
             raise
-        tell_faults(problem.errors, name)
+        print_faults(problem.errors, name)
         raise typer.Exit(ExitCode.ERROR) from problem
 
 
@@ -98,7 +98,7 @@ def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
     except Conflict as conflict:
         if yes or conflict.slug != TARGET_SHARED:
             raise
-        tell_faults(conflict.errors, file)
+        print_faults(conflict.errors, file)
     hint = "say `shared: true` on both sinks, or --yes applies it all the same"
     require_yes("this writes where another pipeline writes", "Apply it?", hint)
     return client.apply(text, allow_shared=True)
@@ -147,7 +147,7 @@ def restart(
     start_from: Annotated[
         StartFrom | None,
         typer.Option(
-            "--from", case_sensitive=False, help="where to begin in topics that were created anew"
+            "--from", case_sensitive=False, help="where to begin in topics that were created again"
         ),
     ] = None,
     wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line

@@ -45,20 +45,20 @@ def check(
             raise
         render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
         raise typer.Exit(ExitCode.ERROR) from problem
-    tell_findings(found, name, output, graph=graph)
+    print_findings(found, name, output, graph=graph)
 
 
-def tell_findings(found: Findings, name: str, output: Form, *, graph: bool = False) -> None:
+def print_findings(found: Findings, name: str, output: Form, *, graph: bool = False) -> None:
     """Print the findings, and end with an error if the manifest is wrong."""
     if output is Form.JSON:
         render.as_json(found.raw)
     else:
-        _tell(found, name, graph=graph)
+        _print(found, name, graph=graph)
     if not found.good:
         raise typer.Exit(ExitCode.ERROR)
 
 
-def _tell(found: Findings, name: str, *, graph: bool) -> None:
+def _print(found: Findings, name: str, *, graph: bool) -> None:
     render.data(render.fault_text(fault, name) for fault in found.errors)
     render.data(f"{name}: warning: {warning}" for warning in found.warnings)
     if graph:

@@ -10,7 +10,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import known_pipelines, not_empty
+from waybill.cli.session import list_pipelines, not_empty
 from waybill.target import find_target
 from waybill.tokens import TOKEN
 
@@ -22,7 +22,7 @@ def open_console(
             metavar="PIPELINE|TOKEN",
             help="which to show; without one all pipelines",
             callback=not_empty,
-            autocompletion=known_pipelines,
+            autocompletion=list_pipelines,
         ),
     ] = None,
     output: OutputOption = Form.TABLE,

@@ -23,7 +23,7 @@ contexts = typer.Typer(
 HEADER = ("", "NAME", "URL")
 
 
-def known_names() -> list[str]:
+def list_names() -> list[str]:
     """Return the names for shell completion, which must not fail."""
     try:
         return [LOCAL, *sorted(read_contexts(os.environ).urls)]
@@ -31,7 +31,7 @@ def known_names() -> list[str]:
         return []
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter(f"{url!r} should begin with http:// or https://")
     return url.rstrip("/")
@@ -39,7 +39,7 @@ def checked_url(url: str) -> str:
 
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="the context's name", autocompletion=known_names),
+    typer.Argument(metavar="NAME", help="the context's name", autocompletion=list_names),
 ]
 
 
@@ -79,7 +79,7 @@ def use(name: NameArgument) -> None:
     """
     found = read_contexts(os.environ)
     found.url_of(name, "as given")
-    write_contexts(found.using(name), os.environ)
+    write_contexts(found.use(name), os.environ)
     target = find_target(None, os.environ, Path.cwd())
     render.talk(f"talking to {target.url} ({target.source})")
 
@@ -89,7 +89,7 @@ def add(
     name: NameArgument,
     url: Annotated[
         str,
-        typer.Argument(metavar="URL", help="as in http://127.0.0.1:8080", callback=checked_url),
+        typer.Argument(metavar="URL", help="as in http://127.0.0.1:8080", callback=check_url),
     ],
 ) -> None:
     """Name a Waybill, or give a name another URL.

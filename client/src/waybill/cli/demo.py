@@ -70,13 +70,13 @@ def demo() -> None:
     with local_stack(), _ends_in_a_sentence(), _stack(story) as (state, own):
         from waybill.sync.client import Client
 
-        with Client(state.url) as client, _stopped_at_the_end(client, own=own):
+        with Client(state.url) as client, _stop_at_the_end(client, own=own):
             with story.step("apply", f"examples/{MANIFEST}: Kafka, Spark, Kafka, Spark, Iceberg"):
                 _apply(client)
             _over_http(client, state, story)
             _straight_to_kafka(client, state, story)
     show_what_next(own=own)
-    story.tell_times()
+    story.print_times()
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _ends_in_a_sentence() -> Iterator[None]:
 
 
 @contextmanager
-def _stopped_at_the_end(client: "Client", *, own: bool) -> Iterator[None]:
+def _stop_at_the_end(client: "Client", *, own: bool) -> Iterator[None]:
     """Stop the pipeline, however the demo ends.
 
     Else the next `up` would start it again, and nobody asked for it. If the demo uses another
@@ -136,7 +136,7 @@ class Story:
         self._took.append((name, took))
         render.data([f"  {name:<14} {text}  {took:.1f} s"])
 
-    def tell_times(self) -> None:
+    def print_times(self) -> None:
         total = time.monotonic() - self._began
         parts = ", ".join(f"{name} {took:.1f}" for name, took in self._took)
         render.data([f"{total:.1f} s in all: {parts}"])
@@ -167,7 +167,7 @@ def _stack(story: Story) -> Iterator[tuple["StackState", bool]]:
     try:
         yield state, True
     finally:
-        with story.step("stop", "everything; what it held is kept in .waybill"):
+        with story.step("stop", "everything; what it stored is kept in .waybill"):
             down(folder, lambda report: None)
 
 

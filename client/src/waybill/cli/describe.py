@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-TRUSTED = "trusted: any query is taken here, also one that runs Java or reads files"
+TRUSTED = "trusted: any query is accepted here, also one that runs Java or reads files"
 
 
 def describe_lines(pipeline: Pipeline, flow: PipelineFlow | None) -> "list[Text]":
@@ -30,8 +30,8 @@ def describe_lines(pipeline: Pipeline, flow: PipelineFlow | None) -> "list[Text]
     lines += _section("Files", files)
     lines += [line for item in pipeline.inputs for line in _faults(item)]
     lines += [line for item in pipeline.inputs for line in _warnings(item)]
-    behind = {} if flow is None else {(s.stage, s.name): s.behind for s in flow.sinks}
-    stages = [row for stage in pipeline.stages for row in _stage(stage, behind)]
+    lags = {} if flow is None else {(s.stage, s.name): s.behind for s in flow.sinks}
+    stages = [row for stage in pipeline.stages for row in _stage(stage, lags)]
     lines += _section("Stages", stages)
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
@@ -78,10 +78,10 @@ def _file(item: PipelineInput, file: PipelineConnector) -> tuple[str, ...]:
 
     As in `price  tutorial-price-s3  done  3 rows, 1 dead  https://files.example/price.json`.
     """
-    told = render.count(file.rows, "row") + (f", {file.dead} dead" if file.dead else "")
+    text = render.count(file.rows, "row") + (f", {file.dead} dead" if file.dead else "")
     if file.state == "fetching" and file.size:
-        told += f", {100 * file.bytes // file.size} %"
-    return (item.name, file.name, file.state, told, file.url)
+        text += f", {100 * file.bytes // file.size} %"
+    return (item.name, file.name, file.state, text, file.url)
 
 
 def _faults(item: PipelineInput) -> "list[Text]":
@@ -109,8 +109,8 @@ def _warnings(item: PipelineInput) -> "list[Text]":
             rules = ", ".join(f"{rule} {number}" for rule, number in sorted(counts.items()))
             number = sum(counts.values())
             was = "was" if number == 1 else "were"
-            told = f"{_records(number, item)} {was} {what}, by rule: {rules}"
-            lines += [render.words(""), render.words("warning:", told)]
+            text = f"{_records(number, item)} {was} {what}, by rule: {rules}"
+            lines += [render.words(""), render.words("warning:", text)]
     return lines
 
 
@@ -122,12 +122,12 @@ def _stage(stage: PipelineStage, lag: Mapping[tuple[str, str], int]) -> list[tup
     batch = "no batch yet" if stage.last_batch is None else _batch(stage.last_batch)
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:
-        behind = lag.get((stage.name, sink.name))
-        more = [f"{render.count(behind, 'offset')} behind"] if behind is not None else []
+        offsets = lag.get((stage.name, sink.name))
+        more = [f"{render.count(offsets, 'offset')} behind"] if offsets is not None else []
         more += ["tokens wait for it"] if sink.terminal else []
         more += [f"blocked by {sink.blocked_by}"] if sink.blocked_by else []
-        told = f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip()
-        rows.append(("", told, ", ".join(more)))
+        text = f"{sink.name}: {sink.kind} {sink.target or ''}".rstrip()
+        rows.append(("", text, ", ".join(more)))
     return rows
 
 

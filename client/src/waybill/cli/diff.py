@@ -71,7 +71,7 @@ def show(
     else:
         render.data(render.fault_text(fault, file) for fault in found.errors)
         render.data(f"{file}: warning: {warning}" for warning in found.warnings)
-        render.data(_told(found, manifest_name(text), exists=exists))
+        render.data(_lines(found, manifest_name(text), exists=exists))
     if not found.good:
         raise typer.Exit(ExitCode.ERROR)
     if found.changes is None and exists:
@@ -119,7 +119,7 @@ def _pipeline(client: "Client", text: str) -> str | None:
         return None
 
 
-def _told(found: Findings, name: str, *, exists: bool) -> list[str]:
+def _lines(found: Findings, name: str, *, exists: bool) -> list[str]:
     if found.changes is not None:
         return [str(change) for change in found.changes] or [NOTHING]
     if exists or not found.good:
@@ -165,5 +165,5 @@ def _confirm(grave: Sequence[Change]) -> None:
         if said
     )
     what = what or "changes more than this client knows"
-    hint = "--yes applies it; `waybill diff` tells all that would change"
+    hint = "--yes applies it; `waybill diff` shows all that would change"
     require_yes(f"this {what}", "Apply it?", hint)

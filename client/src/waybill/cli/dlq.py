@@ -68,12 +68,12 @@ def list_(
     elif found:
         render.data(render.table([_row(letter) for letter in found], header=HEADER))
         if len(looked_at) > most:
-            render.talk(_told_of_more(name, most, filtered=any(filters.values())))
+            render.talk(_describe_more(name, most, filtered=any(filters.values())))
     else:
-        render.talk("nothing died, as far as the dead-letter topics tell")
+        render.talk("the dead-letter topics have none")
 
 
-def _told_of_more(name: str, most: int, *, filtered: bool) -> str:
+def _describe_more(name: str, most: int, *, filtered: bool) -> str:
     """Return what is left out, as in `the newest 100, of about 1200 in all: -n shows more`."""
     flow = None if filtered else flow_of(name)
     in_all = f", of about {flow.dead} in all" if flow is not None and flow.dead > most else ""
@@ -144,10 +144,10 @@ def replay(
             if not sending.done:
                 render.talk("there is nothing to replay")
         finally:  # what was sent before a fault has its token, too
-            _tell(sending, output)
+            _print(sending, output)
 
 
-def _tell(sending: Sending, output: Form) -> None:
+def _print(sending: Sending, output: Form) -> None:
     for letter, why in islice(sending.left_out.items(), LEFT_OUT_SHOWN):
         render.talk(f"left out: {letter}: {why}")
     if (more := len(sending.left_out) - LEFT_OUT_SHOWN) > 0:
@@ -179,11 +179,11 @@ def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:
 def _row(letter: Fields) -> tuple[str, ...]:
     source = letter.object_or_none("source")
     at = "" if source is None else str(RecordPlace.read(source))
-    told = (letter.text_or_none(name) or "" for name in ("stage", "sink", "reason"))
+    columns = (letter.text_or_none(name) or "" for name in ("stage", "sink", "reason"))
     return (
         letter.text("id"),
         letter.text_or_none("at") or "",
-        *told,
+        *columns,
         at,
         letter.text_or_none("message") or "",
     )

@@ -55,7 +55,7 @@ def doctor(output: OutputOption = Form.TABLE) -> None:
     for finding in _look_busily(_findings(Path.cwd())):
         findings.append(finding)
         if output is Form.TABLE:
-            _tell(finding)
+            _print(finding)
     healthy = all(finding.verdict != "wrong" for finding in findings)
     if output is Form.JSON:
         render.as_json({"healthy": healthy, "checks": [asdict(finding) for finding in findings]})
@@ -110,7 +110,7 @@ def check_waybill() -> Iterator[Finding]:
         else:
             yield Finding(name="waybill", verdict="warn", text=f"none runs at {place}", fix=fix)
     except WaybillError as error:
-        fix = "see that WAYBILL_URL names a Waybill, and that nothing stands in between"
+        fix = "see that WAYBILL_URL names a Waybill, with no other server in between"
         yield Finding(name="waybill", verdict="wrong", text=str(error), fix=fix)
     finally:
         connection.close()
@@ -134,7 +134,7 @@ def _of_services(connection: "Connection") -> Iterator[Finding]:
             yield Finding(name=name, verdict="wrong", text="; ".join(missing), fix=fix)
 
 
-def _tell(finding: Finding) -> None:
+def _print(finding: Finding) -> None:
     blanks = " " * (len("wrong") - len(finding.verdict))
     render.data(
         [render.words(finding.verdict, f"{blanks}{finding.name:<{NAME_WIDTH}}", finding.text)]

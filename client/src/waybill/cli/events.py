@@ -9,7 +9,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import connect, direct, known_pipelines, not_empty
+from waybill.cli.session import connect, direct, list_pipelines, not_empty
 from waybill.cli.watches import LabelOption, labels_of
 from waybill.errors import NotReady, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
@@ -28,9 +28,9 @@ def events(
         str | None,
         typer.Argument(
             metavar="PIPELINE",
-            help="its name; without one what is told in waybill.status is followed",
+            help="its name; without one what is written to waybill.status is followed",
             callback=not_empty,
-            autocompletion=known_pipelines,
+            autocompletion=list_pipelines,
         ),
     ] = None,
     follow: Annotated[  # noqa: FBT002 - a flag of the command line
@@ -71,10 +71,10 @@ def events(
     try:
         if follow:
             for event in _follow(connection, question):
-                _tell(event, output)
+                _print(event, output)
         else:
             for event in connection.ask(question).objects("items"):
-                _tell(event, output)
+                _print(event, output)
     finally:
         connection.close()
 
@@ -99,7 +99,7 @@ def _follow(connection: "Connection", question: Question) -> Iterator[Fields]:
                 last_id = event.text("id")
                 yield event
         except (Unreachable, NotReady):
-            if not connection.line.heard:
+            if not connection.line.has_answered:
                 raise
             render.talk("the stream broke; trying again")
         time.sleep(AGAIN_S)
@@ -123,7 +123,7 @@ def _json(text: str) -> object:
         raise UnexpectedAnswer(f"an event is not JSON: {error}") from error
 
 
-def _tell(event: Fields, output: Form) -> None:
+def _print(event: Fields, output: Form) -> None:
     if output is Form.JSON:
         render.data([json.dumps(event.raw, ensure_ascii=False)])
         return

@@ -61,7 +61,7 @@ def init(
     manifest = FirstManifest(name=name, file=shown, proposal=proposal)
     if not printed:
         _write(target, manifest.text)
-    _tell(manifest, None if printed else shown, output)
+    _print(manifest, None if printed else shown, output)
 
 
 def _propose(topic: str) -> Proposal:
@@ -86,11 +86,11 @@ def _exists(target: Path) -> typer.BadParameter:
     return typer.BadParameter(said, param_hint="--file")
 
 
-def _tell(manifest: FirstManifest, file: str | None, output: Form) -> None:
+def _print(manifest: FirstManifest, file: str | None, output: Form) -> None:
     notes = () if manifest.proposal is None else manifest.proposal.notes
     if output is Form.JSON:
-        told = {"name": manifest.name, "file": file, "manifest": manifest.text}
-        render.as_json({**told, "notes": list(notes)})
+        answer = {"name": manifest.name, "file": file, "manifest": manifest.text}
+        render.as_json({**answer, "notes": list(notes)})
         return
     if file is None:
         render.exactly(manifest.text)

@@ -58,7 +58,7 @@ ScopeOption = Annotated[
     ),
 ]
 EnvOption = Annotated[
-    str, typer.Option("--env", callback=_env, help="the word behind wb_, for people to see")
+    str, typer.Option("--env", callback=_env, help="the word after wb_, for people to see")
 ]
 DaysOption = Annotated[
     int | None, typer.Option("--days", min=1, help="how long it is good; without: until revoked")

@@ -28,7 +28,7 @@ OF_A_BATCH = ".ForeachBatchUserFuncException: "
 FRAME = ("\tat ", "\t... ")
 
 
-def known_names() -> list[str]:
+def list_names() -> list[str]:
     """Return the names for shell completion, which must not fail."""
     with suppress(Exception):
         from waybill_local.logs import find_logs
@@ -43,7 +43,7 @@ def logs(
         typer.Argument(
             metavar="SERVICE|PIPELINE",
             help="only its log; a pipeline's is that of its Spark driver",
-            autocompletion=known_names,
+            autocompletion=list_names,
         ),
     ] = None,
     follow: Annotated[  # noqa: FBT002 - a flag of the command line
@@ -54,7 +54,7 @@ def logs(
         typer.Option("-n", "--lines", min=0, metavar="N", help="of the end of each log, as shown"),
     ] = LINES,
     verbose: Annotated[  # noqa: FBT002 - the same
-        bool, typer.Option("--verbose", help="also where in the code an expected stop came from")
+        bool, typer.Option("--verbose", help="also the traceback of an expected stop")
     ] = False,
     output: OutputOption = Form.TABLE,
 ) -> None:
@@ -74,14 +74,14 @@ def logs(
     Exit codes: 0 ok · 1 error, also when there is no such log · 130 Ctrl-C
     """
 
-    def tell(source: str, line: str) -> None:
-        _tell(source, line, output, named=name is None, verbose=verbose)
+    def show(source: str, line: str) -> None:
+        _print(source, line, output, named=name is None, verbose=verbose)
 
     whole = verbose or output is Form.JSON
-    if name is not None and not follow and not known_names():
+    if name is not None and not follow and not list_names():
         fold = FoldedLog(whole=whole)
-        for line in fold.take_all(_asked_for(name, lines), more=False):
-            tell(name, line)
+        for line in fold.take_all(_read_remote(name, lines), more=False):
+            show(name, line)
         return
     with local_stack():
         from waybill_local.logs import find_logs, read
@@ -93,13 +93,13 @@ def logs(
         for source, path in chosen.items():
             fold = folds[source]
             for line in deque(fold.take_all(read(path), more=follow), maxlen=lines):
-                tell(source, line)
+                show(source, line)
         for source, line in read_on(chosen) if follow else ():
             for shown in folds[source].take(line):
-                tell(source, shown)
+                show(source, shown)
 
 
-def _asked_for(name: str, lines: int) -> tuple[str, ...]:
+def _read_remote(name: str, lines: int) -> tuple[str, ...]:
     with connect() as client:
         return client.logs(name, min(max(lines, 1), LINES_MAX))
 
@@ -121,7 +121,7 @@ class FoldedLog:
 
     def __init__(self, *, whole: bool) -> None:
         self._whole = whole
-        self._held: str | None = None
+        self._pending: str | None = None
         self._left_out: str | None = None
         """The last line, if it was left out."""
 
@@ -132,14 +132,14 @@ class FoldedLog:
         """
         for line in lines:
             yield from self.take(line)
-        if self._held is not None and not more:
-            yield self._held
+        if self._pending is not None and not more:
+            yield self._pending
 
     def take(self, line: str) -> Iterator[str]:
         if self._whole:
             yield line
             return
-        head, self._held = self._held, None
+        head, self._pending = self._pending, None
         if head is not None and OF_A_BATCH in line:
             self._left_out = line
             return
@@ -150,7 +150,7 @@ class FoldedLog:
             return
         self._left_out = None
         if QUERY_ENDED in line:
-            self._held = line  # what follows says of which sort it is
+            self._pending = line  # what follows says of which sort it is
         elif not (PY4J in line and STAGE_ENDED in line):
             yield line
 
@@ -163,7 +163,7 @@ def _goes_on(before: str, line: str) -> bool:
     return not before.startswith(FRAME) or line.startswith((*FRAME, "Caused by: "))
 
 
-def _tell(source: str, line: str, output: Form, *, named: bool, verbose: bool) -> None:
+def _print(source: str, line: str, output: Form, *, named: bool, verbose: bool) -> None:
     if output is Form.JSON:
         render.data([json.dumps({"source": source, "line": line}, ensure_ascii=False)])
     else:

@@ -12,7 +12,7 @@ from waybill.errors import ProblemError
 from waybill.models import Operation
 
 WAIT_S = 600.0  # a table may be large
-HELD_S = 10.0  # of the first request
+FIRST_WAIT_S = 10.0  # of the first request
 SinkArgument = Annotated[str, typer.Argument(metavar="SINK", help="the name of the sink")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="only say what would be done: nothing is changed")
@@ -41,7 +41,9 @@ def maintain(
     """
     try:
         with connect() as client, render.busy(f"keeping the table of {sink} in order"):
-            operation = client.maintain(name, sink, dry_run=dry_run, wait_s=min(HELD_S, timeout))
+            operation = client.maintain(
+                name, sink, dry_run=dry_run, wait_s=min(FIRST_WAIT_S, timeout)
+            )
             if operation.pending:
                 operation = client.operation(operation.id, wait_s=timeout)
     except ProblemError as problem:

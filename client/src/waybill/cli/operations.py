@@ -18,14 +18,14 @@ import typer
 
 from waybill.cli import accepted, render
 from waybill.cli.accepted import Accepted
-from waybill.cli.check import tell_findings
+from waybill.cli.check import print_findings
 from waybill.cli.exits import ExitCode
 from waybill.cli.maintain import print_maintenance
-from waybill.cli.phase_view import showing_phase
+from waybill.cli.phase_view import show_phase
 from waybill.cli.render import Form
 from waybill.cli.session import connect
 from waybill.errors import NotFound, WaybillError
-from waybill.findings import found_in
+from waybill.findings import findings_in
 from waybill.models import Fault, Operation
 from waybill.sync.clock import SystemTimer
 from waybill.waiting import Patience
@@ -39,7 +39,7 @@ ANSWERS_KEPT_S = 3600.0  # by Waybill; it answers pending for what it has forgot
 
 def finish(
     client: "Client",
-    taken: Operation,
+    sent: Operation,
     timeout: float,
     output: Form,
     file: str | None = None,
@@ -51,34 +51,34 @@ def finish(
     It is remembered before the wait: another shell may ask for it, and this one may be killed. A
     change that cannot be remembered must be done in time, because nothing else could wait for it.
     """
-    change = _as_accepted(client, taken)
-    lapse = _lapse(change) if taken.pending else None
-    operation = _settle(client, taken, timeout, output)
+    change = _as_accepted(client, sent)
+    lapse = _lapse(change) if sent.pending else None
+    operation = _settle(client, sent, timeout, output)
     if operation.pending and lapse is not None:
         render.complain(f"warning: {lapse}")
     if not operation.pending:
         with _only_warned():
             _close(change, operation)
-    _tell(operation, timeout, output, file, must_end=must_end or lapse is not None)
+    _print(operation, timeout, output, file, must_end=must_end or lapse is not None)
 
 
 def follow(id: str, timeout: float, output: Form) -> None:
     """Wait until an earlier operation is done, and end as the command that asked for it."""
     pipeline = id.split(".")[1]
-    with connect() as client, showing_phase(pipeline, f"waiting for {id}", output):
+    with connect() as client, show_phase(pipeline, f"waiting for {id}", output):
         operation = client.operation(id, wait_s=timeout)
     if operation.action == CHECK and not operation.pending:
-        tell_findings(found_in(operation), pipeline, output)
+        print_findings(findings_in(operation), pipeline, output)
         return
     if operation.action == MAINTAIN:
         print_maintenance(operation, output)
         return
     if not operation.pending:
         with _only_warned():
-            for change in accepted.remembered(client.url, pipeline, os.environ):
+            for change in accepted.stored_changes(client.url, pipeline, os.environ):
                 if change.operation == id:
                     _close(change, operation)
-    _tell(operation, timeout, output)
+    _print(operation, timeout, output)
 
 
 def follow_accepted(client: "Client", pipeline: str, timeout: float, output: Form) -> float:
@@ -93,39 +93,37 @@ def follow_accepted(client: "Client", pipeline: str, timeout: float, output: For
     a refusal, this is printed once; the next command asks for the phase alone.
     """
     patience = Patience(SystemTimer(), timeout)
-    while changes := accepted.remembered(client.url, pipeline, os.environ):
+    while changes := accepted.stored_changes(client.url, pipeline, os.environ):
         change = changes[-1]
-        operation = _asked_again(client, change, patience.left_s, output)
+        operation = _ask_again(client, change, patience.left_s, output)
         if operation is None or (operation.pending and _too_old(change)):
             accepted.forget(change, os.environ)
             _end_unknown(change)
         if operation.pending:
-            _tell(operation, timeout, output)
+            _print(operation, timeout, output)
         _close(change, operation)
         if operation.failed:
-            _tell(operation, timeout, output)
-        _tell_warnings(operation)
+            _print(operation, timeout, output)
+        _print_warnings(operation)
     return patience.left_s
 
 
-def _asked_again(
-    client: "Client", change: Accepted, left_s: float, output: Form
-) -> Operation | None:
+def _ask_again(client: "Client", change: Accepted, left_s: float, output: Form) -> Operation | None:
     """Ask for the change again; return None if Waybill says that there was no such operation."""
     wait_s = 0.0 if _too_old(change) else left_s
-    with showing_phase(change.pipeline, f"waiting for {change.operation}", output):
+    with show_phase(change.pipeline, f"waiting for {change.operation}", output):
         try:
             return client.operation(change.operation, wait_s=wait_s)
         except NotFound:
             return None
 
 
-def _as_accepted(client: "Client", taken: Operation) -> Accepted:
+def _as_accepted(client: "Client", sent: Operation) -> Accepted:
     return Accepted(
         url=client.url,
-        pipeline=taken.pipeline,
-        operation=taken.id,
-        action=taken.action,
+        pipeline=sent.pipeline,
+        operation=sent.id,
+        action=sent.action,
         at=_now(),
     )
 
@@ -143,7 +141,7 @@ def _settle(client: "Client", operation: Operation, timeout: float, output: Form
     if not operation.pending:
         return operation
     doing = f"{operation.action} {operation.pipeline}"
-    with showing_phase(operation.pipeline, doing, output):
+    with show_phase(operation.pipeline, doing, output):
         return client.operation(operation.id, wait_s=timeout)
 
 
@@ -152,8 +150,8 @@ def _close(change: Accepted, operation: Operation) -> None:
     accepted.forget(change, os.environ)
     if operation.failed:
         return
-    for older in accepted.remembered(change.url, change.pipeline, os.environ):
-        if older.at <= change.at and older.replaced_by(change.action):
+    for older in accepted.stored_changes(change.url, change.pipeline, os.environ):
+        if older.at <= change.at and older.is_replaced_by(change.action):
             accepted.forget(older, os.environ)
 
 
@@ -175,7 +173,7 @@ def _now() -> float:
     return time.time()  # noqa: TID251 - the client has nothing of the services
 
 
-def _tell(
+def _print(
     operation: Operation,
     timeout: float,
     output: Form,
@@ -183,28 +181,28 @@ def _tell(
     *,
     must_end: bool = True,
 ) -> None:
-    _tell_operation(operation, file or operation.pipeline, output)
-    _tell_pending(operation, timeout, output, must_end=must_end)
+    _print_operation(operation, file or operation.pipeline, output)
+    _print_pending(operation, timeout, output, must_end=must_end)
 
 
-def _tell_operation(operation: Operation, file: str, output: Form) -> None:
+def _print_operation(operation: Operation, file: str, output: Form) -> None:
     if output is Form.JSON:
         render.as_json(operation.raw)
-    _tell_warnings(operation)
-    tell_faults(operation.errors, file)
+    _print_warnings(operation)
+    print_faults(operation.errors, file)
     if operation.failed:
         render.complain(
             render.words("error:", f"{operation.action} {operation.pipeline}", "failed")
         )
         raise typer.Exit(ExitCode.ERROR)
     if output is Form.TABLE and not operation.pending:
-        told = [operation.pipeline, operation.action, operation.state]
+        words = [operation.pipeline, operation.action, operation.state]
         if operation.generation is not None:
-            told.append(f"generation {operation.generation}")
-        render.data([render.words(*told)])
+            words.append(f"generation {operation.generation}")
+        render.data([render.words(*words)])
 
 
-def _tell_pending(operation: Operation, timeout: float, output: Form, *, must_end: bool) -> None:
+def _print_pending(operation: Operation, timeout: float, output: Form, *, must_end: bool) -> None:
     if not operation.pending:
         return
     asked, follows = f"{operation.action} {operation.pipeline}", f"`waybill wait {operation.id}`"
@@ -215,8 +213,8 @@ def _tell_pending(operation: Operation, timeout: float, output: Form, *, must_en
         )
         raise typer.Exit(ExitCode.IN_PROGRESS)
     if output is Form.TABLE:
-        told = f"is accepted, but not done after {timeout:g} s: {follows} follows it"
-        render.data([f"{asked} {told}"])
+        words = f"is accepted, but not done after {timeout:g} s: {follows} follows it"
+        render.data([f"{asked} {words}"])
 
 
 def _end_unknown(change: Accepted) -> NoReturn:
@@ -229,10 +227,10 @@ def _end_unknown(change: Accepted) -> NoReturn:
     raise typer.Exit(ExitCode.UNKNOWN)
 
 
-def _tell_warnings(operation: Operation) -> None:
+def _print_warnings(operation: Operation) -> None:
     for warning in operation.warnings:
         render.complain(f"warning: {warning}")
 
 
-def tell_faults(faults: tuple[Fault, ...], file: str) -> None:
+def print_faults(faults: tuple[Fault, ...], file: str) -> None:
     render.complain(*(render.fault_text(fault, file) for fault in faults))

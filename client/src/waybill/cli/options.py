@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from waybill.cli import render
 from waybill.cli.commands import LazyCommands
-from waybill.cli.contexts import checked_url, known_names
+from waybill.cli.contexts import check_url, list_names
 from waybill.cli.session import CommandGroup
 from waybill.contexts import CONTEXT_VARIABLE
 from waybill.target import URL_VARIABLE
@@ -34,7 +34,7 @@ def _use_context(name: str | None) -> None:
 
 def _use_url(url: str | None) -> None:
     if url is not None:
-        os.environ[URL_VARIABLE] = checked_url(url)
+        os.environ[URL_VARIABLE] = check_url(url)
 
 
 QuietOption = Annotated[
@@ -52,7 +52,7 @@ ContextOption = Annotated[
         "--context",
         metavar="NAME",
         help="talk to this one of `waybill context list`",
-        autocompletion=known_names,
+        autocompletion=list_names,
         callback=_use_context,
     ),
 ]

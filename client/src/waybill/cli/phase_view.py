@@ -26,7 +26,7 @@ LOOK_TIMEOUT_S = 2.0  # it is good to know, and nobody waits for it
 
 
 @contextmanager
-def showing_phase(name: str, doing: str, output: Form) -> Iterator[None]:
+def show_phase(name: str, doing: str, output: Form) -> Iterator[None]:
     """Show the phase from a thread while the block runs, because the block is one long request."""
     if output is Form.JSON or not render.lively():
         yield

@@ -8,7 +8,7 @@ from waybill.cli import render
 from waybill.cli.describe import describe_lines
 from waybill.cli.flow import flow_of
 from waybill.cli.operations import follow, follow_accepted
-from waybill.cli.phase_view import DRIVER_WAIT_S, showing_phase
+from waybill.cli.phase_view import DRIVER_WAIT_S, show_phase
 from waybill.cli.phases import PipelinePhase
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import (
@@ -16,8 +16,8 @@ from waybill.cli.session import (
     PipelineArgument,
     TimeoutOption,
     connect,
-    known_after_manifest,
-    known_pipelines,
+    list_after_manifest,
+    list_pipelines,
     not_empty,
 )
 from waybill.errors import WaybillError
@@ -28,7 +28,7 @@ HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
 def _known_or_manifest() -> list[str]:
-    return [*known_pipelines(), MANIFEST_WORD]
+    return [*list_pipelines(), MANIFEST_WORD]
 
 
 def get(
@@ -36,14 +36,16 @@ def get(
         str | None,
         typer.Argument(
             metavar="PIPELINE|manifest",
-            help="only this one; or the word manifest, and a name behind it",
+            help="only this one; or the word manifest, and a name after it",
             autocompletion=_known_or_manifest,
         ),
     ] = None,
     of: Annotated[
         str | None,
         typer.Argument(
-            metavar="PIPELINE", help="whose manifest", autocompletion=known_after_manifest
+            metavar="PIPELINE",
+            help="the pipeline of the manifest",
+            autocompletion=list_after_manifest,
         ),
     ] = None,
     generation: Annotated[
@@ -130,9 +132,9 @@ def wait(
         str,
         typer.Argument(
             metavar="PIPELINE|OPERATION",
-            help="a pipeline's name, or an operation as `waybill apply` tells it",
+            help="a pipeline's name, or an operation as `waybill apply` prints it",
             callback=not_empty,
-            autocompletion=known_pipelines,
+            autocompletion=list_pipelines,
         ),
     ],
     phase: Annotated[
@@ -163,7 +165,7 @@ def wait(
         return
     with connect() as client:
         left_s = follow_accepted(client, name, timeout, output)
-        with showing_phase(name, f"waiting for {name} to be {phase}", output):
+        with show_phase(name, f"waiting for {name} to be {phase}", output):
             pipeline = client.wait_pipeline(name, phase, left_s)
     if output is Form.JSON:
         render.as_json(pipeline.raw)

@@ -82,12 +82,12 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
         facts.append(sink.detail)
     if sink is not None and sink.guarantee != "once":
         facts.append(render.spell(sink.guarantee))
-    if blocked_by := _blocked_by(stage, sink):
+    if blocked_by := _obstacle(stage, sink):
         facts.append(f"blocked by {blocked_by}")
     return ", ".join(facts)
 
 
-def _blocked_by(stage: StageProgress, sink: SinkProgress | None) -> str | None:
+def _obstacle(stage: StageProgress, sink: SinkProgress | None) -> str | None:
     """Return what blocks this sink.
 
     If one sink of the stage blocks it, the other sinks are not blocked.

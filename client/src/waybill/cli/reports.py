@@ -24,7 +24,7 @@ class Reports:
     def __init__(self, doing: str) -> None:
         self._doing = doing
         self._status: Status | None = None
-        self._told_at: dict[str, float] = {}
+        self._shown_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         if render.lively():
@@ -49,8 +49,8 @@ class Reports:
             self._print(text)
         elif self._status is not None:
             self._status.update(text)
-        elif time.monotonic() - self._told_at.get(report.name, NEVER) >= WORKING_INTERVAL_S:
-            self._told_at[report.name] = time.monotonic()
+        elif time.monotonic() - self._shown_at.get(report.name, NEVER) >= WORKING_INTERVAL_S:
+            self._shown_at[report.name] = time.monotonic()
             self._print(text)
 
     def _print(self, text: str) -> None:

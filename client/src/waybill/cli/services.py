@@ -41,7 +41,7 @@ def read_checks(connection: "Connection") -> dict[str, list[str]]:
         answer = connection.ask(Question(method="GET", path="/readyz")).raw
     except NotReady as error:
         answer = error.members
-    return {name: _missing(checks) for name, checks in answer.items()}
+    return {name: _failures(checks) for name, checks in answer.items()}
 
 
 def read_services(connection: "Connection") -> list[ListedService]:
@@ -59,7 +59,7 @@ def read_services(connection: "Connection") -> list[ListedService]:
     return found
 
 
-def _missing(checks: object) -> list[str]:
+def _failures(checks: object) -> list[str]:
     """Read the answer of a service: `ok`, or what is missing, by the name of the check."""
     if isinstance(checks, dict):
         return [f"{name}: {said}" for name, said in checks.items() if said != "ok"]

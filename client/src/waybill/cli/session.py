@@ -30,23 +30,23 @@ def not_empty(value: str | None) -> str | None:
     return value
 
 
-def known_pipelines() -> list[str]:
+def list_pipelines() -> list[str]:
     """Return pipelines for shell completion, which must neither fail nor keep anybody waiting."""
     with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [pipeline.name for pipeline in client.pipelines()]
     return []
 
 
-def known_inputs(context: typer.Context) -> list[str]:
-    """Return the inputs of the pipeline that is already typed; as careful as `known_pipelines`."""
+def list_inputs(context: typer.Context) -> list[str]:
+    """Return the inputs of the pipeline that is already typed; as careful as `list_pipelines`."""
     with suppress(WaybillError), connect(COMPLETION_TIMEOUT_S) as client:
         return [found.name for found in client.pipeline(context.params["pipeline"]).inputs]
     return []
 
 
-def known_after_manifest(context: typer.Context) -> list[str]:
+def list_after_manifest(context: typer.Context) -> list[str]:
     """Return the pipelines after `get manifest`; elsewhere no further name can be typed."""
-    return known_pipelines() if context.params.get("name") == MANIFEST_WORD else []
+    return list_pipelines() if context.params.get("name") == MANIFEST_WORD else []
 
 
 PipelineArgument = Annotated[
@@ -55,7 +55,7 @@ PipelineArgument = Annotated[
         metavar="PIPELINE",
         help="the pipeline's name",
         callback=not_empty,
-        autocompletion=known_pipelines,
+        autocompletion=list_pipelines,
     ),
 ]
 
@@ -65,7 +65,7 @@ GenerationOption = Annotated[
         "--generation",
         min=1,
         metavar="N",
-        help="of the pipeline at least, as `waybill apply` told it: waits until it is known",
+        help="of the pipeline at least, as `waybill apply` printed it: waits until it is known",
     ),
 ]
 TimeoutOption = Annotated[
@@ -77,7 +77,7 @@ InputArgument = Annotated[
         metavar="INPUT",
         help="the input's name",
         callback=not_empty,
-        autocompletion=known_inputs,
+        autocompletion=list_inputs,
     ),
 ]
 

@@ -95,7 +95,7 @@ def up(
                     f" `waybill down`, then `waybill up --with {missing[0]}`"
                 )
             render.talk("already running")
-            _tell(running, output)
+            _print(running, output)
 
 
 def down() -> None:
@@ -135,7 +135,7 @@ def ps(output: OutputOption = Form.TABLE) -> None:
         _show_services(target, output)
     else:
         with local_stack():
-            _tell(_running(), output)
+            _print(_running_state(), output)
 
 
 def env(output: OutputOption = Form.TABLE) -> None:
@@ -149,7 +149,7 @@ def env(output: OutputOption = Form.TABLE) -> None:
     Exit codes: 0 it runs · 1 none runs, or another error
     """
     with local_stack():
-        state = _running()
+        state = _running_state()
     values = {"WAYBILL_URL": state.url, "WAYBILL_KAFKA": state.kafka, "WAYBILL_REDIS": state.redis}
     if output is Form.JSON:
         render.as_json(values)
@@ -192,14 +192,14 @@ def _start(folder: Path, detach: bool, output: Form, extras: list[Extra]) -> Non
         if detach:
             state = stack.up(folder, reports.show, options=options)
             reports.settle()
-            _tell(state, output)
+            _print(state, output)
             return
 
         def show(report: "Report") -> None:
             reports.show(report)
             if report.name == STACK and report.kind is ReportKind.READY:
                 reports.settle()
-                _tell(_running(), output)
+                _print(_running_state(), output)
                 render.talk("Ctrl-C stops it")
 
         try:
@@ -209,7 +209,7 @@ def _start(folder: Path, detach: bool, output: Form, extras: list[Extra]) -> Non
             raise
 
 
-def _running() -> "StackState":
+def _running_state() -> "StackState":
     from waybill_local.state import last_failure, read_state
 
     state = read_state(Path.cwd())
@@ -240,11 +240,11 @@ def _postgres(state: "StackState") -> list[tuple[str, str, str]]:
     server = state.postgres
     if server is None:
         return []
-    told = f"{server.place}, connection {server.connection}, password in {server.password_file}"
-    return [("", "postgres", told)]
+    words = f"{server.place}, connection {server.connection}, password in {server.password_file}"
+    return [("", "postgres", words)]
 
 
-def _tell(state: "StackState", output: Form) -> None:
+def _print(state: "StackState", output: Form) -> None:
     from waybill_local.drivers import count_drivers
 
     if output is Form.JSON:

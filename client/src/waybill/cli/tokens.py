@@ -15,7 +15,7 @@ from waybill.cli.session import (
     PipelineArgument,
     TimeoutOption,
     connect,
-    known_inputs,
+    list_inputs,
     not_empty,
 )
 from waybill.models import Position
@@ -64,7 +64,7 @@ def show(given: TokensArgument, output: OutputOption = Form.TABLE) -> None:
     """
     with connect() as client:
         outcome = client.outcome(_one(client, given))
-    _tell(outcome, output)
+    _print(outcome, output)
 
 
 @tokens.command("wait")
@@ -89,7 +89,7 @@ def wait(
     """
     with connect() as client:
         outcome = watch(client, _one(client, given), timeout)
-    _tell(outcome, output)
+    _print(outcome, output)
 
 
 @tokens.command("for")
@@ -100,7 +100,7 @@ def make(
         typer.Argument(
             metavar="INPUT",
             help="the input: all that it holds now",
-            autocompletion=known_inputs,
+            autocompletion=list_inputs,
         ),
     ] = None,
     connector: Annotated[
@@ -222,7 +222,7 @@ def _position(text: str) -> Position:
         ) from None
 
 
-def _tell(outcome: Outcome, output: Form) -> None:
+def _print(outcome: Outcome, output: Form) -> None:
     if output is Form.JSON:
         render.as_json(outcome.raw)
     else:

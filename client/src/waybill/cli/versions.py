@@ -30,9 +30,9 @@ def version(output: OutputOption = Form.TABLE) -> None:
         render.as_json({"client": client_version(), "servers": servers, "error": error})
         return
     render.data([f"waybill {client_version()}"])
-    render.data(render.table([(name, told or SILENT) for name, told in servers.items()]))
+    render.data(render.table([(name, version or SILENT) for name, version in servers.items()]))
     if error is not None:
-        render.talk(f"no service tells its version: {error}")
+        render.talk(f"no service answers with its version: {error}")
 
 
 def _servers() -> dict[str, str | None]:

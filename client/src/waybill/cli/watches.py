@@ -117,7 +117,7 @@ def watches(output: OutputOption = Form.TABLE) -> None:
     if output is Form.JSON:
         render.as_json({"items": [each.raw for each in found]})
         return
-    rows = [[each.id, _ended(each), _when(each), _labels(each), _webhook(each)] for each in found]
+    rows = [[each.id, _state(each), _when(each), _labels(each), _webhook(each)] for each in found]
     render.data(render.table(rows, header=["WATCH", "STATE", "SINCE", "LABELS", "WEBHOOK"]))
 
 
@@ -156,7 +156,7 @@ def _show(found: Watch, output: Form) -> None:
         render.data([render.words(found.id, found.state)])
 
 
-def _ended(found: Watch) -> str:
+def _state(found: Watch) -> str:
     return found.state if found.ended_as is None else f"{found.state}: {found.ended_as}"
 
 

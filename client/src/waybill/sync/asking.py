@@ -46,7 +46,7 @@ class Asking:
         if not self._repeat_s:
             return self._ask(question)
         patience = self._patience(self._repeat_s)
-        return self._run(plans.write(question, patience, self._heard))
+        return self._run(plans.write(question, patience, self._has_answered))
 
     def _ask(self, question: Question) -> Fields:
         return self._run(plans.ask(question, self._patience(MOMENT_S_MAX)))
@@ -54,8 +54,8 @@ class Asking:
     def _patience(self, timeout_s: float) -> Patience:
         return Patience(self._clock, timeout_s)
 
-    def _heard(self) -> bool:
-        return self._connection.line.heard
+    def _has_answered(self) -> bool:
+        return self._connection.line.has_answered
 
     def _run(self, plan: Plan[T]) -> T:
         """Carry out the plan: send its questions, sleep for its pauses, and return its result."""
@@ -67,7 +67,7 @@ class Asking:
                     step = plan.send(None)
                     continue
                 try:
-                    answer = self._connection.ask(step.question, held_s=step.held_s)
+                    answer = self._connection.ask(step.question, wait_s=step.wait_s)
                 except WaybillError as error:
                     step = plan.throw(error)
                 else:

@@ -19,7 +19,7 @@ class ManifestCalls(Asking):
         manifest in time.
         """
         question = questions.check(manifest_text, allow_shared=allow_shared)
-        plan = plans.check(question, self._patience(timeout_s), self._heard)
+        plan = plans.check(question, self._patience(timeout_s), self._has_answered)
         return self._run(plan)
 
     def propose(self, topic: str) -> Proposal:

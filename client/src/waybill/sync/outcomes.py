@@ -26,7 +26,7 @@ class OutcomeCalls(Asking):
         StillInProgress or StillUnknown: `timeout_s` is over before that. Other errors are those of
         `outcome`. When a connection breaks, it asks again.
         """
-        return self._run(plans.final(token, self._patience(timeout_s), self._heard))
+        return self._run(plans.final(token, self._patience(timeout_s), self._has_answered))
 
     def follow(self, token: AnyToken, timeout_s: float = WAIT_TIMEOUT_S) -> Iterator[Outcome]:
         """Yield every change of the outcome, up to the final one.
@@ -40,7 +40,7 @@ class OutcomeCalls(Asking):
 
     def _listen(self, token: AnyToken, patience: Patience) -> Iterator[Outcome]:
         following = Following(self._connection.line, questions.token_path(token), patience)
-        while not following.ended():
+        while not following.has_ended():
             failure: Unreachable | NotReady
             try:
                 question, silence_s = following.question(), following.silence_s
@@ -48,9 +48,9 @@ class OutcomeCalls(Asking):
                     for piece in pieces:
                         for outcome in following.read(piece):
                             yield outcome
-                        if following.ended():
+                        if following.has_ended():
                             return
-                failure = following.ended_early()
+                failure = following.early_end()
             except (Unreachable, NotReady) as error:
                 failure = error
             unknown = following.unknown_in(failure)
@@ -61,5 +61,5 @@ class OutcomeCalls(Asking):
     def _look_on(self, token: AnyToken, patience: Patience) -> Iterator[Outcome]:
         last: Outcome | None = None
         while last is None or not last.final:
-            last = self._run(plans.await_change(token, last, patience, self._heard))
+            last = self._run(plans.await_change(token, last, patience, self._has_answered))
             yield last

@@ -70,7 +70,7 @@ class PipelineCalls(Asking):
 
     def operation(self, id: str, wait_s: float = 0.0) -> Operation:
         """Return the operation as soon as it is no longer pending, or as it is after `wait_s`."""
-        found = self._run(plans.operation(id, self._patience(wait_s), self._heard))
+        found = self._run(plans.operation(id, self._patience(wait_s), self._has_answered))
         return self._generations.learn(found)
 
     def pipelines(self) -> tuple[Pipeline, ...]:
@@ -89,7 +89,9 @@ class PipelineCalls(Asking):
         PipelineFailed: it is Failed instead. PhaseNotReached: `timeout_s` is over.
         """
         grace = self._patience(min(NAME_GRACE_S, timeout_s))
-        return self._run(plans.phase(name, phase, self._patience(timeout_s), grace, self._heard))
+        return self._run(
+            plans.phase(name, phase, self._patience(timeout_s), grace, self._has_answered)
+        )
 
     def flow(self) -> tuple[PipelineFlow, ...]:
         """Return how much was written to each pipeline, and how much of it has arrived."""

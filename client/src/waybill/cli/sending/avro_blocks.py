@@ -21,7 +21,7 @@ def read_avro(file: BinaryIO, options: Mapping[str, str]) -> Units:
         raise WaybillError("not an Avro object container: it does not begin as one")
     _pass_metadata(source)
     mark = source.take(MARK_BYTES)
-    return Units(each=_blocks(source, mark), head=source.given())
+    return Units(each=_blocks(source, mark), head=source.drain())
 
 
 def _pass_metadata(source: "_Source") -> None:
@@ -40,12 +40,12 @@ def _blocks(source: "_Source", mark: bytes) -> Iterator[Unit]:
         source.take(size)
         if count < 0 or source.take(MARK_BYTES) != mark:
             raise WaybillError(f"not an Avro object container: block {block} is damaged")
-        yield source.given(), count, records + 1
+        yield source.drain(), count, records + 1
         records += count
 
 
 class _Source:
-    """The file, read as far as is asked for, and the bytes that `given` has not returned yet."""
+    """The file, read as far as is asked for, and the bytes that `drain` has not returned yet."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -77,6 +77,6 @@ class _Source:
         self._ahead = self._file.read(1)
         return bool(self._ahead)
 
-    def given(self) -> bytes:
+    def drain(self) -> bytes:
         found, self._parts = b"".join(self._parts), []
         return found

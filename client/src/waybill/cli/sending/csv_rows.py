@@ -23,7 +23,7 @@ EMPTY_LINES = (b"\n", b"\r\n")
 def read_csv(file: BinaryIO, options: Mapping[str, str]) -> Units:
     """Read rows in UTF-8, whatever the encoding of the file is."""
     encoding = options.get("encoding", "utf-8")
-    lines = _plain(file) if encoding.lower() in UTF_8 else _transcoded(file, encoding)
+    lines = _plain(file) if encoding.lower() in UTF_8 else _transcode(file, encoding)
     rows = _Rows(lines, options).each()
     head = b""
     if options.get("header", "present") == "present":
@@ -112,7 +112,7 @@ def _plain(file: BinaryIO) -> Iterator[bytes]:
     return chain((first,) if first else (), file)
 
 
-def _transcoded(file: BinaryIO, encoding: str) -> Iterator[bytes]:
+def _transcode(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     text = ""
     try:

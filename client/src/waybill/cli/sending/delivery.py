@@ -139,7 +139,7 @@ class Delivery:
         body = Payload(
             content=piece.content,
             media_type=form.media_type,
-            options=form.sent_options(self.source.options, piece.begins_at),
+            options=form.options_to_send(self.source.options, piece.begins_at),
         )
         try:
             receipt = client.send(

@@ -60,7 +60,7 @@ class Format:
             raise typer.BadParameter(str(error)) from error
         return applied
 
-    def sent_options(self, options: Mapping[str, str], line: int) -> dict[str, str]:
+    def options_to_send(self, options: Mapping[str, str], line: int) -> dict[str, str]:
         """Return the options of a request; `line` is the line of its first record."""
         if not self.reasons_have_line:
             return dict(options)

@@ -51,10 +51,10 @@ def open_source(
 ) -> Iterator[OpenedSource]:
     """Open the source in the format that is `given`, or that it seems to have."""
     with _raw(source) as raw:
-        with _reading(source):
+        with _translate_errors(source):
             inline = source.lstrip().startswith(JSON_BEGINS)
             name = given or (FormatName.JSON if inline else format_of(source))
-            file = _unpacked(raw) if _packed(raw, source, name, given) else raw
+            file = _unpack(raw) if _is_packed(raw, source, name, given) else raw
             if given is None and name is FormatName.NDJSON and _begins_array(file):
                 name = FormatName.JSON
             form = FORMATS[name]
@@ -63,19 +63,19 @@ def open_source(
         yield OpenedSource(
             format=form,
             options=applied,
-            units=replace(units, each=_guarded(units.each, source)),
+            units=replace(units, each=_guard(units.each, source)),
             size=_size(raw),
             raw=raw,
         )
 
 
-def _guarded(units: Iterator[Unit], source: str) -> Iterator[Unit]:
-    with _reading(source):
+def _guard(units: Iterator[Unit], source: str) -> Iterator[Unit]:
+    with _translate_errors(source):
         yield from units
 
 
 @contextmanager
-def _reading(source: str) -> Iterator[None]:
+def _translate_errors(source: str) -> Iterator[None]:
     """Turn what goes wrong while the source is read into an error with its name."""
     try:
         yield
@@ -111,7 +111,7 @@ def _open(source: str) -> io.BufferedReader:
         raise typer.BadParameter(message, param_hint=HINT) from error
 
 
-def _packed(
+def _is_packed(
     file: io.BufferedReader, source: str, name: FormatName, given: FormatName | None
 ) -> bool:
     """Return True if the file must be unpacked.
@@ -123,7 +123,7 @@ def _packed(
     return file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
 
 
-def _unpacked(file: io.BufferedReader) -> io.BufferedReader:
+def _unpack(file: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(_Unpacked(file), BUFFER_BYTES)
 
 
