@@ -48,10 +48,10 @@ class Shares(DistributedRows):
         except ContractError as error:
             return [pickle.loads(pickle.dumps(error))]
 
-    def by_keys(self, keys: Sequence[str], came: str) -> "Shares":
-        rows = self._rows.append_column(came, pa.arange(0, self._rows.num_rows))
+    def by_keys(self, keys: Sequence[str], number: str) -> "Shares":
+        rows = self._rows.append_column(number, pa.arange(0, self._rows.num_rows))
         """As after a shuffle: they come in any order."""
-        order = [*((key, "ascending") for key in keys), (came, "descending")]
+        order = [*((key, "ascending") for key in keys), (number, "descending")]
         return type(self)(rows.sort_by(order), by=keys[0])
 
     def others(self, rows: pa.Table) -> "Shares":

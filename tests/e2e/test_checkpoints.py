@@ -107,7 +107,7 @@ def test_a_sink_whose_fence_is_gone_stops_the_stage_and_the_hint_works(
     assert failed.state == "failed"
     problem = failed.errors[0]
     assert "checkpoint_diverged" in problem.message
-    assert "sink iceberg holds no fence" in problem.message
+    assert "sink iceberg has no fence" in problem.message
     assert "delete the pipeline and apply it again" in (problem.hint or "")
 
     done = client.operation(client.delete(pipeline.name).id, wait_s=WAIT_S)

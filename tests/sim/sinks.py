@@ -123,7 +123,7 @@ class TableSink:
     def write(self, rows: Iterable[Batch] | None, fence: Fence) -> Written:
         self._edge(f"{self.name}.before_commit")
         held = self._seen
-        if self._version != self._table.version:  # somebody came in between: all of it again
+        if self._version != self._table.version:  # another writer has committed: all of it again
             held = self._table.fences.get(self._key)
             self._check_fence(held)
         batch = _whole(rows)

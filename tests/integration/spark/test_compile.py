@@ -162,7 +162,7 @@ def test_unknown_function_is_named(spark: SparkSession) -> None:
 
 def test_column_that_stands_twice_is_refused(spark: SparkSession) -> None:
     problem = refused(spark, "SELECT amount, customer AS AMOUNT FROM orders")
-    assert problem.message == "column 'AMOUNT' stands twice"
+    assert problem.message == "column 'AMOUNT' appears twice"
     assert problem.path == "stages.0.sinks.0"
 
 

@@ -168,7 +168,7 @@ def test_a_batch_whose_files_were_deleted_before_its_commit_is_not_committed_and
         monkeypatch.setattr(
             "waybill_spark.sinks.iceberg.sink.reach", lambda _, kind=kind: delete(kind)
         )
-        with pytest.raises(SinkUnreachable, match=f"{kind} is gone"):
+        with pytest.raises(SinkUnreachable, match=f"{kind} is deleted"):
             sink.write(as_rows(1), make_fence(sequence=1))
         assert files(tmp_path) == before
     monkeypatch.undo()
@@ -186,7 +186,7 @@ def test_a_compaction_whose_files_were_deleted_is_not_committed(
         next(path for path in files(tmp_path) - before if path.suffix == ".parquet").unlink()
 
     monkeypatch.setattr("waybill_spark.sinks.iceberg.tasks.reach", delete)
-    with pytest.raises(SinkUnreachable, match="is gone"):
+    with pytest.raises(SinkUnreachable, match="is deleted"):
         do_all(loaded(catalog), tasks("compact"), SystemClock(), dry_run=False)
     assert numbers_in(catalog) == [*range(8)]
     assert files(tmp_path) == before

@@ -51,7 +51,7 @@ def test_a_new_name_of_a_column_is_told_with_the_statement_that_gives_it(
     opened(catalog).write(as_rows(1), make_fence(sequence=0))
     first, *rest = SCHEMA
     schema = pa.schema([("renamed", first.type), *rest])
-    (said,) = fitting(target(schemaEvolution="add"), loaded(catalog), schema).said()
+    (said,) = fitting(target(schemaEvolution="add"), loaded(catalog), schema).describe()
     assert said.startswith("gets a column renamed, ")
     assert said.endswith(f"ALTER TABLE raw.orders RENAME COLUMN {first.name} TO renamed")
 
@@ -59,7 +59,7 @@ def test_a_new_name_of_a_column_is_told_with_the_statement_that_gives_it(
 def test_a_column_that_came_is_added_with_the_first_rows(catalog: OpenCatalog) -> None:
     opened(catalog).write(as_rows(1), make_fence(sequence=0))
     wanted = target(schemaEvolution="add")
-    assert [*fitting(wanted, loaded(catalog), WIDER).said()] == ["gets a column tax, double"]
+    assert [*fitting(wanted, loaded(catalog), WIDER).describe()] == ["gets a column tax, double"]
     sink = opened(catalog, wanted, WIDER)
     sink.write(None, make_fence(sequence=1))
     assert "tax" not in loaded(catalog).schema().column_names
@@ -109,7 +109,9 @@ def test_a_type_is_widened_with_the_first_rows(
 ) -> None:
     made(catalog, NestedField(1, "n", before))
     schema, wanted = pa.schema([("n", given)]), target(schemaEvolution="widen")
-    assert [*fitting(wanted, loaded(catalog), schema).said()] == [f"gets a wider column n: {said}"]
+    assert [*fitting(wanted, loaded(catalog), schema).describe()] == [
+        f"gets a wider column n: {said}"
+    ]
     rows = pa.table({"n": [value]}, schema=schema).to_batches()
     opened(catalog, wanted, schema).write(rows, make_fence(sequence=0))
     assert loaded(catalog).scan().to_arrow().column("n").to_pylist() == [value]
@@ -161,7 +163,7 @@ def test_who_made_a_table_partitions_it_anew_and_old_files_stay(catalog: OpenCat
         as_rows(1, 2), make_fence(sequence=0)
     )
     wanted = target(partitionBy=[{"column": "order_id", "transform": "bucket[2]"}])
-    (said,) = fitting(wanted, loaded(catalog), SCHEMA).said()
+    (said,) = fitting(wanted, loaded(catalog), SCHEMA).describe()
     assert said == "gets new partitions: bucket[2](order_id); files that are there stay as they are"
     opened(catalog, wanted).write(as_rows(3), make_fence(sequence=1))
     table = loaded(catalog)
@@ -240,7 +242,7 @@ def test_a_table_that_was_made_anew_is_not_the_one_before(catalog: OpenCatalog) 
     sink.write(as_rows(1), make_fence(sequence=0))
     catalog.tables.drop_table(NAME)
     catalog.tables.create_table(NAME, schema=SCHEMA)
-    with pytest.raises(StageStopped, match="was made anew"):
+    with pytest.raises(StageStopped, match="was created again"):
         sink.write(as_rows(2), make_fence(sequence=1))
 
 

@@ -57,7 +57,7 @@ def said(database: Database, schema: pa.Schema, **other: Any) -> list[str]:  # n
     """What a check says of it."""
     target = PostgresTarget(sink=LIFE.name, settings=settings(database, **{**ADD, **other}))
     with closing(connect("warehouse", database.connection())) as session:
-        return [*fitting(session, target, schema).said()]
+        return [*fitting(session, target, schema).describe()]
 
 
 def refusal(database: Database, schema: pa.Schema = WIDER, **other: Any) -> str:  # noqa: ANN401

@@ -167,7 +167,7 @@ def test_a_user_who_may_not_write_is_told_which_right_is_missing(postgres: Datab
 def test_a_table_that_was_dropped_is_not_made_again_in_silence(postgres: Database) -> None:
     opened(postgres).write(rows(1), make_fence(sequence=0))
     postgres.ask(f'DROP TABLE "{postgres.schema}"."Orders 1"')
-    with pytest.raises(StageStopped, match="is gone, and its fence says that it may have rows"):
+    with pytest.raises(StageStopped, match="was dropped, and its fence says that it may have rows"):
         opened(postgres)
     postgres.ask(MADE.format(schema=postgres.schema, columns="order_id bigint, customer text"))
     opened(postgres).write(rows(2), make_fence(sequence=1))

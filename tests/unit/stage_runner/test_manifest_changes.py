@@ -88,8 +88,8 @@ def test_the_same_changes_nothing() -> None:
         ("order_id BIGINT", "order_id INT", "change_input", "order_id is INT, was BIGINT"),
         (", placed_at TIMESTAMP", "", "change_input", "column placed_at removed"),
         ("key: order_id  ", "startingOffsets: latest ", "change_input", "no effect on stages"),
-        ("* 0.2 AS", "* 0.3 AS", "change_stage", "step enriched changed; goes on where it stands"),
-        ("1 second", "5 seconds", "change_stage", "trigger is 5000 ms, was 1000 ms; goes on"),
+        ("* 0.2 AS", "* 0.3 AS", "change_stage", "step enriched changed; continues where it is"),
+        ("1 second", "5 seconds", "change_stage", "trigger is 5000 ms, was 1000 ms; continues"),
         ("key: order_id}}", "key: customer}}", "change_sink", "key changed; for new rows"),
         (
             "key: order_id}}",
@@ -133,8 +133,8 @@ def test_steps_come_and_go() -> None:
     first = '      - {name: first, sql: "SELECT * FROM orders"}\n'
     assert step in EXAMPLE
     more = EXAMPLE.replace(step, first + step)
-    assert "step first added; goes on" in changes(more)[0].message
-    assert "step first removed; goes on" in changes(EXAMPLE, more)[0].message
+    assert "step first added; continues" in changes(more)[0].message
+    assert "step first removed; continues" in changes(EXAMPLE, more)[0].message
 
 
 def test_a_stage_that_comes_writes_nothing_again_and_one_that_goes_loses() -> None:

@@ -195,7 +195,7 @@ def test_where_to_begin_on_a_recreated_topic_must_be_said(
     with pytest.raises(UserError) as raised:
         refuse_recreated(make_record(stages=defined), {"orders.in": "R2"})
     gone, recreated = raised.value.problems
-    assert gone.message == "topic_recreated: topic orders.enriched had id A, now it is gone"
+    assert gone.message == "topic_recreated: topic orders.enriched had id A, now it does not exist"
     assert recreated.message == "topic_recreated: topic orders.in had id R, now it has id R2"
     assert "`waybill restart orders --from earliest`" in recreated.hint
 

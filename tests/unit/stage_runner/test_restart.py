@@ -67,7 +67,7 @@ def test_a_restart_on_a_topic_that_is_gone_asks_where_to_begin_and_creates_none(
     del world.topics["orders.in"]
     carry_out(runner, command(2, "restart"), 2)
     assert world.answers[-1] == ("c2", "failed")
-    assert "orders.in had id orders.in#1, now it is gone" in world.problems[0].message
+    assert "orders.in had id orders.in#1, now it does not exist" in world.problems[0].message
     assert "orders.in" not in world.topics
     assert len(world.records) == 1
 

@@ -21,8 +21,8 @@ from waybill_shared.contract.vectors import (
 )
 from waybill_token_tracker.core.lag_positions import (
     LagPosition,
-    behind,
-    departed,
+    count_unread,
+    deleted_stages,
     positions,
 )
 
@@ -81,7 +81,7 @@ def test_where_nothing_will_come_any_more_is_no_offset() -> None:
 def test_behind_counts_to_the_ends_and_never_below_zero() -> None:
     position = {(ORDERS_ID, 0): 4, (ORDERS_ID, 1): 9, (ORDERS_ID, 2): ENDLESS}
 
-    assert behind(position, ORDERS_ID, {0: 6, 1: 8, 2: 5, 3: 10}) == 2 + 10
+    assert count_unread(position, ORDERS_ID, {0: 6, 1: 8, 2: 5, 3: 10}) == 2 + 10
 
 
 @pytest.mark.parametrize("definition", [make_definition(deleted=True), None])
@@ -95,5 +95,5 @@ def test_deleted_pipelines_and_removed_stages_have_departed() -> None:
     removal = Removal(generation=2, stages=(make_stage("old"),))
     living = replace(make_slot(), removals=(removal,))
 
-    assert departed([living]) == {("orders", "old")}
-    assert departed([make_slot(make_definition(deleted=True))]) == {("orders", "enrich")}
+    assert deleted_stages([living]) == {("orders", "old")}
+    assert deleted_stages([make_slot(make_definition(deleted=True))]) == {("orders", "enrich")}

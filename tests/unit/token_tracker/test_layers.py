@@ -59,7 +59,7 @@ def plain_spread(settling: _Settling, sink: StageSink, set_aside: Losses) -> Los
                 for writer in settling._graph.writers(source):
                     above = settling._way_above(way, source, writer)
                     floor = above[1] if above is not None else {}
-                    taken = settling._find_taken(writer, source, set_aside, floor)
+                    taken = settling._find_read(writer, source, set_aside, floor)
                     set_aside = unite(set_aside, taken)
                     todo.append((writer.stage, above))
     return set_aside

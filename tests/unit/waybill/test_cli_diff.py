@@ -16,7 +16,7 @@ NOW = "version: 1\nname: orders\n# changed\n"
 HARMLESS = {
     "kind": "change_stage",
     "path": "stages.enrich",
-    "message": "~ stage enrich: step taxed changed; goes on where it stands",
+    "message": "~ stage enrich: step taxed changed; continues where it is",
     "effect": "",
 }
 AGAIN = {**HARMLESS, "kind": "add_stage", "message": "+ stage load2", "effect": "writes_again"}

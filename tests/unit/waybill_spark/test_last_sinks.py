@@ -29,7 +29,7 @@ def test_what_alone_tells_where_another_begins_does_not_go(bench: Bench) -> None
     with pytest.raises(UserError) as refused:
         remove(bench, bench.first)
     (problem,) = refused.value.problems
-    assert "stage load would lose first, and second has not begun" in problem.message
+    assert "stage load would lose first, and second has not started" in problem.message
     assert "start the pipeline" in problem.hint
     assert (bench.first.fences, bench.second.fences) == (before, []), "all is as it was"
 
@@ -59,7 +59,7 @@ def test_all_that_have_begun_do_not_go_at_once(bench: Bench) -> None:
     bench.started()
     third = ListSink("third", since=3)
     bench.generation, bench.later["third"] = 3, LaterSink(since=3, bases={("T1", 0): 7})
-    with pytest.raises(UserError, match="would lose first, second, and third has not begun"):
+    with pytest.raises(UserError, match="would lose first, second, and third has not started"):
         refuse_before_start(ledgers(bench, bench.first, bench.second), [ledger(bench, third)])
 
 

@@ -158,7 +158,7 @@ def test_a_fence_that_is_missing_stops_the_stage(bench: Bench, whose: str) -> No
     if whose == "every sink's":
         bench.second.fences.clear()
 
-    with pytest.raises(StageStopped, match=r"checkpoint_diverged.*holds no fence") as stopped:
+    with pytest.raises(StageStopped, match=r"checkpoint_diverged.*has no fence") as stopped:
         bench.stage()
 
     assert "apply it again" in stopped.value.hint

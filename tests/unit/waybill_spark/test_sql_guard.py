@@ -92,7 +92,7 @@ def test_what_is_on_the_lists_is_taken() -> None:
 def test_function_that_is_refused_says_why_and_what_else() -> None:
     objection = said(select(column(), call("upper", call("Uuid"))))
     assert objection == Objection(
-        message="uuid is not taken: it changes",
+        message="uuid is not accepted: it changes",
         hint="hash a column",
         way=(("projectList", -1), ("", 1), ("children", 0)),
     )
@@ -137,7 +137,7 @@ def test_options_of_the_list_are_taken() -> None:
 @pytest.mark.parametrize(
     ("name", "refusal"),
     [
-        (literal("maxColumns", "string"), "from_csv: maxColumns is not taken as an option"),
+        (literal("maxColumns", "string"), "from_csv: maxColumns is not accepted as an option"),
         (column(), "from_csv: the name of an option must be a constant"),
         (call("upper", column()), "from_csv: the name of an option must be a constant"),
     ],
@@ -168,8 +168,8 @@ def test_what_a_window_clause_defines_is_judged_too() -> None:
 
 def test_class_of_no_list_is_refused() -> None:
     script = node(f"{NODES}.ScriptTransformation", 1, script="cat", child=0)
-    assert message([script, *relation()]) == "TRANSFORM … USING is not taken"
-    assert message(select([node(f"{EXPRESSIONS}.Evil")])) == "Evil is not taken"
+    assert message([script, *relation()]) == "TRANSFORM … USING is not accepted"
+    assert message(select([node(f"{EXPRESSIONS}.Evil")])) == "Evil is not accepted"
 
 
 def test_what_spark_does_not_write_down_is_not_understood() -> None:
@@ -183,7 +183,7 @@ def test_what_spark_does_not_write_down_is_not_understood() -> None:
     [None, {}, [], [1], [{"num-children": 0}], [*relation(), *relation()], select()[:1]],
 )
 def test_what_is_no_tree_is_refused(tree: object) -> None:
-    assert "the query is not taken" in message(tree)
+    assert "the query is not accepted" in message(tree)
 
 
 def test_stream_is_not_taken() -> None:
@@ -241,7 +241,7 @@ def test_analyzed_query_is_judged_by_a_list_of_its_own() -> None:
     )
     objection = objection_to_analyzed(user, replace(ALLOWED, functions=refused))
     assert objection is not None
-    assert objection.message == "current_user is not taken: it tells of the machine"
+    assert objection.message == "current_user is not accepted: it tells of the machine"
 
 
 def test_nodes_know_their_way() -> None:

@@ -73,7 +73,7 @@ class Loop:
                     logger.warning("will be tried again", extra={"reason": str(error)})
                     stop.wait(RETRY_S)
         except PartitionLost as lost:
-            logger.warning("another runner has taken over", extra={"reason": str(lost)})
+            logger.warning("another runner owns the partition now", extra={"reason": str(lost)})
             self._ownership.release(self._ownership.runners())
             return False
         return True

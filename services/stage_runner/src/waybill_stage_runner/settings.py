@@ -44,7 +44,7 @@ class Settings(ServiceSettings):
     stage_runner_batch_bytes_max: int = Field(
         default=64 << 20,  # a heap of 1 GB can keep several copies of a piece
         ge=1,
-        description="bytes of records that a driver takes at once; a larger batch is written by"
+        description="bytes of records that a driver reads at once; a larger batch is written by"
         " executors, or taken in pieces",
     )
     stage_runner_loads_max: int = Field(

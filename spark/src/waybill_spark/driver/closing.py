@@ -48,9 +48,9 @@ def find_staying(going: StageDefinition, stages: Iterable[StageDefinition]) -> S
     """Return the stage of `going` with its other sinks only; none if the stage is removed
     itself.
     """
-    gone = {sink.name for sink in going.sinks}
+    removed = {sink.name for sink in going.sinks}
     (whole,) = (stage for stage in stages if stage.name == going.name)
-    return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in gone))
+    return replace(whole, sinks=tuple(sink for sink in whole.sinks if sink.name not in removed))
 
 
 def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> None:
@@ -71,10 +71,10 @@ def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
         return
     waiting = [each.sink.name for each in staying if find_start(each, going) is not None]
     if waiting:
-        stage, gone = staying[0].stage, ", ".join(ledger.sink.name for ledger in going)
+        stage, removed = staying[0].stage, ", ".join(ledger.sink.name for ledger in going)
         message = (
-            f"plan_incompatible: stage {stage} would lose {gone}, and {', '.join(waiting)} has not"
-            " begun: it begins where the others stand, when the pipeline starts"
+            f"plan_incompatible: stage {stage} would lose {removed}, and {', '.join(waiting)} has"
+            " not started: it starts where the others are, when the pipeline starts"
         )
         hint = "start the pipeline, and apply the change again when it has run"
         raise UserError([Problem(message=message, hint=hint)])
@@ -83,9 +83,9 @@ def refuse_before_start(going: Sequence[Ledger], staying: Sequence[Ledger]) -> N
 def _report(ledger: Ledger) -> None:
     try:
         ledger.close_for_good()
-    except StageStopped as gone:
-        logger.warning("sink is gone", extra={"sink": ledger.sink.name, "reason": str(gone)})
+    except StageStopped as stopped:
+        logger.warning("sink was deleted", extra={"sink": ledger.sink.name, "reason": str(stopped)})
         if ledger.fence is not None:  # else it is a table that nobody ever made
-            ledger.close_for_good(gone=True)
+            ledger.close_for_good(topic_deleted=True)
     if ledger.hidden:
         raise Retryable(f"sink {ledger.sink.name}: an open transaction hides what was written")

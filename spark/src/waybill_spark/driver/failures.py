@@ -53,7 +53,7 @@ def describe(failure: BaseException, stage: str | None) -> LifecycleError:
 def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
     match failure:
         case MalformedRecord() | RuleBroken():
-            hint = f"mend the producer; to go on behind this record, {WAYS_OUT}"
+            hint = f"mend the producer; to continue after this record, {WAYS_OUT}"
             return _error("user", str(failure), hint, stage, retryable=False)
         case StageStopped():
             domain: Domain = "internal" if failure.retryable else "user"
@@ -69,7 +69,7 @@ def _describe(failure: BaseException, stage: str | None) -> LifecycleError:
             hint = "the next start continues from what the sinks have"
             return _error("internal", str(failure), hint, stage, retryable=True)
         case SinkSuperseded():
-            hint = "another driver has taken over this stage"
+            hint = "another driver runs this stage now"
             return _error("internal", str(failure), hint, stage, retryable=True)
         case SinkUnreachable():
             said_of = _error("external", str(failure), failure.hint, stage, retryable=True)

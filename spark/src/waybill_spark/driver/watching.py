@@ -19,13 +19,13 @@ from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
-TURN_S = 0.2
+ROUND_S = 0.2
 SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another one
 
 
 class Watcher:
     """Watches a run. `report` is called with what the pipeline waits for, as a whole and in single
-    sinks, and once more when that is over; `tell_ignored` with the fields of its records that
+    sinks, and once more when that is over; `report_ignored` with the fields of its records that
     its inputs do not have.
     """
 
@@ -34,25 +34,25 @@ class Watcher:
         stages: Sequence[RunningStage],
         transactions: OpenTransactions,
         report: Callable[[Obstacle | None, tuple[SinkWait, ...]], None],
-        tell_ignored: Callable[[tuple[IgnoredFields, ...]], None],
+        report_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
         self._stages = stages
         self._transactions = transactions
         self._report = report
-        self._report_ignored = tell_ignored
+        self._report_ignored = report_ignored
         self._executors = executors
         self._pace = Pace(stages, time.monotonic)
-        self._told: tuple[Obstacle | None, tuple[SinkWait, ...]] = (None, ())
-        self._told_ignored: tuple[IgnoredFields, ...] = ()
+        self._reported: tuple[Obstacle | None, tuple[SinkWait, ...]] = (None, ())
+        self._reported_ignored: tuple[IgnoredFields, ...] = ()
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raise StageFailed when a stage has ended or must end."""
-        while not stop.wait(TURN_S):
-            self._turn()
+        while not stop.wait(ROUND_S):
+            self._watch_once()
 
-    def _turn(self) -> None:
+    def _watch_once(self) -> None:
         due = time.monotonic() >= self._settle_at
         for stage in self._stages:
             failure = _failure(stage, losses_due=due)
@@ -75,15 +75,15 @@ class Watcher:
         if word is None and any(stage.hidden() for stage in self._stages):
             word = Obstacle.BLOCKED_BY_OPEN_TRANSACTION
         blocked = word, tuple(wait for stage in self._stages for wait in stage.waits())
-        if blocked != self._told:
+        if blocked != self._reported:
             self._report(*blocked)
-            self._told = blocked
+            self._reported = blocked
 
     def _look_for_ignored(self) -> None:
         ignored = unite(stage.ignored() for stage in self._stages)
-        if ignored != self._told_ignored:
+        if ignored != self._reported_ignored:
             self._report_ignored(ignored)
-            self._told_ignored = ignored
+            self._reported_ignored = ignored
 
     def _look_at_executors(self) -> Obstacle | None:
         return None if self._executors is None else self._executors.look()

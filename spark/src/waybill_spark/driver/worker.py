@@ -146,10 +146,10 @@ class Worker:
         self, manifest: AppliedManifest
     ) -> tuple[Sequence[CompiledStage], tuple[Problem, ...]]:
         """Return the stages that are good, and the problems of the others."""
-        kept = self._kept(manifest)
+        kept = self._reuse_checked(manifest)
         if kept is not None:
             return kept, ()
-        assert self._engine is not None, "a driver without Spark was told to check"
+        assert self._engine is not None, "a driver without Spark got the order to check"
         return compile_stages(self._engine.session, manifest.model, self._lists)
 
     def _run(self, spec: RunSpec) -> bool:
@@ -165,7 +165,7 @@ class Worker:
                 return False
             left = self._find_leftovers(threads)
             if left:
-                logger.error("run has left something behind", extra={"left": left})
+                logger.error("run has left threads or streams", extra={"left": left})
                 return False
             logger.info("run has ended", extra={"pipeline": spec.pipeline, "run_id": spec.run_id})
         self._report(DriverEvent(kind="ended", run_id=spec.run_id))
@@ -176,20 +176,20 @@ class Worker:
         if spec.closing:
             run.close_sinks()
             return
-        assert self._engine is not None, "a driver without Spark was told to run a pipeline"
+        assert self._engine is not None, "a driver without Spark got the order to run a pipeline"
         self._report(DriverEvent(kind="compiling", run_id=spec.run_id))
         compiled = self._compile(spec.manifest)
         logger.info("pipeline is compiled", extra={"stages": len(compiled)})
         run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
 
     def _compile(self, manifest: AppliedManifest) -> Sequence[CompiledStage]:
-        kept = self._kept(manifest)
+        kept = self._reuse_checked(manifest)
         if kept is not None:
             return kept
-        assert self._engine is not None, "a driver without Spark was told to compile"
+        assert self._engine is not None, "a driver without Spark got the order to compile"
         return compile_pipeline(self._engine.session, manifest.model, self._lists)
 
-    def _kept(self, manifest: AppliedManifest) -> Sequence[CompiledStage] | None:
+    def _reuse_checked(self, manifest: AppliedManifest) -> Sequence[CompiledStage] | None:
         """Return the compiled stages if the manifest was just checked.
 
         A compiled stage serves one run.

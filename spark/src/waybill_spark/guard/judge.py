@@ -116,7 +116,7 @@ def objection_to_parsed(
                 nodes += nodes_of(each, allowed.depth_max, (*node.way, (WINDOWS, number)))
         return _first(nodes, allowed, views)
     except NotUnderstood as error:
-        return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
+        return Objection(message=f"the query is not accepted: {error}", hint="make it smaller")
     except ObjectionRaised as refusal:
         return refusal.objection
 
@@ -129,7 +129,7 @@ def objection_to_analyzed(
         for node in nodes_of(tree, allowed.depth_max * 4):
             _check_kind(node, kinds, allowed)
     except NotUnderstood as error:
-        return Objection(message=f"the query is not taken: {error}", hint="make it smaller")
+        return Objection(message=f"the query is not accepted: {error}", hint="make it smaller")
     except ObjectionRaised as refusal:
         return refusal.objection
     return None
@@ -152,7 +152,7 @@ def _check_kind(node: Node, kinds: frozenset[str], allowed: Allowed) -> None:
     if node.name in KEYWORDS:
         _check_name(node, KEYWORDS[node.name], allowed.functions, "function")
     if node.kind not in kinds:
-        raise ObjectionRaised(f"{_spell(node.name)} is not taken", node)
+        raise ObjectionRaised(f"{_spell(node.name)} is not accepted", node)
 
 
 def _check_fields(node: Node) -> None:
@@ -174,7 +174,9 @@ def _check_names(node: Node, allowed: Allowed, relations: Names) -> None:
             _check_name(node, node.words("name"), allowed.tables, "function")
         case "UnresolvedRelation":
             if node.fields.get("isStreaming"):
-                raise ObjectionRaised("STREAM is not taken", node, "every input is a stream here")
+                raise ObjectionRaised(
+                    "STREAM is not accepted", node, "every input is a stream here"
+                )
             _check_name(node, node.words("multipartIdentifier"), relations, "view")
 
 
@@ -184,13 +186,13 @@ def _check_name(node: Node, name: str | None, names: Names, what: str) -> None:
         return
     refused = names.refused.get(wanted)
     if refused is not None:
-        raise ObjectionRaised(f"{wanted} is not taken: {refused.reason}", node, refused.hint)
+        raise ObjectionRaised(f"{wanted} is not accepted: {refused.reason}", node, refused.hint)
     foreign = tell_foreign(Spot.FUNCTION, wanted) if what == "function" else None
     if foreign is not None:
         raise ObjectionRaised(foreign[0], node, foreign[1])
     if name is None or "," in name:
         shown = (name or "").replace(", ", ".")
-        raise ObjectionRaised(f"{what} {shown} is not taken: names have one part here", node)
+        raise ObjectionRaised(f"{what} {shown} is not accepted: names have one part here", node)
     hint = hint_of_names(name, sorted(names.allowed), f"{what}s here")
     raise ObjectionRaised(f"no {what} is called `{name}`", node, hint)
 
@@ -222,7 +224,7 @@ def _check_options(node: Node) -> None:
             message = f"{function}: the name of an option must be a constant"
             raise ObjectionRaised(message, node, "write it down as text")
         hint = hint_of_names(name, OPTIONS, "options")
-        raise ObjectionRaised(f"{function}: {name:.80} is not taken as an option", node, hint)
+        raise ObjectionRaised(f"{function}: {name:.80} is not accepted as an option", node, hint)
 
 
 def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
@@ -246,13 +248,13 @@ def _check_bounds(nodes: list[Node], allowed: Allowed) -> None:
         if together > SIZE_MAX:
             message = f"what the query makes by numbers is more than {SIZE_MAX} together"
             raise ObjectionRaised(
-                message, node, f"take constants whose product is {SIZE_MAX} at most"
+                message, node, f"use constants with a product of {SIZE_MAX} at most"
             )
 
 
 def _check_count(nodes: list[Node], what: str, most: int) -> None:
     if len(nodes) > most:
-        message = f"the query has {len(nodes)} {what}, {most} at most are taken"
+        message = f"the query has {len(nodes)} {what}, {most} at most are accepted"
         raise ObjectionRaised(message, nodes[most], "cut it into steps")
 
 

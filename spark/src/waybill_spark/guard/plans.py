@@ -60,7 +60,7 @@ def refuse_parsed(
     constants.
     """
     if lists.bounded and len(sql) > TEXT_CHARACTERS_MAX:
-        message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are taken"
+        message = f"the query has {len(sql)} characters, {TEXT_CHARACTERS_MAX} at most are accepted"
         raise refusal(message, path, "cut it into steps")
     try:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
@@ -133,7 +133,7 @@ def refuse_stateful_text(spark: SparkSession, sql: str, path: str) -> None:
 
 
 def _many_rows(what: str) -> str:
-    return f"{what} is not taken: a stage looks at one row at a time"
+    return f"{what} is not accepted: a stage looks at one row at a time"
 
 
 def sql_problem(error: PySparkException, path: str, views: Sequence[str]) -> Problem:
@@ -164,7 +164,7 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
         case "PARSE_SYNTAX_ERROR":
             return f"syntax error at or near {named.get('error', '')}", QUERY_HINT
         case "INVALID_SUBQUERY_EXPRESSION":
-            return "a subquery over an input is not taken", ROWS_HINT
+            return "a subquery over an input is not accepted", ROWS_HINT
         case _:
             return in_a_sentence(error), ""
 

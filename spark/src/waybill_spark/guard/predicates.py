@@ -25,18 +25,18 @@ from waybill_spark.guard.plans import (
 from waybill_spark.guard.trees import NotUnderstood, nodes_of
 
 HINT: Final = "write a condition on columns of the record, as in amount > 0"
-A_SUBQUERY: Final = "a subquery is not taken: a rule looks at one record"
-A_WINDOW: Final = "a window function is not taken: a rule looks at one record"
-THE_TIME: Final = "the time is not taken: a record that is judged again must be judged as before"
+A_SUBQUERY: Final = "a subquery is not accepted: a rule looks at one record"
+A_WINDOW: Final = "a window function is not accepted: a rule looks at one record"
+THE_TIME: Final = "the time is not accepted: a record that is judged again must be judged as before"
 IN_A_TEXT: Final = {
     "ScalarSubquery": A_SUBQUERY, "ListQuery": A_SUBQUERY, "Exists": A_SUBQUERY,
     "InSubquery": A_SUBQUERY, "LateralSubquery": A_SUBQUERY,
     "WindowExpression": A_WINDOW, "UnresolvedWindowExpression": A_WINDOW,
-    "UnresolvedStar": "* is not taken: a rule names its columns",
-    "Alias": "a name behind the condition is not taken: a rule has its name beside it",
+    "UnresolvedStar": "* is not accepted: a rule names its columns",
+    "Alias": "a name after the condition is not accepted: a rule has a field for its name",
 }  # fmt: skip
 """Classes of what queries may hold and rules may not."""
-AN_AGGREGATE: Final = "an aggregate is not taken: a rule looks at one record"
+AN_AGGREGATE: Final = "an aggregate is not accepted: a rule looks at one record"
 ANALYZED: Final = {
     "AggregateExpression": AN_AGGREGATE,
     "CurrentTimestamp": THE_TIME, "CurrentDate": THE_TIME, "LocalTimestamp": THE_TIME,

@@ -26,7 +26,7 @@ def size_of_call(node: Node) -> int:
         return _widest(node)
     if name in SIZES and node.name == "UnresolvedTableValuedFunction":
         raise ObjectionRaised(
-            f"{name} is not taken as a table", node, f"LATERAL VIEW {name}(…) t AS …"
+            f"{name} is not accepted as a table", node, f"LATERAL VIEW {name}(…) t AS …"
         )
     if name not in SIZES or SIZES[name] >= len(node.children):
         return 1

@@ -6,14 +6,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def new_names(added: Mapping[str, T], gone: Mapping[str, T]) -> dict[str, str]:
+def new_names(added: Mapping[str, T], removed: Mapping[str, T]) -> dict[str, str]:
     """Return for added columns the column of the table that they may replace under a new name.
 
-    `gone`: columns that the query no longer has. Only a person knows if one has a new name.
+    `removed`: columns that the query no longer has. Only a person knows if one has a new name.
     """
-    if len(gone) != 1:
+    if len(removed) != 1:
         return {}
-    ((old, kind),) = gone.items()
+    ((old, kind),) = removed.items()
     return {name: old for name, type_ in added.items() if type_ == kind}
 
 

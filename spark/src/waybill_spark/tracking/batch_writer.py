@@ -82,8 +82,8 @@ class BatchWriter:
         self._check_topics()
         for ledger in into if judged.dead else ():
             ledger.move_claim()
-        behind = reduce(meet, [ledger.frontier() for ledger in self._ledgers])
-        self._triage.record_dead(judged.dead, batch, behind, lacking)
+        reached = reduce(meet, [ledger.frontier() for ledger in self._ledgers])
+        self._triage.record_dead(judged.dead, batch, reached, lacking)
         if judged.dead:
             reach(f"{self._uid}.{self._stage}.after_journal")
 

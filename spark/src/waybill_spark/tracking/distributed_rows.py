@@ -66,10 +66,10 @@ class DistributedRows(ABC):
         return done
 
     @abstractmethod
-    def by_keys(self, keys: Sequence[str], came: str) -> "DistributedRows":
+    def by_keys(self, keys: Sequence[str], number: str) -> "DistributedRows":
         """Return the rows with those of one key in one share.
 
-        The column `came` has the place of each in the batch.
+        The column `number` has the place of each in the batch.
         """
 
     @abstractmethod

@@ -72,7 +72,7 @@ class Ledger:
         self._versions_from = 0
         self.hidden = False
         """True if what the sink contains is not reported yet, because readers cannot see it yet."""
-        self._gone = False
+        self._topic_deleted = False
         """True if the topic of the sink was deleted, so that nothing there will ever be seen."""
         self.loading_since: int | None = None
         """Since when it has been writing a batch."""
@@ -182,7 +182,7 @@ class Ledger:
         yet.
         """
         fence = self.fence
-        return fence is not None and (self._gone or fence.generation < self.sink.moved)
+        return fence is not None and (self._topic_deleted or fence.generation < self.sink.moved)
 
     def set_topic_aside(self, generation: int | None = None) -> None:
         """Move the fence alone and report it. If the sink's topic was deleted, all that it
@@ -192,16 +192,16 @@ class Ledger:
         found = find_lost_with_topic(self._inputs, self._bases, fence) if fence else ()
         self.set_aside(found, generation)
 
-    def close_for_good(self, *, gone: bool = False) -> None:
+    def close_for_good(self, *, topic_deleted: bool = False) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.
 
         A sink without a fence gets its first one for this. It keeps its generation: if the sink
         stays after all, the stage has not continued in it.
 
-        `gone`: its topic was deleted before it. Nobody can see the rows there any more, but readers
-        may have read them before.
+        `topic_deleted`: its topic was deleted before it. Nobody can see the rows there any more,
+        but readers may have read them before.
         """
-        self._gone = gone
+        self._topic_deleted = topic_deleted
         before = self.fence
         self.set_topic_aside(self._identity.generation if before is None else before.generation)
 
@@ -215,7 +215,7 @@ class Ledger:
             return
         fence = self._written.fence
         with self._in_sink():
-            self.hidden = not (self._gone or self.sink.await_visible(fence))
+            self.hidden = not (self._topic_deleted or self.sink.await_visible(fence))
         if self.hidden:
             return
         self._versions_from = self._read_versions_from()

@@ -37,8 +37,8 @@ class ParallelLoads:
         ]
         failed.sort(key=lambda each: isinstance(each[0], Retryable))
         for failure, sink in failed[1:]:
-            told = {"sink": sink, "reason": str(failure)}
-            logger.warning("another sink of the batch failed too", extra=told)
+            extra = {"sink": sink, "reason": str(failure)}
+            logger.warning("another sink of the batch failed too", extra=extra)
         if failed:
             raise failed[0][0]
 

@@ -77,7 +77,7 @@ class LossReporter:
         ids = self._source.ids(wanted)
         for source in self._inputs:
             if ids.get(source.topic) in source.retired:
-                message = f"topic {source.topic}: a broker tells an id that it had before"
+                message = f"topic {source.topic}: a broker reports an id that it had before"
                 raise Retryable(message)
         return {
             topic: TopicLook(

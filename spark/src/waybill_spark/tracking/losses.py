@@ -48,7 +48,7 @@ def find_losses(
     for source in inputs:
         for topic_id in source.retired:
             found[LossReason.TOPIC_RECREATED] += _rest(source.topic, topic_id, frontier)
-        reason = _gone(source, looks)
+        reason = _find_reason(source, looks)
         if reason is not None:
             found[reason] += _rest(source.topic, source.topic_id, frontier)
         else:
@@ -101,7 +101,7 @@ def find_stop(
 ) -> StageStopped | None:
     """Return why a stage must not simply continue after `found` was set aside; None if it may."""
     for source in inputs:
-        reason = _gone(source, looks)
+        reason = _find_reason(source, looks)
         if reason is not None:
             now = f"now it is {looks[source.topic].topic_id}" if source.topic in looks else "gone"
             detail = f"topic {source.topic} had id {source.topic_id}, {now}"
@@ -135,7 +135,7 @@ def _aside(reason: LossReason, ranges: Iterable[Range]) -> tuple[SetAside, ...]:
     return (SetAside(reason=reason, ranges=found),) if found else ()
 
 
-def _gone(source: StageInput, looks: Looks) -> LossReason | None:
+def _find_reason(source: StageInput, looks: Looks) -> LossReason | None:
     look = looks.get(source.topic)
     if look is None:
         return LossReason.TOPIC_DELETED

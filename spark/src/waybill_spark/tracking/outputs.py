@@ -40,9 +40,9 @@ def outputs_after(before: tuple[Output, ...], placed: Placed, to: SinkTopic) -> 
 
 def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: SinkTopic) -> Output:
     first, end = rows
-    behind, gaps = (0, ()) if before is None else (before.end, before.gaps)
-    if behind < first:
-        gaps = (*gaps, Gap(start=behind, end=first))
+    last_end, gaps = (0, ()) if before is None else (before.end, before.gaps)
+    if last_end < first:
+        gaps = (*gaps, Gap(start=last_end, end=first))
     return Output(
         topic=to.topic,
         topic_id=to.topic_id,

@@ -57,15 +57,15 @@ def in_pieces(
     """
     pieces: list[Ranges] = []
     piece: list[Range] = []
-    taken = 0
+    size_of_piece = 0
     for run in ranges:
         start = run.start
         for offset, size in sorted(sizes.get((run.topic, run.partition), ())):
-            if taken and taken + size > bytes_max:
+            if size_of_piece and size_of_piece + size > bytes_max:
                 if start < offset:
                     piece.append(replace(run, start=start, end=offset))
                 pieces.append(tuple(piece))
-                piece, taken, start = [], 0, offset
-            taken += size
+                piece, size_of_piece, start = [], 0, offset
+            size_of_piece += size
         piece.append(replace(run, start=start))
     return (*pieces, tuple(piece))

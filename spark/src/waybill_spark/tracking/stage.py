@@ -301,7 +301,7 @@ class TrackedStage(Generic[Frame]):
                 continue
             has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
             detail = (
-                f"stage {self.name} {has} written, but sink {ledger.sink.name} holds no fence of"
+                f"stage {self.name} {has} written, but sink {ledger.sink.name} has no fence of"
                 " it: its table was replaced, or its fence was deleted"
             )
             hint = (

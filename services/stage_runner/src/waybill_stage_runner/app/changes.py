@@ -36,7 +36,7 @@ from waybill_stage_runner.core.pipelines.planning import as_planned, define, top
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
     create_record,
-    refuse_gone,
+    refuse_deleted,
     restart_record,
 )
 
@@ -145,7 +145,7 @@ class Changes:
     def _next_record(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now, body = self._clock.now_ms(), command.body
         assert not isinstance(body, QuestionBody)
-        refuse_gone(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
+        refuse_deleted(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
         if isinstance(body, Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None

@@ -64,7 +64,7 @@ class KafkaEventSession:
     def open(self) -> None:
         self._producer.claim(TIMEOUT_S)
         self._consumer.subscribe(
-            [self._commits, self._lifecycle], on_assign=self._assigned, on_revoke=self._revoked
+            [self._commits, self._lifecycle], on_assign=self._on_assign, on_revoke=self._on_revoke
         )
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class KafkaEventSession:
                 received.clear()
             if message is None:
                 break
-            if (found := self._received(message)) is not None:
+            if (found := self._decode(message)) is not None:
                 received.append(found)
         return received
 
@@ -105,7 +105,7 @@ class KafkaEventSession:
         self._producer.add_offsets(offsets, member, TIMEOUT_S)
         self._producer.commit(TIMEOUT_S)
 
-    def _received(self, message: Message) -> ReceivedMessage | None:
+    def _decode(self, message: Message) -> ReceivedMessage | None:
         error, topic = message.error(), message.topic() or ""
         if error is not None:
             raise Retryable(f"topic {topic}: {explain(error)}")
@@ -124,10 +124,10 @@ class KafkaEventSession:
             return None
         return ReceivedMessage(offset, found)
 
-    def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Start a new group at the end of its topics, and commit that. Nobody sent events of
         earlier messages, and now they would look new."""
-        committed = consumer.committed(given, timeout=TIMEOUT_S)
+        committed = consumer.committed(assigned, timeout=TIMEOUT_S)
         fresh = [at for at in committed if at.offset < 0]
         for at in fresh:
             _, at.offset = consumer.get_watermark_offsets(
@@ -135,14 +135,14 @@ class KafkaEventSession:
             )
         if fresh:
             consumer.commit(offsets=fresh, asynchronous=False)
-        self._begin_anew()
+        self._reset()
         consumer.assign(committed)
 
-    def _revoked(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
-        self._begin_anew()
+    def _on_revoke(self, consumer: Consumer, revoked: list[TopicPartition]) -> None:
+        self._reset()
         consumer.unassign()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._shares += 1
         self._read.clear()
 

@@ -145,7 +145,7 @@ class FactStream:
                 return  # another process gets these partitions at once
             except Retryable as error:
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"partitions cannot be taken over: {error}") from error
+                    raise RuntimeError(f"partitions cannot be started: {error}") from error
                 logger.warning("takeover is tried again", extra={"reason": str(error)})
                 time.sleep(TAKEOVER_PAUSE_S)
             else:

@@ -34,14 +34,14 @@ local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local partition, position, at, slot, rebuilt = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local wake, limit, mark, topic = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local finder = ARGV[10] .. '@' .. run_id
-local held = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic', 'finder')
-local valid = held[1] == run_id and held[4] == topic
-if valid and tonumber(held[2]) > position then return 'newer' end
-if not valid and (rebuilt == '0' or held[5] ~= finder) then
+local stored = redis.call('HMGET', KEYS[1], 'run_id', 'position', 'mark', 'topic', 'finder')
+local valid = stored[1] == run_id and stored[4] == topic
+if valid and tonumber(stored[2]) > position then return 'newer' end
+if not valid and (rebuilt == '0' or stored[5] ~= finder) then
   redis.call('HSET', KEYS[1], 'finder', finder)
   return 'lost'
 end
-if slot == '' and held[3] ~= mark then return 'stale' end
+if slot == '' and stored[3] ~= mark then return 'stale' end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', KEYS[1], 'at', at, 'confirmed_at', now)
@@ -65,7 +65,7 @@ while i < #ARGV do
     redis.call('ZREMRANGEBYRANK', key, 0, -limit - 1)
     i = i + count
   else
-    if what == 'anew' then redis.call('DEL', key) end
+    if what == 'replace' then redis.call('DEL', key) end
     for entry = 1, count do
       redis.call('ZADD', key, ARGV[i + 2 * entry - 2], ARGV[i + 2 * entry - 1])
     end
@@ -146,9 +146,9 @@ class RedisStore:
         numbers = _numbers(write)
         for place, entries in _by_place(write).items():
             # If these are all that the slot counts, any stored ones are of an earlier slot.
-            anew = write.replaces_dead or numbers.get(place) == len(entries)
+            replace = write.replaces_dead or numbers.get(place) == len(entries)
             names.append(self._keys.dead(write.tenant, write.pipeline_uid, *place))
-            arguments += [len(names), "anew" if anew else "more", len(entries)]
+            arguments += [len(names), "replace" if replace else "more", len(entries)]
             for entry in entries:
                 arguments += [entry.end, dead_to_json(entry)]
         return names, arguments

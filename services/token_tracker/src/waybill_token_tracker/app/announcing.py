@@ -95,9 +95,9 @@ class Announcer:
                     while not stop.is_set():
                         self._send_next(session)
             except Retryable as error:
-                logger.warning("nothing is told for now", extra={"reason": str(error)})
+                logger.warning("no events are sent for now", extra={"reason": str(error)})
             except Exception:  # the thread's boundary: facts are applied all the same
-                logger.exception("telling has failed")
+                logger.exception("sending events has failed")
             stop.wait(RETRY_S)
 
     def _send_next(self, session: EventSession) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.app.measuring import count_group_failures, show_lags, show_sinks
 from waybill_token_tracker.app.ports import Ends, Groups, OffsetsByName, Topics
-from waybill_token_tracker.core.lag_positions import LagPosition, departed, positions
+from waybill_token_tracker.core.lag_positions import LagPosition, deleted_stages, positions
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class LagWatch:
         show_lags(found, ends)
         groups = {self._group(s.pipeline, s.stage): _offsets(s, ends) for s in found}
         self._write(groups)
-        self._delete({self._group(*names) for names in departed(slots)} - groups.keys())
+        self._delete({self._group(*names) for names in deleted_stages(slots)} - groups.keys())
 
     def _write(self, groups: dict[str, OffsetsByName]) -> None:
         now = time.monotonic()
@@ -65,9 +65,9 @@ class LagWatch:
         _report("groups are not written", failed)
 
     def _delete(self, groups: set[str]) -> None:
-        gone = groups - self._deleted
-        failed = self._groups.delete(gone)
-        self._deleted |= gone - failed.keys()
+        deleted = groups - self._deleted
+        failed = self._groups.delete(deleted)
+        self._deleted |= deleted - failed.keys()
         _report("groups are not deleted", failed)
 
     def _group(self, pipeline: str, stage: str) -> str:

@@ -16,7 +16,7 @@ from waybill_shared.contract.topology import Topology
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
 from waybill_token_tracker.core.dead_letters import was_received
-from waybill_token_tracker.core.lag_positions import LagPosition, SinkLag, behind
+from waybill_token_tracker.core.lag_positions import LagPosition, SinkLag, count_unread
 
 KINDS: Final = {Commit: "commit", Definition: "definition", DeadLetters: "dead_letters"}
 """Kinds of facts, as values of a label."""
@@ -117,7 +117,7 @@ def _each(
 def _lags(found: Iterable[LagPosition], ends: Ends) -> dict[tuple[str, ...], float]:
     """Return the lag of sinks if all their topics answer: part of a lag would look too good."""
     return {
-        labels: sum(behind(sink.position, topic_id, ends[topic_id]) for topic_id in topic_ids)
+        labels: sum(count_unread(sink.position, topic_id, ends[topic_id]) for topic_id in topic_ids)
         for labels, stage, sink in _each(found)
         for topic_ids in [stage.topics.values()]
         if ends.keys() >= set(topic_ids)

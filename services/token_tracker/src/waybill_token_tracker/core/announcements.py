@@ -53,8 +53,8 @@ def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
     if event.maintenance is not None:
         done = event.maintenance
         return f"maintenance.{uid}.{done.stage}.{done.sink}.{done.task}.{at}"
-    told = f"phase.{uid}.{event.generation}.{at}.{event.phase}"
-    return told if event.kind == TRANSITION else None
+    phase_id = f"phase.{uid}.{event.generation}.{at}.{event.phase}"
+    return phase_id if event.kind == TRANSITION else None
 
 
 def is_old(fact: Fact) -> bool:

@@ -63,12 +63,12 @@ def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts
 def recounted(known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]) -> _Counts:
     """Return `known` after a merge of the entries `before` into those `after`. Entries that are
     missing, because a snapshot was damaged, stay counted as missing."""
-    gone = {(each.topic_id, each.partition): each for each in counted((), before)}
-    return counted((_less(each, gone) for each in known), after)
+    removed = {(each.topic_id, each.partition): each for each in counted((), before)}
+    return counted((_less(each, removed) for each in known), after)
 
 
-def _less(count: DeadCount, gone: Mapping[_Place, DeadCount]) -> DeadCount:
-    less = gone.get((count.topic_id, count.partition))
+def _less(count: DeadCount, removed: Mapping[_Place, DeadCount]) -> DeadCount:
+    less = removed.get((count.topic_id, count.partition))
     if less is None:
         return count
     records = max(0, count.records - less.records)
@@ -85,9 +85,9 @@ def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...
     first."""
     old, new = entries[: len(entries) - exact], entries[len(entries) - exact :]
     groups: dict[tuple[str, str | None, str, int], list[tuple[int, DeadEntry]]] = {}
-    for heard, entry in enumerate(old):
+    for received, entry in enumerate(old):
         place = (entry.stage, entry.sink, entry.topic_id, entry.partition)
-        groups.setdefault(place, []).append((heard, entry))
+        groups.setdefault(place, []).append((received, entry))
     runs = [run for group in groups.values() for run in _runs(group)]
     runs.sort(key=lambda run: run[0])
     return (*_bounded([entry for _, entry in runs]), *new)
@@ -96,12 +96,12 @@ def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...
 def _runs(group: list[tuple[int, DeadEntry]]) -> Iterator[tuple[int, DeadEntry]]:
     together: list[tuple[int, DeadEntry]] = []
     places = 0
-    for heard, entry in sorted(group, key=lambda each: (each[1].start, each[1].end)):
+    for received, entry in sorted(group, key=lambda each: (each[1].start, each[1].end)):
         places += len(_places(entry))
         if together and (len(together) == RUN_ENTRIES_MAX or places > RUN_PLACES_MAX):
             yield _one_of(together)
             together, places = [], len(_places(entry))
-        together.append((heard, entry))
+        together.append((received, entry))
     yield _one_of(together)
 
 
@@ -121,7 +121,7 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
             dead_offset=-1,
             runs=runs if len(runs) > 1 else (),
         )
-    return min(heard for heard, _ in together), first
+    return min(received for received, _ in together), first
 
 
 def _bounded(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
@@ -151,13 +151,13 @@ def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
 
 def _ones(entries: Iterable[DeadEntry]) -> Iterator[DeadCount]:
     """Yield the count of each entry. The records of one hop are counted with its first entry."""
-    told: set[str] = set()
+    known: set[str] = set()
     for entry in entries:
         yield DeadCount(
             topic_id=entry.topic_id,
             partition=entry.partition,
             entries=1,
             longest=entry.end - entry.start,
-            records=0 if entry.id in told else entry.up_to,
+            records=0 if entry.id in known else entry.up_to,
         )
-        told.add(entry.id)
+        known.add(entry.id)

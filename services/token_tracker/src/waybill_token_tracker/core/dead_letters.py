@@ -203,10 +203,10 @@ def _sinks_of(stage: StageDefinition | None) -> list[str]:
     return [sink_key(stage.name, sink.name, sink.since) for sink in sinks if stage is not None]
 
 
-def _by_hop(behind: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
+def _by_hop(placed: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
     """Combine records of one kind with the same origin."""
     records: dict[tuple[_Kind, Origin], list[Unplaced]] = {}
-    for known, origin in behind:
+    for known, origin in placed:
         if known.entry.exact and not (known.placed or origin.open):
             records.setdefault((_kind(known.entry), origin), []).append(known)
         else:

@@ -116,8 +116,9 @@ def _removals(slot: Slot, current: Definition, generation: int) -> tuple[Removal
     """Add the stages and sinks that the new definition lacks. Tokens that waited for them are
     answered from what they were. A removal is never undone."""
     known = slot.definition.stages if slot.definition is not None else ()
-    gone = _without(known, Topology(current.stages))
-    return (*slot.removals, Removal(generation=generation, stages=gone)) if gone else slot.removals
+    removed = _without(known, Topology(current.stages))
+    more = (Removal(generation=generation, stages=removed),) if removed else ()
+    return (*slot.removals, *more)
 
 
 def _without(stages: tuple[StageDefinition, ...], present: Topology) -> tuple[StageDefinition, ...]:
@@ -138,16 +139,16 @@ def _former(slot: Slot, heard: Definition, current: Definition) -> dict[str, Vec
     stages that were removed."""
     known = slot.definition.stages if slot.definition is not None else ()
     present = {stage_key(stage) for stage in current.stages}
-    former = {key: begun for key, begun in slot.former.items() if key not in present}
+    former = {key: started for key, started in slot.former.items() if key not in present}
     for stage in current.stages:
         retired = {topic_id for source in stage.inputs for topic_id in source.retired}
-        begun = slot.former.get(stage_key(stage), {})
+        started = slot.former.get(stage_key(stage), {})
         for other in (*known, *heard.stages):
             if stage_key(other) == stage_key(stage):
-                begun = join(begun, other.bases)
-        begun = {place: offset for place, offset in begun.items() if place[0] in retired}
-        if begun:
-            former[stage_key(stage)] = begun
+                started = join(started, other.bases)
+        started = {place: offset for place, offset in started.items() if place[0] in retired}
+        if started:
+            former[stage_key(stage)] = started
     return former
 
 
@@ -214,7 +215,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     without it."""
     definition = slot.definition
     if definition is None:  # and so nobody knows who reads
-        sinks = _bound_hops(slot.sinks, dict.fromkeys(slot.sinks, 0))
+        sinks = _limit_hops(slot.sinks, dict.fromkeys(slot.sinks, 0))
         return Applied(slot=replace(slot, sinks=sinks), progress=())
     slot, dead = count(slot)
     graph = Graph(definition, slot)
@@ -231,18 +232,18 @@ def _advance(before: Slot, slot: Slot) -> Applied:
             continue
         sinks[sink.key] = replace(state, reached=reached, steps=state.steps + 1)
         progress.append(_progress(sink, state, state.batch, reached))
-    sinks = _bound_hops(sinks, _passed(graph, sinks) if known else dict.fromkeys(sinks, 0))
+    sinks = _limit_hops(sinks, _count_passed(graph, sinks) if known else dict.fromkeys(sinks, 0))
     return Applied(slot=replace(slot, sinks=sinks), progress=tuple(progress), dead=dead)
 
 
-def _passed(graph: Graph, sinks: Mapping[str, SinkState]) -> dict[str, int]:
+def _count_passed(graph: Graph, sinks: Mapping[str, SinkState]) -> dict[str, int]:
     """Return by sink how many hops no reader needs any more. Where no stage reads, these are all
     but the last. `_advance` does not ask while dead letters are missing, because then any hop may
     be needed."""
     return {key: graph.passed.get(key, max(len(state.hops) - 1, 0)) for key, state in sinks.items()}
 
 
-def _bound_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
+def _limit_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
     hops = few({key: state.hops for key, state in sinks.items()}, passed)
     return {
         key: state if hops[key] == state.hops else replace(state, hops=hops[key])

@@ -121,7 +121,7 @@ class Graph:
         former, bases = self._slot.former.get(stage_key(stage)), self._shape.bases[stage.name]
         return {**former, **bases} if former else bases
 
-    def held(self, sink: StageSink) -> Vector:
+    def position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in the inputs of its stage: its frontier, or where the
         stage started."""
         return join(self.bases(sink.stage), self.state(sink.key).frontier)
@@ -132,17 +132,17 @@ class Graph:
         name = sink.stage.name
         roots = self._shape.roots.get(name)
         if roots is not None and stage_key(sink.stage) not in self._slot.former:
-            taken = join(self.state(sink.key).frontier, self._shape.bases[name])
-            if roots.issuperset([topic_id for topic_id, _ in taken]):
-                return taken
-        return self._to_roots(sink.stage, self.held(sink)).reached
+            read = join(self.state(sink.key).frontier, self._shape.bases[name])
+            if roots.issuperset([topic_id for topic_id, _ in read]):
+                return read
+        return self._to_roots(sink.stage, self.position(sink)).reached
 
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
         """Return the input positions of the writer when all that it had written for `source` was
         below `covered`. Also note in `passed` how many of its hops that is."""
-        hops, behind = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
+        hops, deleted = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
         passed = 0
-        while passed < len(hops) and covers(covered, hops[passed].outputs, behind):
+        while passed < len(hops) and covers(covered, hops[passed].outputs, deleted):
             passed += 1
         if hops:
             floor = max(passed - 1, 0)
@@ -171,8 +171,8 @@ class Graph:
                 if not writers:
                     paths += [_Path(source.ids, reached) for reached in here]
                 for writer in writers:
-                    taken = self.through(writer, source, reduce(nearer, here))
-                    ways.setdefault(writer.stage.name, []).append(taken)
+                    read = self.through(writer, source, reduce(nearer, here))
+                    ways.setdefault(writer.stage.name, []).append(read)
         return _combine(paths)
 
 

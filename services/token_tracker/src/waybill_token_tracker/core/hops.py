@@ -57,8 +57,8 @@ def _follows(known: Hop, hop: Hop) -> bool:
     """Return True if `known` belongs after `hop`. Where only the fence was moved, both have read
     the same. One of them may still name more: a topic that was created again, and of which nothing
     was read yet."""
-    taken, other = known.inputs, hop.inputs
-    return covers(taken, other) and (known.sequence > hop.sequence or not covers(other, taken))
+    read, other = known.inputs, hop.inputs
+    return covers(read, other) and (known.sequence > hop.sequence or not covers(other, read))
 
 
 def _least(left: Hop, right: Hop) -> Hop:
@@ -73,10 +73,10 @@ def _least(left: Hop, right: Hop) -> Hop:
 
 def _own_gaps(hops: Hops) -> Hops:
     """Remove from each hop but the first the gaps that the hop before it is past."""
-    return hops[:1] + tuple(_behind(before, hop) for before, hop in pairwise(hops))
+    return hops[:1] + tuple(_without_old_gaps(before, hop) for before, hop in pairwise(hops))
 
 
-def _behind(before: Hop, hop: Hop) -> Hop:
+def _without_old_gaps(before: Hop, hop: Hop) -> Hop:
     gaps = beyond(hop.gaps, before.outputs) if hop.gaps else ()
     return hop if gaps == hop.gaps else replace(hop, gaps=gaps)
 

@@ -49,7 +49,7 @@ def positions(slots: Iterable[Slot]) -> list[LagPosition]:
             pipeline=definition.name,
             stage=stage.name,
             topics={source.topic: source.topic_id for source in stage.inputs},
-            sinks=tuple(_standing(slot, stage, sink) for sink in stage.sinks),
+            sinks=tuple(_sink_lag(slot, stage, sink) for sink in stage.sinks),
         )
         for slot in slots
         for definition in [slot.definition]
@@ -58,7 +58,7 @@ def positions(slots: Iterable[Slot]) -> list[LagPosition]:
     ]
 
 
-def departed(slots: Iterable[Slot]) -> set[tuple[str, str]]:
+def deleted_stages(slots: Iterable[Slot]) -> set[tuple[str, str]]:
     """Return pipeline and stage of those that were deleted. One with the same name may exist
     again."""
     return {
@@ -70,7 +70,7 @@ def departed(slots: Iterable[Slot]) -> set[tuple[str, str]]:
     }
 
 
-def behind(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
+def count_unread(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
     """Return how many offsets of a topic are still to be read, transaction markers included."""
     return sum(max(0, end - _offset(position, topic_id, at)) for at, end in ends.items())
 
@@ -80,7 +80,7 @@ def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
     return [*removed, *definition.stages] if definition.deleted else removed
 
 
-def _standing(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:
+def _sink_lag(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:
     state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
     position = join(join(stage.bases, sink.bases), state.frontier)
     return SinkLag(name=sink.name, position=position, state=state)

@@ -148,11 +148,11 @@ class _Settling:
                 for writer in self._graph.writers(source):
                     above = self._way_above(way, source, writer)
                     floor = above[1] if above is not None else {}
-                    set_aside = unite(set_aside, self._find_taken(writer, source, set_aside, floor))
+                    set_aside = unite(set_aside, self._find_read(writer, source, set_aside, floor))
                     ways.setdefault(writer.stage.name, []).append(above)
         return set_aside
 
-    def _find_taken(
+    def _find_read(
         self, writer: StageSink, source: InputDefinition, set_aside: Losses, floor: Vector
     ) -> dict[str, list[Span]]:
         """Return what `writer` read, beyond `floor`, when it wrote what is set aside of
@@ -163,28 +163,28 @@ class _Settling:
             for reason, spans in set_aside.items()
             if (mine := [span for span in spans if span.topic_id in ids])
         }
-        taken: dict[str, list[Span]] = {reason: [] for reason in holes}
+        read: dict[str, list[Span]] = {reason: [] for reason in holes}
         last = ends(span for spans in holes.values() for span in spans)
-        begun = join(self._graph.bases(writer.stage), floor)
+        start = join(self._graph.bases(writer.stage), floor)
         before = Hop(sequence=-1, inputs={}, outputs={})
         for hop in self._graph.hops(writer.key) if holes else ():
             if covers(before.outputs, last):
                 break
             rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
-                held = before.inputs
-                taken[reason] += between(join(begun, held), hop.inputs)
+                position = before.inputs
+                read[reason] += between(join(start, position), hop.inputs)
             before = hop
-        return taken
+        return read
 
     def _close(self, sink: StageSink, way: _Way | None, set_aside: Losses) -> Losses:
         """Return what is set aside, with all the rest of deleted topics: their partitions that
         nobody named."""
         state = self._graph.state(sink.key)
-        held = way[1] if way is not None else self._graph.held(sink)
+        position = way[1] if way is not None else self._graph.position(sink)
         for topic_id in sorted(gone_topics(state.frontier)):
             reasons = _endless(set_aside, topic_id)
-            rest = between(held, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
+            rest = between(position, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
             reason = next(iter(reasons.values()), UNSAID)
             unsaid = [span for span in rest if span.key not in reasons]
             set_aside = unite(set_aside, {reason: unsaid})
@@ -196,7 +196,7 @@ class _Settling:
         for known in self._old.sinks if self._old is not None else ():
             if known.key == sink.key:
                 assert self._old is not None
-                return known.stage, self._old.held(known)
+                return known.stage, self._old.position(known)
         return None
 
     def _way_above(
@@ -206,12 +206,12 @@ class _Settling:
         `source`."""
         if way is None or self._old is None:
             return None
-        stage, held = way
+        stage, position = way
         for known in stage.inputs:
             if known.ids & source.ids:
                 for each in self._old.writers(known):
                     if each.key == writer.key:
-                        return each.stage, self._old.through(each, known, within(held, known))
+                        return each.stage, self._old.through(each, known, within(position, known))
         return None
 
 

@@ -100,20 +100,20 @@ class Origins:
             sources = _sources(writer.stage)
             self._of_hops[key] = united(
                 self.read_by(sources[span.topic_id], span)
-                for span in self._taken(writer, at)
+                for span in self._read_spans(writer, at)
                 if span.topic_id in sources
             )
         return self._of_hops[key]
 
-    def _taken(self, writer: StageSink, at: int) -> tuple[Span, ...]:
+    def _read_spans(self, writer: StageSink, at: int) -> tuple[Span, ...]:
         """Return what a hop read, without what the stage never read. Records that were lost with a
         topic of the sink are set aside, too. But they had been written there, and some of them were
         read."""
         before, hop = self._hop(writer, at)
-        begun = join(self._graph.bases(writer.stage), before.inputs)
+        start = join(self._graph.bases(writer.stage), before.inputs)
         aside = self._graph.state(writer.key).set_aside
         unread = (spans for reason, spans in aside.items() if reason != WRITTEN)
-        return without(between(begun, hop.inputs), chain.from_iterable(unread))
+        return without(between(start, hop.inputs), chain.from_iterable(unread))
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:

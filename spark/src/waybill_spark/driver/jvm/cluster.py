@@ -107,8 +107,8 @@ def refuse_reserved(properties: Iterable[str], ours: Iterable[str]) -> None:
     """Raise UserError for properties that Waybill sets: its guarantees depend on them, or there is
     a setting for them.
     """
-    if taken := sorted(set(properties) & set(ours)):
-        message = f"WAYBILL_SPARK_CONF_FILE: {', '.join(taken)} is Waybill's to set"
+    if reserved := sorted(set(properties) & set(ours)):
+        message = f"WAYBILL_SPARK_CONF_FILE: {', '.join(reserved)} is Waybill's to set"
         hint = "take it out of the file; the other WAYBILL_SPARK_* say what can be chosen"
         raise UserError([Problem(message=message, hint=hint)])
 

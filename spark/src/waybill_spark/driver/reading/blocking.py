@@ -60,13 +60,13 @@ class StuckOffset:
 
 
 def readings(
-    stage: str, inputs: Iterable[StageInput], held: Iterable[Vector]
+    stage: str, inputs: Iterable[StageInput], frontiers: Iterable[Vector]
 ) -> tuple[Reading, ...]:
     """Return what each stage reads, with its frontier.
 
-    `held`: how far each sink of the stage is.
+    `frontiers`: how far each sink of the stage is.
     """
-    vectors = tuple(held)
+    vectors = tuple(frontiers)
     return tuple(
         Reading(
             stage=stage,
@@ -164,10 +164,10 @@ class OpenTransactions:
         self._blocked = blocked
 
 
-def _lowest(topic_id: str, held: tuple[Vector, ...]) -> dict[int, int]:
+def _lowest(topic_id: str, frontiers: tuple[Vector, ...]) -> dict[int, int]:
     """Return the lowest offsets of all sinks.
 
     A sink that does not name a partition has nothing of it.
     """
-    partitions = {p for vector in held for of, p in vector if of == topic_id}
-    return {p: min(vector.get((topic_id, p), 0) for vector in held) for p in partitions}
+    partitions = {p for vector in frontiers for of, p in vector if of == topic_id}
+    return {p: min(vector.get((topic_id, p), 0) for vector in frontiers) for p in partitions}

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.model import Expectation
 from waybill_spark.driver.reading.formats.names import (
-    BESIDE,
     END,
+    EXTRA_COLUMNS,
     MALFORMED,
     OFFSET,
     PARTITION,
@@ -31,8 +31,8 @@ class RecordReader(Protocol):
     """A module that decodes the records of one format."""
 
     def read(self, raw: DataFrame, source: DecodedInput) -> DataFrame:
-        """Return the columns of each record, and the extra columns of BESIDE. It is done in steps
-        of a plan that Spark does not unite, so that a record is parsed once.
+        """Return the columns of each record, and EXTRA_COLUMNS. It is done in steps of a plan that
+        Spark does not unite, so that a record is parsed once.
         """
         ...
 
@@ -50,7 +50,7 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     own = raw.where(F.col("topic") == source.topic)
     judged = reader_of(source).read(own, source).withColumn(VERDICT, _verdict(source))
     observed = judged.observe(observation(source), _seen(source))
-    return observed.where(F.col(VERDICT).isNull()).drop(*BESIDE, VERDICT)
+    return observed.where(F.col(VERDICT).isNull()).drop(*EXTRA_COLUMNS, VERDICT)
 
 
 def observation(source: DecodedInput) -> str:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 ANSWER: Final = pa.schema([pa.field("answer", pa.binary())])
 ANSWER_DDL: Final = "answer binary"
-TELLING: Final = re.compile(r"Cannot run program|^\w+Error: |version mismatch")
+ERROR_LINE: Final = re.compile(r"Cannot run program|^\w+Error: |version mismatch")
 REASON_MAX: Final = 500
 ANSWER_COUNT: Final = "count bigint"
 ADAPTIVE: Final = "spark.sql.adaptive.enabled"
@@ -88,10 +88,10 @@ class FrameRows(DistributedRows):
         found = self._frame.mapInArrow(_at_work(work), ANSWER_DDL).toArrow().column("answer")
         return [pickle.loads(each.as_buffer()) for each in found]
 
-    def by_keys(self, keys: Sequence[str], came: str) -> DistributedRows:
+    def by_keys(self, keys: Sequence[str], number: str) -> DistributedRows:
         cores = self._frame.sparkSession.sparkContext.defaultParallelism
         shares = max(cores, self._num_rows // ROWS_OF_KEYS + 1)
-        numbered = self._frame.withColumn(came, _places(self._frame.sparkSession))
+        numbered = self._frame.withColumn(number, _places(self._frame.sparkSession))
         by_keys = numbered.repartition(shares, *map(column_of, keys))
         return FrameRows(by_keys, self._num_rows, self._forget)
 
@@ -172,8 +172,8 @@ def can_work(spark: SparkSession) -> bool:
 def _reason(error: Exception) -> str:
     """Return the line of a traceback, or of two, that names the error."""
     lines = [line.strip() for line in str(error).splitlines()]
-    telling = [line for line in lines if TELLING.search(line)]
-    return (telling or lines or [type(error).__name__])[0][:REASON_MAX]
+    named = [line for line in lines if ERROR_LINE.search(line)]
+    return (named or lines or [type(error).__name__])[0][:REASON_MAX]
 
 
 def _nothing(share: Share) -> Iterator[None]:

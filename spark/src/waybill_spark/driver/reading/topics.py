@@ -205,9 +205,9 @@ def _bytes_in(sizes: Sizes) -> int:
 
 def raw_record(topic: str, message: Message) -> RawRecord:
     partition, offset = position_of(message)
-    told = message.headers() or []
-    assert isinstance(told, list), "what comes from Kafka has an order"
-    headers = tuple((name, _bytes(value)) for name, value in told)
+    pairs = message.headers() or []
+    assert isinstance(pairs, list), "what comes from Kafka has an order"
+    headers = tuple((name, _bytes(value)) for name, value in pairs)
     return RawRecord(
         topic=topic,
         partition=partition,

@@ -26,7 +26,7 @@ def _refuse_columns(frame: DataFrame, path: str) -> None:
         name = column.name
         if name.lower() in seen:
             problem = Problem(
-                message=f"column {name!r} stands twice", path=path, hint=f"rename one: {name} AS …"
+                message=f"column {name!r} appears twice", path=path, hint=f"rename one: {name} AS …"
             )
             raise UserError([problem])
         if isinstance(column.dataType, NullType):

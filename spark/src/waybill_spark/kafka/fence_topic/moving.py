@@ -51,7 +51,7 @@ class FenceTransactions:
         self._fences = fences
         self._fences.expect(self._key)
         self._producer: TransactionalProducer | None = None
-        self._behind_refusal = False
+        self._after_refusal = False
 
     def claim(self) -> None:
         self._producer = make_transactional(
@@ -60,7 +60,7 @@ class FenceTransactions:
             timeout_s=self._timeout_s,
             **{"message.max.bytes": RECORD_BYTES_MAX, "compression.type": self._compression},
         )
-        self._behind_refusal = False
+        self._after_refusal = False
         self._guard(lambda producer: producer.claim(TIMEOUT_S))
 
     def last(self) -> Fence | None:
@@ -109,7 +109,7 @@ class FenceTransactions:
         """
         assert self._producer is not None, "claim comes first"
         try:
-            return self._behind(action, self._producer)
+            return self._run(action, self._producer)
         except Fenced as error:
             self._producer = None
             raise SinkSuperseded(f"{self._what}: {error}") from error
@@ -117,7 +117,7 @@ class FenceTransactions:
             self._producer = None
             raise Retryable(f"{self._what}: {error}") from error
 
-    def _behind(
+    def _run(
         self, action: Callable[[TransactionalProducer], T], producer: TransactionalProducer
     ) -> T:
         """Run `action` again if the transaction before it ended because a record was too large.
@@ -125,13 +125,13 @@ class FenceTransactions:
         That leaves a gap in what librdkafka counts for its partition. Only the end of the next
         transaction removes it (librdkafka 2.16).
         """
-        again, self._behind_refusal = self._behind_refusal, False
+        again, self._after_refusal = self._after_refusal, False
         try:
             return action(producer)
         except RowsRefused:
-            self._behind_refusal = True
+            self._after_refusal = True
             raise
         except Retryable:
             if not again:
                 raise
-        return self._behind(action, producer)
+        return self._run(action, producer)

@@ -48,7 +48,7 @@ def store_now_ms(table: Table, clock: Clock) -> int:
     if now is None:
         what = f"the store of {table.location()} does not say when a file was written"
         raise MaintenanceRefused(what, "keep the table in order with another program")
-    _refuse_other_clock(max(before - now, now - after), is_behind=now > after)
+    _refuse_other_clock(max(before - now, now - after), is_slow=now > after)
     return now
 
 
@@ -75,11 +75,11 @@ def files_from_before(table: Table, older_than_ms: int) -> tuple[fs.FileSystem, 
     ]
 
 
-def _refuse_other_clock(differs_ms: int, *, is_behind: bool) -> None:
+def _refuse_other_clock(differs_ms: int, *, is_slow: bool) -> None:
     if differs_ms <= CLOCKS_DIFFER_MS:
         return
     unit, length = next(each for each in UNITS if differs_ms >= 2 * each[1] or each is UNITS[-1])
-    way = "behind" if is_behind else "ahead of"
+    way = "behind" if is_slow else "ahead of"
     difference = f"{round(differs_ms / length)} {unit} {way} that of the store"
     message = f"the clock of the driver's host is {difference}: nothing was done"
     raise MaintenanceRefused(message, "set the clock of the host, or that of the store")

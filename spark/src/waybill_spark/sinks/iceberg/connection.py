@@ -110,7 +110,9 @@ class IcebergConnection(ConnectionSettings):
 
     def _refuse_places(self) -> None:
         if self.uri is not None and "@" in self.uri:
-            raise ValueError("an address with a password in it is not taken: see token, credential")
+            raise ValueError(
+                "an address with a password in it is not accepted: see token, credential"
+            )
         scheme = SCHEMES.get(self.catalog)
         if self.uri is not None and scheme is not None and not re.match(scheme, self.uri):
             raise ValueError(f"uri: write {scheme.replace('s?', 's')}HOST:PORT")

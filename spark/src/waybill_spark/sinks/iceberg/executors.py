@@ -38,7 +38,7 @@ from waybill_spark.tracking.sink import RowsRefused
 AT_ONCE: Final = 128 << 20  # bytes of rows that become a file together, or one for each partition
 HISTORY: Final = ("snapshot-log", "metadata-log", "statistics", "partition-statistics")
 ITEM: Final = "item"  # a file that loses rows, as a pickle
-CAME: Final = "__waybill_came"  # the number of a row in its batch
+ROW_NUMBER: Final = "__waybill_row_number"  # the number of a row in its batch
 
 
 class SpreadFiles:
@@ -77,22 +77,22 @@ class SpreadFiles:
         without the replaced rows.
         """
         there = self._there(metadata, io, settings.sort_by, with_snapshot=True)
-        rows, undo = self._rows.by_keys(settings.keys, CAME), _undoing(io)
+        rows, undo = self._rows.by_keys(settings.keys, ROW_NUMBER), _undoing(io)
         shares = rows.carry_out(_Matching(there, settings), lambda done: undo(_files_of(done)))
         added = _files_of(shares)
-        gone: dict[str, tuple[FileScanTask, list[pa.ChunkedArray]]] = {}
+        replaced: dict[str, tuple[FileScanTask, list[pa.ChunkedArray]]] = {}
         for each in (found for share in shares for found in share.found):
-            gone.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
-        files = [_Replaced(task, _united(parts)) for task, parts in gone.values()]
+            replaced.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
+        files = [_Replaced(task, _united(parts)) for task, parts in replaced.values()]
         try:
             self._refuse_fewer(sum(share.rows for share in shares))
-            told_of = pa.table({ITEM: pa.array(map(pickle.dumps, files), pa.binary())})
-            added += self._rows.others(told_of).carry_out(_Copying(there), undo)
+            tasks = pa.table({ITEM: pa.array(map(pickle.dumps, files), pa.binary())})
+            added += self._rows.others(tasks).carry_out(_Copying(there), undo)
             self._refuse_elsewhere(added, io)
         except Exception:
             undo(added)
             raise
-        return Upserted([task.file for task, _ in gone.values()], added)
+        return Upserted([task.file for task, _ in replaced.values()], added)
 
     def _refuse_fewer(self, count: int) -> None:
         """Raise Retryable if the executors had another number of rows than those that were
@@ -170,8 +170,8 @@ class _There:
         return metadata, load_file_io(dict(self.properties), metadata.location)
 
     def writer(self, metadata: TableMetadata, io: FileIO, share: Share) -> FileWriter:
-        whose = f"{self.uid}-{self.sink}-{self.sequence}-{share.task}-{share.attempt}"
-        return FileWriter(metadata, io, name=f"{whose}-{uuid.uuid4()}", sort_by=self.sort_by)
+        writer = f"{self.uid}-{self.sink}-{self.sequence}-{share.task}-{share.attempt}"
+        return FileWriter(metadata, io, name=f"{writer}-{uuid.uuid4()}", sort_by=self.sort_by)
 
     def write(self, writer: FileWriter, rows: pa.Table) -> list[DataFile]:
         far = far_away(rows)
@@ -204,7 +204,7 @@ class _Matching:
         batches = [*share.rows]
         if not batches:
             return
-        rows = pa.Table.from_batches(batches).sort_by(CAME).drop_columns([CAME])
+        rows = pa.Table.from_batches(batches).sort_by(ROW_NUMBER).drop_columns([ROW_NUMBER])
         key = keyless(rows, settings.keys)
         if key is not None:
             raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
@@ -223,7 +223,7 @@ class _Matching:
                 if len(matches.replaced):  # without the filter that it was found by
                     plain = FileScanTask(task.file, task.delete_files)
                     found.append(_Replaced(plain, matches.replaced))
-            files = there.write(there.writer(metadata, io, share), new.taken(losers))
+            files = there.write(there.writer(metadata, io, share), new.to_write(losers))
             yield _Matched(rows=rows.num_rows, found=found, files=files)
 
 
@@ -280,18 +280,18 @@ def _undoing(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
 
 def _without_history(metadata: TableMetadata, *, with_snapshot: bool) -> str:
     """Return the metadata that executors need, which does not grow with the age of the table."""
-    told_of = json.loads(metadata.model_dump_json(by_alias=True))
+    document = json.loads(metadata.model_dump_json(by_alias=True))
     for name in HISTORY:
-        told_of.pop(name, None)
-    current = told_of.get("current-snapshot-id")
-    told_of["refs"] = {}
+        document.pop(name, None)
+    current = document.get("current-snapshot-id")
+    document["refs"] = {}
     if with_snapshot:
-        told_of["snapshots"] = [
-            each for each in told_of.get("snapshots", ()) if each["snapshot-id"] == current
+        document["snapshots"] = [
+            each for each in document.get("snapshots", ()) if each["snapshot-id"] == current
         ]
     else:  # it is the same for a writer
         for name in ("snapshots", "current-snapshot-id"):
-            told_of.pop(name, None)
-        told_of |= {"last-sequence-number": 0, "last-updated-ms": 0}
-    own = {key: value for key, value in told_of["properties"].items() if "waybill." not in key}
-    return json.dumps({**told_of, "properties": own})
+            document.pop(name, None)
+        document |= {"last-sequence-number": 0, "last-updated-ms": 0}
+    own = {key: value for key, value in document["properties"].items() if "waybill." not in key}
+    return json.dumps({**document, "properties": own})

@@ -33,7 +33,7 @@ from waybill_spark.sinks.iceberg.present import PresentFiles
 from waybill_spark.sinks.iceberg.writing import FileWriter, remove
 from waybill_spark.tracking.sink import SinkUnreachable
 
-GONE_HINT: Final = (
+DELETED_HINT: Final = (
     "see who deletes files in the folder of the table, and of which age; the batch is tried again"
 )
 NewRows: TypeAlias = pa.Table | SpreadFiles
@@ -187,11 +187,11 @@ class CommitFiles:
 
     def _refuse_missing(self) -> None:
         files = (file.file_path for file in (*self._added, *self._spread))
-        gone = missing(self._io, (*files, *self._own_manifests))
-        if gone:
+        deleted = missing(self._io, (*files, *self._own_manifests))
+        if deleted:
             self.discard()
-            message = f"{gone[0]} is gone, and was to be committed: nothing is"
-            raise SinkUnreachable(message, hint=GONE_HINT)
+            message = f"{deleted[0]} is deleted, and was to be committed: nothing is"
+            raise SinkUnreachable(message, hint=DELETED_HINT)
 
     @property
     def _own_manifests(self) -> list[str]:

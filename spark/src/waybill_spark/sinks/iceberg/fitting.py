@@ -67,7 +67,7 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
         renamed=columns.renamed(),
         widened=columns.widened,
         partitions=partitions if mine else None,
-        sorted_anew=mine and not _is_sorted_so(target.settings, table),
+        new_order=mine and not _is_sorted_so(target.settings, table),
         properties={
             name: value
             for name, value in target.wanted_properties(mine=mine).items()
@@ -101,10 +101,10 @@ class _Columns:
     def renamed(self) -> dict[str, str]:
         names = {each.name for each in self.given.fields}
         fields = self.table.schema().fields
-        gone = {each.name: each.field_type for each in fields if each.name not in names}
+        removed = {each.name: each.field_type for each in fields if each.name not in names}
         return {
             new: f"{self._table} RENAME COLUMN {old} TO {new}"
-            for new, old in new_names(self.added, gone).items()
+            for new, old in new_names(self.added, removed).items()
         }
 
     def _add(self, new: Mapping[str, NestedField], present: Iterable[str]) -> None:
@@ -191,7 +191,7 @@ def _other_partitions(
     if wanted is None:
         return
     if _is_mine(target, table):
-        yield from _names_taken(target, table, wanted)
+        yield from _find_used_names(target, table, wanted)
         return
     present = [
         f"{each.transform}({names.find_column_name(each.source_id)}) as {each.name}"
@@ -203,7 +203,7 @@ def _other_partitions(
     yield problem(target, message, hint, "partitionBy")
 
 
-def _names_taken(
+def _find_used_names(
     target: IcebergTarget, table: Table, wanted: Iterable[PartitionField]
 ) -> Iterator[Problem]:
     columns = table.schema()

@@ -100,16 +100,16 @@ class KeyedRows:
         takes = pc.fill_null(takes, fill_value=False)
         return Matches(losers=at.filter(pc.invert(takes)), replaced=there.filter(takes))
 
-    def taken(self, losers: Iterable[int]) -> pa.Table:
+    def to_write(self, losers: Iterable[int]) -> pa.Table:
         """Return the rows that are written: without `losers`, and without those that only
         delete.
         """
-        taken = without(self.rows, pa.array(losers, pa.int64()))
+        rows = without(self.rows, pa.array(losers, pa.int64()))
         flag = self._settings.delete_where
         if flag is None:
-            return taken
-        deleted = pc.fill_null(taken.column(flag), fill_value=False)
-        return taken.filter(pc.invert(deleted)).drop_columns([flag])
+            return rows
+        deleted = pc.fill_null(rows.column(flag), fill_value=False)
+        return rows.filter(pc.invert(deleted)).drop_columns([flag])
 
     def _pairs(self, old: pa.Table) -> pa.Table:
         """Return the numbers of rows that have the same key in the batch and in the file."""

@@ -37,7 +37,7 @@ class IcebergLoader:
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         target = _target(wanted)
         if is_yet_to_be_made(target.settings.connection, wanted.places):
-            return Fit(tuple(fitting(target, None, schema).said()))
+            return Fit(tuple(fitting(target, None, schema).describe()))
         what = f"sink {target.sink}"
         catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
         with (
@@ -45,7 +45,7 @@ class IcebergLoader:
             translate_errors(Reached(f"{what}: table {target.name}", catalog.place)),
         ):
             table = find_table(catalog.tables, target.name)
-            said = tuple(fitting(target, table, schema).said())
+            said = tuple(fitting(target, table, schema).describe())
             refuse_no_rights(catalog.tables, table, target)
             return Fit(said, table=catalog.identity(target.name, table))
 

@@ -61,7 +61,7 @@ def _upsert(files: CommitFiles, rows: NewRows, settings: IcebergSinkSettings) ->
         losers += found.losers.to_pylist()
         if len(found.replaced):
             files.replace(task.file, without(old, found.replaced))
-    files.add(new.taken(losers))
+    files.add(new.to_write(losers))
 
 
 _MODES: Final[Mapping[str, Callable[[CommitFiles, NewRows, IcebergSinkSettings], None]]] = {

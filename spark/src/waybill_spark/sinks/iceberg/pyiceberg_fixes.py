@@ -28,7 +28,7 @@ from pyiceberg.typedef import Properties, Record
 from pyiceberg.types import ListType, MapType
 
 LAST_BEFORE_SURROGATES: Final = "\ud7ff"
-FIRST_BEHIND_SURROGATES: Final = "\ue000"
+FIRST_AFTER_SURROGATES: Final = "\ue000"
 
 
 class NullsKept(ArrowProjectionVisitor):
@@ -93,7 +93,7 @@ def upper_bound(value: str, length: int | None) -> str | None:
     if not kept:
         return None
     end = kept[-1]
-    following = FIRST_BEHIND_SURROGATES if end == LAST_BEFORE_SURROGATES else chr(ord(end) + 1)
+    following = FIRST_AFTER_SURROGATES if end == LAST_BEFORE_SURROGATES else chr(ord(end) + 1)
     return kept[:-1] + following
 
 

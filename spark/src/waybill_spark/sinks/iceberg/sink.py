@@ -172,7 +172,7 @@ class IcebergSink:
         try:
             done = None if name is None else self._due_tasks.do(found, name, self._clock)
         except CommitFailedException:
-            logger.info("somebody came in between", extra=self._about(task=name))
+            logger.info("another writer has committed", extra=self._about(task=name))
             return None
         except MaintenanceRefused as refused:
             logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
@@ -251,7 +251,7 @@ class IcebergSink:
                 files.send()
             except (CommitFailedException, NoSuchTableError, BadRequestError, ValueError) as error:
                 logger.info("not committed", extra={"sink": self.name, "reason": str(error)})
-                return self._is_taken_after_all(files, table, fence, error)
+                return self._is_committed_after_all(files, table, fence, error)
         return True
 
     def _fill(self, files: CommitFiles, rows: NewRows | None, fence: Fence) -> None:
@@ -280,7 +280,7 @@ class IcebergSink:
             return False
         return self._own.snapshot_of(self._current(), seen) is not None
 
-    def _is_taken_after_all(
+    def _is_committed_after_all(
         self, files: CommitFiles, before: Table, fence: Fence, error: Exception
     ) -> bool:
         self._look_again(before)
@@ -300,7 +300,7 @@ class IcebergSink:
     def _look_again(self, before: Table) -> None:
         self._table = find_table(self._catalog, self._target.name)
         if self._table is None or self._table.metadata.table_uuid != before.metadata.table_uuid:
-            what = "is gone" if self._table is None else "was made anew"
+            what = "was dropped" if self._table is None else "was created again"
             self._table = None
             hint = "put back the table that had the fence of the pipeline"
             raise StageStopped(StopReason.TABLE_MISSING, f"{self._reached.what} {what}", hint)

@@ -69,10 +69,10 @@ class Alteration:
     """By added column: the statement that would rename a column to it that the query lost."""
     widened: Mapping[str, tuple[IcebergType, IcebergType]] = field(default_factory=dict)
     partitions: tuple[PartitionField, ...] | None = None
-    sorted_anew: bool = False
+    new_order: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def said(self) -> Iterator[str]:
+    def describe(self) -> Iterator[str]:
         """Yield what a person would want to know before."""
         yield from describe_new(self.added, self.renamed)
         for name, (before, after) in self.widened.items():
@@ -94,7 +94,7 @@ class Alteration:
                     spec.remove_field(each.name)
                 for wanted in self.partitions:
                     spec.add_field(wanted.column, wanted.transform, wanted.field_name)
-        if self.sorted_anew:
+        if self.new_order:
             _stage_order(transaction, settings)
         if self.properties:
             transaction.set_properties(dict(self.properties))

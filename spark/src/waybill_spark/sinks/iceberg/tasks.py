@@ -59,14 +59,14 @@ def expire_snapshots(
     heads = {ref.snapshot_id for ref in refs.values()}
     snapshots = sorted(table.metadata.snapshots, key=lambda each: each.sequence_number or 0)
     made = _made_ms(table, snapshots, now_ms, now_ms - older_than_ms)
-    gone = [
+    expired = [
         each.snapshot_id
         for each, at in zip(snapshots[:-keep], made, strict=False)
         if at < now_ms - older_than_ms and each.snapshot_id not in heads
     ]
-    if gone and not dry_run:
+    if expired and not dry_run:
         transaction = _find_single(table)
-        removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone})
+        removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
         transaction._stage((removal,))
         # A catalog removes branches and tags with their snapshots; PyIceberg asks for nothing.
         transaction._requirements = tuple(
@@ -75,7 +75,7 @@ def expire_snapshots(
         )
         _reach(table, "expire")
         transaction.commit_transaction()
-    return Done({"snapshots": len(gone)})
+    return Done({"snapshots": len(expired)})
 
 
 def compact(table: Table, target_bytes: int, *, dry_run: bool) -> Done:
@@ -132,9 +132,9 @@ def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
     orphans = {path: size for path, size in found.items() if path not in known}
     _refuse_other_names(table, known, orphans)
     now = [*orphans] if dry_run else [*orphans][:ORPHANS_AT_ONCE]
-    gone = now if dry_run else [path for path in now if _is_deleted(system, path)]
-    counts = {"files": len(gone), "bytes": sum(orphans[path] for path in gone)}
-    return Done(counts, is_whole=len(now) == len(orphans) or not gone)
+    deleted = now if dry_run else [path for path in now if _is_deleted(system, path)]
+    counts = {"files": len(deleted), "bytes": sum(orphans[path] for path in deleted)}
+    return Done(counts, is_whole=len(now) == len(orphans) or not deleted)
 
 
 def _made_ms(

@@ -118,12 +118,12 @@ class KafkaSink:
         work = Producing(
             sink=self.name, cluster=self._admin.cluster, topic=self._target.topic, fence=fence
         )
-        told = rows.carry_out(work, lambda done: None)
-        if sum(each.count for each in told) != rows.num_rows:
+        results = rows.carry_out(work, lambda done: None)
+        if sum(each.count for each in results) != rows.num_rows:
             raise Retryable(f"sink {self.name}: records went while executors wrote them")
         self._check_topic()
         placed: Placed = {}
-        for each in told:
+        for each in results:
             for partition, (first, end) in each.placed.items():
                 known = placed.get(partition, (first, end))
                 placed[partition] = (min(first, known[0]), max(end, known[1]))

@@ -45,8 +45,8 @@ def refuse_no_place(session: Session, connection: str, schema: str) -> None:
     if rights:
         what, to = sql.SQL(", ".join(rights)), sql.SQL(user)
         grant = sql.SQL("as its owner: GRANT {} ON {} TO {}").format(what, on, to)
-        told = f"its user may not keep fences in schema {schema}: no {', '.join(rights)}"
-        raise _refused(f"connection {connection}: {told}", grant)
+        text = f"its user may not keep fences in schema {schema}: no {', '.join(rights)}"
+        raise _refused(f"connection {connection}: {text}", grant)
 
 
 def make_fences(session: Session, schema: str) -> None:
@@ -93,8 +93,8 @@ def move_fence(
             "UPDATE {} SET sequence = %s, body = %s WHERE key = %s AND sequence = %s"
             " AND body->'batch'->>'lineage' = %s AND body->>'epoch' = %s"
         ).format(_table(schema))
-        stood = (key, seen.batch.sequence, seen.batch.lineage, str(seen.epoch))
-        moved = session.execute(update, (fence.batch.sequence, body, *stood))
+        expected = (key, seen.batch.sequence, seen.batch.lineage, str(seen.epoch))
+        moved = session.execute(update, (fence.batch.sequence, body, *expected))
     return moved.rowcount == 1
 
 

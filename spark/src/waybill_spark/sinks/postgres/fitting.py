@@ -47,7 +47,7 @@ class TableChange:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """By added column: the statement that would rename a column to it that the query lost."""
 
-    def said(self) -> Iterator[str]:
+    def describe(self) -> Iterator[str]:
         """Yield what a person would want to know beforehand."""
         return describe_new(self.added, self.renamed)
 
@@ -76,12 +76,12 @@ def _missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableCh
     given, present = _given(target, schema), {each.name: each.type for each in table.columns}
     added = {name: kind for name, kind in given.items() if name not in present}
     others_fill = {each.name for each in table.columns if each.has_default or each.computed}
-    gone = {name: kind for name, kind in present.items() if name not in {*given, *others_fill}}
+    removed = {name: kind for name, kind in present.items() if name not in {*given, *others_fill}}
     return TableChange(
         added=added,
         renamed={
             new: _alter(target, RENAMED, old, sql.Identifier(new))
-            for new, old in new_names(added, gone).items()
+            for new, old in new_names(added, removed).items()
         },
     )
 
@@ -108,7 +108,7 @@ def _refuse_place(session: Session, target: PostgresTarget) -> None:
     row = session.execute(CREATES, (name,)).fetchone()
     if row is None:
         hint = sql.SQL("make it: CREATE SCHEMA {}").format(schema).as_string()
-        hint += "; names are taken as they stand, with capitals, and the first dot ends the schema"
+        hint += "; names are used as they are, with capitals, and the first dot ends the schema"
         raise UserError([problem(target, f"there is no schema {name}", hint)])
     user, may_create = row
     if not may_create:
@@ -157,7 +157,7 @@ def _unfit(target: PostgresTarget, table: Table, schema: pa.Schema) -> list[Prob
     found = (
         _not_added(target, table, name, kind)
         if name not in present
-        else _not_taken(target, present[name], kind)
+        else _find_unfit(target, present[name], kind)
         for name, kind in _given(target, schema).items()
     )
     problems = [each for each in found if each is not None]
@@ -186,7 +186,7 @@ def _not_added(target: PostgresTarget, table: Table, name: str, kind: str) -> Pr
     return None
 
 
-def _not_taken(target: PostgresTarget, column: TableColumn, kind: str) -> Problem | None:
+def _find_unfit(target: PostgresTarget, column: TableColumn, kind: str) -> Problem | None:
     """Return why a column does not accept values of a type."""
     if column.computed:
         hint = "leave it out of the query: Postgres computes it"

@@ -46,7 +46,7 @@ class PostgresLoader:
             translate_errors(f"sink {target.sink}", connection.place),
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
-            return Fit(tuple(fitting(session, target, schema).said()))
+            return Fit(tuple(fitting(session, target, schema).describe()))
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:

@@ -155,7 +155,7 @@ class PostgresSink:
             lock(session, self._target)  # two that begin at once: one of them makes it
             alteration = fitting(session, self._target, self._schema)
             if alteration.made:
-                self._refuse_to_begin_anew(session)
+                self._refuse_second_table(session)
                 session.execute(make_table(self._target, self._schema))
             elif alteration.added:
                 self._add_columns(session, alteration.added)
@@ -178,10 +178,10 @@ class PostgresSink:
         query = sql.SQL("SELECT pid FROM pg_locks WHERE granted AND relation = {}::regclass")
         return f"end the transaction that holds it: {query.format(of).as_string()}"
 
-    def _refuse_to_begin_anew(self, session: Session) -> None:
+    def _refuse_second_table(self, session: Session) -> None:
         """Refuse to make a table again that was dropped: it would seem to have all rows."""
         if read_fence(session, self._connection.fences, self._fence_key) is not None:
-            detail = f"{self._what} is gone, and its fence says that it may have rows"
+            detail = f"{self._what} was dropped, and its fence says that it may have rows"
             hint = "restore the table, or make an empty one; then start the pipeline"
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
@@ -209,9 +209,9 @@ class PostgresSink:
 
     def _take(self, room: Room, copied: int) -> None:
         assert self._schema is not None, "a sink without a schema takes no rows"
-        taken = take(self._current(), self._target, self._schema.names, room)
-        if taken not in (copied, None):
-            message = f"{self._what}: it took {taken} of {copied} rows"
+        inserted = take(self._current(), self._target, self._schema.names, room)
+        if inserted not in (copied, None):
+            message = f"{self._what}: it took {inserted} of {copied} rows"
             raise RowsRefused(message, hint="a trigger of the table leaves rows out; remove it")
 
     def _reach(self, fence: Fence, edge: str) -> None:

@@ -108,7 +108,7 @@ class Staging:
         if row is None or not row[0] == copied == wanted:
             there = 0 if row is None else row[0]
             message = f"sink {self.target.sink}: of {wanted} rows of a batch, {there} are there"
-            hint = "see whether the server or a topic was made anew; it is tried again"
+            hint = "see whether the server or a topic was created again; it is tried again"
             raise SinkUnreachable(message, hint=hint)
 
     def _drop(self, session: Session, name: sql.Identifier) -> None:

@@ -73,5 +73,5 @@ def _split(name: str) -> tuple[str, tuple[int, ...]]:
 
 def _bare(name: str) -> str:
     """Remove a length or the digits of a second: `character varying(20)`, `timestamp(3) with …`"""
-    before, bracket, behind = name.partition("(")
-    return before + behind.partition(")")[2] if bracket else before
+    before, bracket, after = name.partition("(")
+    return before + after.partition(")")[2] if bracket else before

@@ -24,7 +24,7 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
     `topic_id`: of its own topic; `fence`: of the journal entry that it belongs to.
     """
     record, cause = dead.record, dead.cause
-    told = {
+    values = {
         named.TOPIC: record.topic,
         named.PARTITION: str(record.partition),
         named.OFFSET: str(record.offset),
@@ -44,7 +44,7 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
         named.BATCH: f"{fence.batch.lineage}:{fence.batch.batch_id}",
         named.AT: str(fence.batch.started_at),
     }
-    return named.with_told(record.headers, told)
+    return named.with_told(record.headers, values)
 
 
 def letter_of(dead: DeadLetterRecord, topic_id: str, place: tuple[str, int, int]) -> DeadLetter:

@@ -150,12 +150,12 @@ class Triage:
         self,
         dead: tuple[DeadLetterRecord, ...],
         batch: Batch,
-        behind: Vector,
+        reached: Vector,
         sinks: Iterable[str] = (),
     ) -> None:
         """Write dead letters to the journal, without those that it has already.
 
-        `behind`: the positions that all sinks have reached. `sinks`: the keys of the only sinks
+        `reached`: the positions that all sinks have reached. `sinks`: the keys of the only sinks
         that lack these letters; empty if all sinks do.
         """
         known = set(self._entries())
@@ -167,7 +167,7 @@ class Triage:
         if not new:
             return
         self._budget.spend(len(dead), self._clock.now_ms())
-        kept = [each for each in self._entries() if _ahead(each, behind)]
+        kept = [each for each in self._entries() if _ahead(each, reached)]
         fence = Fence(
             tenant=self._identity.tenant,
             pipeline_uid=self._identity.pipeline_uid,
@@ -286,9 +286,9 @@ class Triage:
         return (self._ids[record.topic], record.partition, record.offset, dead.cause.sink)
 
 
-def _ahead(position: _Position, behind: Vector) -> bool:
+def _ahead(position: _Position, reached: Vector) -> bool:
     topic_id, partition, offset, _ = position
-    return offset >= behind.get((topic_id, partition), 0)
+    return offset >= reached.get((topic_id, partition), 0)
 
 
 def _grouped(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:

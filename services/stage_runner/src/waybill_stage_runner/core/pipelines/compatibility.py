@@ -20,10 +20,11 @@ from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.words import LossReason
 
 NEW_NAME_HINT: Final = (
-    "a stage under a new name begins anew: it writes again what its inputs still hold"
+    "a stage under a new name starts again: it writes again what its inputs still hold"
 )
 NEW_PLACE_HINT: Final = (
-    f"add a second sink for the new place, and remove this one when that has begun; {NEW_NAME_HINT}"
+    "add a second sink for the new place, and remove this one when the new one has started; "
+    f"{NEW_NAME_HINT}"
 )
 
 
@@ -46,7 +47,7 @@ def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
 
 
 def _recreation(topic: str, was: str, now: str | None) -> str:
-    found = "it is gone" if now is None else f"it has id {now}"
+    found = "it does not exist" if now is None else f"it has id {now}"
     return f"topic {topic} had id {was}, now {found}"
 
 
@@ -118,9 +119,9 @@ def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
     Under the new name the sink would not know which batch was written last under the old one.
     """
     kept = {sink.name for sink in stage.sinks}
-    gone = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
+    removed = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
     for sink in stage.sinks:
-        name = gone.get(_target(sink))
+        name = removed.get(_target(sink))
         if name is not None:
             changed = f"wrote {sink.target} as sink {name}, now as sink {sink.name}"
             hint = f"keep the name {name}"
@@ -144,7 +145,7 @@ def _refuse_other_sinks(
             hint = _topics_created_again(before, was, now) or NEW_PLACE_HINT
             raise _incompatible(stage.name, changed, "sinks", hint)
     if not targets.keys() & {sink.name for sink in stage.sinks}:
-        hint = f"keep one of them beside the new ones for a while; {NEW_NAME_HINT}"
+        hint = f"keep one of them next to the new ones for a while; {NEW_NAME_HINT}"
         raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
 
 
@@ -155,7 +156,7 @@ def _topics_created_again(
     if {name for name, _ in was} != {name for name, _ in now}:
         return None
     goes_on = f"{_restart(before, 'earliest')} (or latest) goes on with it"
-    return f"a topic was created anew under its old name: {goes_on}"
+    return f"a topic was created again under its old name: {goes_on}"
 
 
 def _incompatible(stage: str, changed: str, path: str, hint: str) -> UserError:

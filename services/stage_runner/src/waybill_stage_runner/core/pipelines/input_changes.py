@@ -28,8 +28,10 @@ def input_changes(before: Iterable[Input], now: Iterable[Input]) -> Iterator[Cha
             yield Change(kind="add_input", path=f"inputs.{each.name}", message=message)
         else:
             yield from _input(old, each)
-    for name, gone in by_name.items():
-        message = f"- input {name}: topic {gone.kafka.topic} is no input any more; the topic stays"
+    for name, removed in by_name.items():
+        message = (
+            f"- input {name}: topic {removed.kafka.topic} is no input any more; the topic stays"
+        )
         yield Change(kind="remove_input", path=f"inputs.{name}", message=message)
 
 

@@ -19,7 +19,7 @@ from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.column_changes import column_texts, split_columns
 from waybill_stage_runner.core.pipelines.input_changes import input_changes
 
-GOES_ON: Final = "goes on where it stands"
+CONTINUES: Final = "continues where it is"
 LOST: Final = f"older tokens that it has not processed end lost, {LossReason.SINK_REMOVED}"
 SHARED: Final = "shared"
 
@@ -52,7 +52,7 @@ def changes_of(
 
 
 def only_text() -> Change:
-    message = f"~ manifest: only its text changed; each stage {GOES_ON}"
+    message = f"~ manifest: only its text changed; each stage {CONTINUES}"
     return Change(kind="change_text", path="", message=message)
 
 
@@ -91,9 +91,9 @@ def _stages(
         if stage.name in old_texts:
             yield from _stage_changes(old_texts[stage.name], new_texts[stage.name])
         yield from _sinks(known[stage.name], stage)
-    for name, gone in known.items():
+    for name, removed in known.items():
         if name not in new_texts:
-            wrote_to = ", ".join(f"{sink.kind} {sink.target}" for sink in gone.sinks)
+            wrote_to = ", ".join(f"{sink.kind} {sink.target}" for sink in removed.sinks)
             message = f"- stage {name}: {LOST}; what it wrote stays ({wrote_to})"
             path = f"stages.{name}"
             yield Change(kind="remove_stage", path=path, message=message, effect="loses")
@@ -149,7 +149,7 @@ def _stage_changes(old: Stage, now: Stage) -> Iterator[Change]:
     if old.max_bytes_per_trigger != now.max_bytes_per_trigger:
         said.append(f"maxBytesPerTrigger is {now.max_bytes_per_trigger or 'none'}")
     if said:
-        message = f"~ stage {now.name}: {', '.join(said)}; {GOES_ON}"
+        message = f"~ stage {now.name}: {', '.join(said)}; {CONTINUES}"
         yield Change(kind="change_stage", path=f"stages.{now.name}", message=message)
     sinks = {sink.name: sink for sink in old.sinks}
     for sink in now.sinks:
@@ -181,17 +181,17 @@ def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
     kept, had = {sink.name for sink in now.sinks}, {sink.name for sink in old.sinks}
     for sink in now.sinks:
         if sink.name not in had:
-            told = f"{_names_of(now.name, sink)}, gets what is written from now on; nothing older"
+            text = f"{_names_of(now.name, sink)}, gets what is written from now on; nothing older"
             path = _sink_path(now.name, sink.name)
-            yield Change(kind="add_sink", path=path, message=f"+ {told}")
+            yield Change(kind="add_sink", path=path, message=f"+ {text}")
     for sink in old.sinks:
         if sink.name not in kept:
             waits = sink.awaited_since != NEVER
-            told = f"{_names_of(now.name, sink)}, {LOST if waits else 'no token waits for it'}"
+            text = f"{_names_of(now.name, sink)}, {LOST if waits else 'no token waits for it'}"
             yield Change(
                 kind="remove_sink",
                 path=_sink_path(now.name, sink.name),
-                message=f"- {told}; what it wrote stays",
+                message=f"- {text}; what it wrote stays",
                 effect="loses" if waits else "",
             )
 

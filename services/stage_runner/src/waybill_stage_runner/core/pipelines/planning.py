@@ -181,7 +181,7 @@ def _with_whole(
     Normally these are the bases of the stage. If this change adds a sink to a stage that exists, or
     one that reads what other stages write, they are the ends of the topic now.
     """
-    came_later = any(
+    adds_sink = any(
         sink.since == generation and (sink.bases or not all(i.root for i in stage.inputs))
         for stage in stages
         for sink in stage.sinks
@@ -192,7 +192,7 @@ def _with_whole(
         before = known.get((stage, source.topic))
         if not source.root:
             return {}
-        if came_later:
+        if adds_sink:
             return _ends([topics[source.topic]])
         same = before is not None and before.topic_id == source.topic_id
         return before.whole if before is not None and same else source.bases
@@ -208,13 +208,13 @@ def _continue_sink(before: SinkDefinition, now: SinkDefinition) -> SinkDefinitio
 
     If tokens once waited for the sink, later tokens wait for it too.
     """
-    gone = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
+    retired = () if before.topic_id in (None, now.topic_id) else (before.topic_id,)
     return replace(
         now,
         since=before.since,
         bases=before.bases,
-        retired=(*before.retired, *gone),
-        moved=now.since if gone else before.moved,
+        retired=(*before.retired, *retired),
+        moved=now.since if retired else before.moved,
         awaited_since=min(before.awaited_since, now.awaited_since),
     )
 

@@ -92,7 +92,7 @@ def restart_record(
     )
 
 
-def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
+def refuse_deleted(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
     """Raise UserError for a command that comes after a deletion, or for no pipeline.
 
     Only `apply` creates a pipeline, and only `delete` may follow a deletion.
@@ -104,4 +104,4 @@ def refuse_gone(command: Command, before: PipelineRecord | None, *, deleted: boo
         raise UserError([Problem(message=message, hint=hint)], Slug.PIPELINE_GONE)
     if before is None and command.action is not Action.APPLY:
         message = f"pipeline {command.pipeline} does not exist any more"
-        raise UserError([Problem(message=message, hint="apply it anew")], Slug.PIPELINE_GONE)
+        raise UserError([Problem(message=message, hint="apply it again")], Slug.PIPELINE_GONE)

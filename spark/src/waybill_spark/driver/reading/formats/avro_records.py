@@ -23,8 +23,8 @@ from pyspark.sql.types import (
 from waybill_shared.contract.formats.avro_reader import ValueReader
 from waybill_shared.contract.formats.avro_schemas import DIGITS_MAX, known_keys
 from waybill_spark.driver.reading.formats.names import (
-    BESIDE,
     END,
+    EXTRA_COLUMNS,
     MALFORMED,
     OFFSET,
     PARTITION,
@@ -65,7 +65,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         nothing_unknown(),
         F.when(sound, record).cast(declared).alias("record"),
     )
-    return looked_at.select(*BESIDE, "record.*")
+    return looked_at.select(*EXTRA_COLUMNS, "record.*")
 
 
 def why(value: bytes, source: DecodedInput) -> str | None:

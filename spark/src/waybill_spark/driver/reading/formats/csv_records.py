@@ -14,8 +14,8 @@ from waybill_shared.contract.formats.csv_values import DIGITS_MAX, WHOLE, conver
 from waybill_shared.contract.manifest.values import DATE, FROM_JSON_OPTIONS, NUMERIC, TIMESTAMP
 from waybill_spark.driver.reading.formats.conditions import only_where
 from waybill_spark.driver.reading.formats.names import (
-    BESIDE,
     END,
+    EXTRA_COLUMNS,
     MALFORMED,
     OFFSET,
     PARTITION,
@@ -81,7 +81,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         nothing_unknown(),
         row.alias("record"),
     )
-    return looked_at.select(*BESIDE, "record.*")
+    return looked_at.select(*EXTRA_COLUMNS, "record.*")
 
 
 def why(value: bytes, source: DecodedInput) -> str | None:
@@ -109,8 +109,8 @@ def why(value: bytes, source: DecodedInput) -> str | None:
 def _parsed(text: Column, names: list[str], form: CsvForm, **options: str) -> Column:
     quote = form.quote or NO_TEXT
     schema = ", ".join(f"{name} STRING" for name in (BEGIN, *names, "end"))
-    before, behind = F.lit(END + form.delimiter), F.lit(form.delimiter + END)
-    marked = F.concat(before, _without_end(text), behind)
+    before, after = F.lit(END + form.delimiter), F.lit(form.delimiter + END)
+    marked = F.concat(before, _without_end(text), after)
     given = {"sep": form.delimiter, "quote": quote, "escape": form.escape or quote}
     if not form.escape:
         given["charToEscapeQuoteEscaping"] = NO_TEXT  # else Spark drops U+0000 there
@@ -130,7 +130,7 @@ def _no_record(names: list[str], form: CsvForm) -> Column:
         | text.contains(NO_TEXT)
         | only_where(text.contains("\n"), _has_second_line(text, form))
     )
-    return found | _has_text_behind_a_quote(names, form) if form.quote else found
+    return found | _has_text_after_quote(names, form) if form.quote else found
 
 
 def _has_second_line(text: Column, form: CsvForm) -> Column:
@@ -146,7 +146,7 @@ def _has_second_line(text: Column, form: CsvForm) -> Column:
     return line.contains("\n")
 
 
-def _has_text_behind_a_quote(names: list[str], form: CsvForm) -> Column:
+def _has_text_after_quote(names: list[str], form: CsvForm) -> Column:
     """Return True if text follows a quoted field.
 
     Spark reads such a field with its quotes, as text. Where that is possible the line is read once

@@ -14,8 +14,8 @@ from waybill_shared.contract.manifest.columns import refusal, unknown_field
 from waybill_shared.contract.manifest.values import FROM_JSON_OPTIONS
 from waybill_spark.driver.reading.formats.conditions import only_where
 from waybill_spark.driver.reading.formats.names import (
-    BESIDE,
     END,
+    EXTRA_COLUMNS,
     MALFORMED,
     OFFSET,
     PARTITION,
@@ -28,7 +28,7 @@ from waybill_spark.driver.reading.inputs import DecodedInput
 # Spark ignores what follows a value. In here, anything after the record makes it malformed:
 # more text breaks the array, brackets that close it early lose `end`, or make more than two keys.
 BEFORE: Final = '{"record":['
-BEHIND: Final = f'],"end":"{END}"}}'
+AFTER: Final = f'],"end":"{END}"}}'
 RECORD: Final = "get(parsed.record, 0)"  # null where an index would raise
 WRAPPED: Final = "struct<record: array<struct<{}>>, end: string>"
 APART: Final = (" :", "\t:", "\n:", "\r:")
@@ -51,10 +51,10 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         OFFSET,
         TEXT,
         malformed.alias(MALFORMED),
-        _told(source, ~malformed).alias(UNKNOWN),
+        _unknown_for_reports(source, ~malformed).alias(UNKNOWN),
         F.expr(RECORD).alias("record"),
     )
-    return looked_at.select(*BESIDE, "record.*")
+    return looked_at.select(*EXTRA_COLUMNS, "record.*")
 
 
 def why(value: bytes, source: DecodedInput) -> str | None:
@@ -79,7 +79,7 @@ def why(value: bytes, source: DecodedInput) -> str | None:
 
 
 def _wrapped(text: Column) -> Column:
-    return F.concat(F.lit(BEFORE), text, F.lit(BEHIND))
+    return F.concat(F.lit(BEFORE), text, F.lit(AFTER))
 
 
 def _malformed(source: DecodedInput) -> Column:
@@ -105,7 +105,7 @@ def _more_keys(keys: Column) -> Column:
     return F.coalesce(F.size(keys) != 2, F.lit(True))
 
 
-def _told(source: DecodedInput, well_formed: Column) -> Column:
+def _unknown_for_reports(source: DecodedInput, well_formed: Column) -> Column:
     """Return the names of fields that are no columns, where people get a report of them."""
     if source.own_output or source.strict:
         return F.lit(None).cast("array<string>")

@@ -18,7 +18,7 @@ TEXT: Final = f"text_{END}"
 MALFORMED: Final = f"malformed_{END}"
 UNKNOWN: Final = f"unknown_{END}"
 """Names of fields that are no columns; null where nobody asks."""
-BESIDE: Final = (PARTITION, OFFSET, TEXT, MALFORMED, UNKNOWN)
+EXTRA_COLUMNS: Final = (PARTITION, OFFSET, TEXT, MALFORMED, UNKNOWN)
 
 
 def place() -> tuple[Column, Column]:

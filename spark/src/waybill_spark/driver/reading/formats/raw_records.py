@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from waybill_spark.driver.reading.formats.names import (
-    BESIDE,
+    EXTRA_COLUMNS,
     MALFORMED,
     TEXT,
     nothing_unknown,
@@ -27,7 +27,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         "value",
         _as_map(F.col("headers")).alias("headers"),
         "timestamp",
-    ).select(*BESIDE, "key", "value", "headers", "timestamp")
+    ).select(*EXTRA_COLUMNS, "key", "value", "headers", "timestamp")
 
 
 def why(value: bytes, source: DecodedInput) -> str | None:
