@@ -34,7 +34,7 @@ from waybill_spark.driver.jvm.session import open_session, spark_conf
 from waybill_spark.driver.reading.executor_rows import ExecutorRows
 from waybill_spark.driver.reading.source import read_ranges
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.sinks.iceberg.catalogs import open_local
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget
@@ -107,7 +107,7 @@ def batch(around: Surroundings) -> Iterator[Batch]:
     assert producer.flush(FLUSH_S) == 0
     with session(around) as spark:
         manifest = read_manifest(MANIFEST.format(topic=topic, columns=COLUMNS)).model
-        (compiled,) = compile_pipeline(spark, manifest, allowed())
+        (compiled,) = compile_pipeline(spark, manifest, read_allowed())
         yield Batch(spark=spark, kafka=around.kafka, topic=topic, compiled=compiled)
 
 

@@ -16,7 +16,7 @@ from waybill_shared.contract.slots import (
     entry_of,
 )
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
-from waybill_token_tracker.core.dead_letter_entries import ENTRIES_MAX, counted
+from waybill_token_tracker.core.dead_letter_entries import ENTRIES_MAX, add_counts
 
 TENANT: Final = "default"
 UID: Final = "uid-1"
@@ -71,7 +71,7 @@ def write(
     """A slot whose generation is its position, so that it can be told. It counts the `dead` that
     are told, and those that are `known`."""
     slot = Slot(tenant=TENANT, pipeline_uid=UID, generation=position)
-    slot = replace(slot, dead=counted((), (*known, *dead)))
+    slot = replace(slot, dead=add_counts((), (*known, *dead)))
     place = replace(_place(position, slot, mark, topic_id), writer=writer)
     place = replace(place, dead=tuple(dead), replaces_dead=anew or rebuilt)
     return _one(bench, place, rebuilt, batches)

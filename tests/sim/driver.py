@@ -220,7 +220,7 @@ class Driver:
         try:
             with _holding([stage]):
                 stage.step()
-                if stage.hidden() or self.world.pick(4) == 0:
+                if stage.has_hidden_rows() or self.world.pick(4) == 0:
                     stage.watch()
         except StageStopped:
             free = [each for each in self._stages if not each.busy]

@@ -249,7 +249,7 @@ class RunnerProcess:
     def phase(self, state: PipelineState, phase_from: str) -> None:
         self._say([self._event(state, "transition", phase_from)])
 
-    def blocked(self, state: PipelineState) -> None:
+    def report_blocked(self, state: PipelineState) -> None:
         self._say([self._event(state, "heartbeat", None)])
 
     def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:

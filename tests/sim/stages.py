@@ -113,8 +113,8 @@ class SimStage:
     def watch(self) -> None:
         self._tracked.watch()
 
-    def hidden(self) -> bool:
-        return self._tracked.hidden()
+    def has_hidden_rows(self) -> bool:
+        return self._tracked.has_hidden_rows()
 
     def stop(self) -> None:
         self._tracked.close()

@@ -14,7 +14,7 @@ from pyiceberg.types import NestedField
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_local
-from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.fitting import plan_change
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tables import IcebergTarget, find_table
 from waybill_spark.tracking.sink import Sink, SinkLife
@@ -79,7 +79,7 @@ def made(catalog: OpenCatalog, *columns: NestedField, **properties: str) -> None
 def refusals(wanted: IcebergTarget, catalog: OpenCatalog, schema: pa.Schema) -> list[str]:
     """Each with its hint."""
     with pytest.raises(UserError) as refused:
-        fitting(wanted, find_table(catalog.tables, NAME), schema)
+        plan_change(wanted, find_table(catalog.tables, NAME), schema)
     prefix = f"sink lake: table {NAME}: "
     return [f"{p.message.removeprefix(prefix)}: {p.hint}" for p in refused.value.problems]
 

@@ -9,7 +9,7 @@ from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, make_manifest
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_spark.driver.sql.compile import compile_pipeline, compile_stages
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders.yaml"
 TAKEN = [
@@ -59,13 +59,13 @@ COMMANDS = [
 
 def refused(spark: SparkSession, *steps: str, sinks: tuple[str, ...] = (LAKE_SINK,)) -> Problem:
     with pytest.raises(UserError) as raised:
-        compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
+        compile_pipeline(spark, make_manifest(*steps, sinks=sinks), read_allowed())
     assert len(raised.value.problems) == 1
     return raised.value.problems[0]
 
 
 def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None:
-    enrich, load = compile_pipeline(spark, read_manifest(EXAMPLE.read_text()).model, allowed())
+    enrich, load = compile_pipeline(spark, read_manifest(EXAMPLE.read_text()).model, read_allowed())
     enriched = (
         "`order_id` bigint, `customer` string, `amount` decimal(10,2), `placed_at` timestamp,"
         " `tax` decimal(12,3)"
@@ -81,12 +81,12 @@ def test_columns_of_the_example_follow_from_its_sql(spark: SparkSession) -> None
 
 @pytest.mark.parametrize("sql", TAKEN)
 def test_query_over_single_rows_is_taken(spark: SparkSession, sql: str) -> None:
-    assert compile_pipeline(spark, make_manifest(sql), allowed())
+    assert compile_pipeline(spark, make_manifest(sql), read_allowed())
 
 
 def test_step_may_read_an_earlier_step(spark: SparkSession) -> None:
     first, second = "SELECT order_id AS id FROM orders", "SELECT id + 1 AS next FROM step_0"
-    (compiled,) = compile_pipeline(spark, make_manifest(first, second), allowed())
+    (compiled,) = compile_pipeline(spark, make_manifest(first, second), read_allowed())
     assert compiled.columns == {"lake": "`next` bigint"}
 
 
@@ -141,7 +141,7 @@ def test_syntax_error_has_its_place(spark: SparkSession) -> None:
 def test_all_texts_that_are_refused_are_named_at_once(spark: SparkSession) -> None:
     steps = "SELECT uuid() AS a FROM orders", "SELECT a b c FROM step_0", "SELECT 1 FROM step_1"
     with pytest.raises(UserError) as raised:
-        compile_pipeline(spark, make_manifest(*steps), allowed())
+        compile_pipeline(spark, make_manifest(*steps), read_allowed())
     first, second = raised.value.problems
     assert (first.path, second.path) == ("stages.0.steps.0.sql", "stages.0.steps.1.sql")
 
@@ -224,7 +224,7 @@ def test_what_is_wrong_in_independent_stages_is_named_at_once(spark: SparkSessio
       - {name: second, kafka: {topic: second, key: no_more}}
 """
     )
-    compiled, problems = compile_stages(spark, read_manifest(text).model, allowed())
+    compiled, problems = compile_stages(spark, read_manifest(text).model, read_allowed())
     assert [each.stage.name for each in compiled] == ["copy"]
     assert [problem.message for problem in problems] == [
         "no view is called `nonsense`",
@@ -248,7 +248,7 @@ def test_what_is_wrong_in_independent_steps_is_named_at_once(spark: SparkSession
             "{name: known, from: step_4, kafka: {topic: known, key: nothing}}",
         ),
     )
-    compiled, problems = compile_stages(spark, manifest, allowed())
+    compiled, problems = compile_stages(spark, manifest, read_allowed())
     assert compiled == ()
     assert [(problem.path, problem.message) for problem in problems] == [
         ("stages.0.steps.0.sql", "no column is called `amout`"),

@@ -15,7 +15,7 @@ from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken, look
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import QueryFailed
 
@@ -50,7 +50,7 @@ def make_stage(
     others: str = "",
 ) -> CompiledStage:
     manifest = make_manifest(*steps, sinks=sinks, orders=orders, others=others)
-    (compiled,) = compile_pipeline(spark, manifest, allowed())
+    (compiled,) = compile_pipeline(spark, manifest, read_allowed())
     return compiled
 
 

@@ -18,7 +18,7 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_spark.driver.reading import executor_rows
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 
@@ -29,7 +29,7 @@ COUNT = 2_000
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> CompiledStage:
     manifest = make_manifest(SQL, sinks=(KAFKA_SINK, LAKE_SINK))
-    (made,) = compile_pipeline(spark, manifest, allowed())
+    (made,) = compile_pipeline(spark, manifest, read_allowed())
     return made
 
 

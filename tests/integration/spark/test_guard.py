@@ -22,7 +22,7 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.process.archives import class_path
 from waybill_spark.driver.sql.analysis import analyze
-from waybill_spark.guard.allowed import allowed, kinds, read_lists
+from waybill_spark.guard.allowed import kinds, read_allowed, read_lists
 from waybill_spark.guard.judge import objection_to_parsed
 from waybill_spark.guard.objections import Objection
 from waybill_spark.guard.plans import refuse_parsed, tree_of, windows_at
@@ -43,8 +43,8 @@ def views(spark: SparkSession) -> SparkSession:
 
 
 def check(views: SparkSession, sql: str, guard: SqlGuard = "strict") -> None:
-    refuse_parsed(views, sql, "here", VIEWS, allowed(guard))
-    analyze(views, sql, VIEWS, allowed(guard), path="here")
+    refuse_parsed(views, sql, "here", VIEWS, read_allowed(guard))
+    analyze(views, sql, VIEWS, read_allowed(guard), path="here")
 
 
 def problem_of(views: SparkSession, sql: str, guard: SqlGuard = "strict") -> Problem | None:
@@ -140,7 +140,7 @@ def planted(sql: str) -> Iterator[str]:
 def judged(spark: SparkSession, sql: str) -> Objection | None:
     plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)
     return objection_to_parsed(
-        tree_of(plan), lambda way: windows_at(plan, way), allowed(), frozenset(VIEWS)
+        tree_of(plan), lambda way: windows_at(plan, way), read_allowed(), frozenset(VIEWS)
     )
 
 
@@ -199,7 +199,9 @@ def test_sessions_do_not_know_what_is_refused(spark: SparkSession) -> None:
     for session in (spark, spark.newSession()):
         functions = session._jsparkSession.sessionState().functionRegistry()
         assert functions.functionExists(name_of("upper"))
-        assert not any(functions.functionExists(name_of(n)) for n in allowed().functions.refused)
+        assert not any(
+            functions.functionExists(name_of(n)) for n in read_allowed().functions.refused
+        )
         with pytest.raises(PySparkException, match="UNRESOLVED_ROUTINE"):
             session.sql(f"SELECT {CALL}")
 

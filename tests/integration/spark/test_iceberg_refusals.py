@@ -29,7 +29,7 @@ from integration.spark.iceberg_sinks import (
     target,
 )
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
-from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.fitting import plan_change
 
 UNPARTITIONED = "which cannot be partitioned by"
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["n"]}
@@ -75,7 +75,7 @@ def test_what_a_table_does_not_take_is_told_by_column(catalog: OpenCatalog) -> N
 
 def test_a_narrower_type_is_taken(catalog: OpenCatalog) -> None:
     made(catalog, NestedField(1, "n", LongType()))
-    fitting(target(), loaded(catalog), pa.schema([("n", pa.int32())]))
+    plan_change(target(), loaded(catalog), pa.schema([("n", pa.int32())]))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_cannot_be_asked_of_a_column_is_refused(
 def test_deletes_need_format_version_2(catalog: OpenCatalog) -> None:
     made(catalog, NestedField(1, "n", LongType()), **{"format-version": "1"})
     schema = pa.schema([("n", pa.int64())])
-    fitting(target(), loaded(catalog), schema)
+    plan_change(target(), loaded(catalog), schema)
     (said,) = refusals(target(mode="upsert", keys=["n"]), catalog, schema)
     assert "ALTER TABLE raw.orders SET TBLPROPERTIES ('format-version'='2')" in said
 
@@ -168,7 +168,7 @@ def test_nested_types_are_taken_as_strictly(catalog: OpenCatalog, wrap: Any) -> 
     catalog.tables.create_namespace("raw")
     schema = pa.schema([("n", wrap(pa.decimal128(10, 2)))])
     catalog.tables.create_table(NAME, schema=schema)
-    fitting(target(), loaded(catalog), pa.schema([("n", wrap(pa.decimal128(9, 2)))]))
+    plan_change(target(), loaded(catalog), pa.schema([("n", wrap(pa.decimal128(9, 2)))]))
     (said,) = refusals(target(), catalog, pa.schema([("n", wrap(pa.decimal128(10, 4)))]))
     assert said.startswith("its column n is ")
 

@@ -169,7 +169,7 @@ def test_executors_follow_no_property_of_a_table(tmp_path: Path, mark: Path) -> 
     table = loaded(local(tmp_path))
     files = SpreadFiles(cast(Any, None), Reached("sink lake", "here"), make_fence(sequence=0))
     there = files._there(table.metadata, table.io, None, with_snapshot=False)
-    metadata, io = pickle.loads(pickle.dumps(there)).opened()
+    metadata, io = pickle.loads(pickle.dumps(there)).open()
     share = Share(task=0, attempt=0, rows=as_rows(1))
     (file,) = there.write(there.writer(metadata, io, share), as_table(1))
     assert type(io) is WarehouseFileIO

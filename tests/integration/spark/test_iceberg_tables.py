@@ -31,7 +31,7 @@ from integration.spark.iceberg_sinks import (
 )
 from waybill_shared.contract.errors import UserError
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
-from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.fitting import plan_change
 from waybill_spark.sinks.iceberg.tables import NOTHING, IcebergTarget
 from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
@@ -51,7 +51,7 @@ def test_a_new_name_of_a_column_is_told_with_the_statement_that_gives_it(
     opened(catalog).write(as_rows(1), make_fence(sequence=0))
     first, *rest = SCHEMA
     schema = pa.schema([("renamed", first.type), *rest])
-    (said,) = fitting(target(schemaEvolution="add"), loaded(catalog), schema).describe()
+    (said,) = plan_change(target(schemaEvolution="add"), loaded(catalog), schema).describe()
     assert said.startswith("gets a column renamed, ")
     assert said.endswith(f"ALTER TABLE raw.orders RENAME COLUMN {first.name} TO renamed")
 
@@ -59,7 +59,9 @@ def test_a_new_name_of_a_column_is_told_with_the_statement_that_gives_it(
 def test_a_column_that_came_is_added_with_the_first_rows(catalog: OpenCatalog) -> None:
     opened(catalog).write(as_rows(1), make_fence(sequence=0))
     wanted = target(schemaEvolution="add")
-    assert [*fitting(wanted, loaded(catalog), WIDER).describe()] == ["gets a column tax, double"]
+    assert [*plan_change(wanted, loaded(catalog), WIDER).describe()] == [
+        "gets a column tax, double"
+    ]
     sink = opened(catalog, wanted, WIDER)
     sink.write(None, make_fence(sequence=1))
     assert "tax" not in loaded(catalog).schema().column_names
@@ -109,7 +111,7 @@ def test_a_type_is_widened_with_the_first_rows(
 ) -> None:
     made(catalog, NestedField(1, "n", before))
     schema, wanted = pa.schema([("n", given)]), target(schemaEvolution="widen")
-    assert [*fitting(wanted, loaded(catalog), schema).describe()] == [
+    assert [*plan_change(wanted, loaded(catalog), schema).describe()] == [
         f"gets a wider column n: {said}"
     ]
     rows = pa.table({"n": [value]}, schema=schema).to_batches()
@@ -132,7 +134,7 @@ def test_a_table_is_made_as_the_manifest_says(catalog: OpenCatalog) -> None:
         ("day_month", "month"), ("shard", "bucket[8]"),
     ]  # fmt: skip
     assert table.properties["write.target-file-size-bytes"] == "1000000"
-    assert fitting(wanted, table, KINDS) == NOTHING
+    assert plan_change(wanted, table, KINDS) == NOTHING
 
 
 def test_what_a_manifest_says_of_itself_and_its_table_is_set_when_it_changes(
@@ -155,7 +157,7 @@ def test_a_table_that_exists_keeps_its_partitions(catalog: OpenCatalog) -> None:
         " identity(order_id): leave partitionBy out, or change the table with an Iceberg client"
     )
     for same in ([{"column": "customer", "as": "customer"}], None):
-        fitting(target(partitionBy=same), loaded(catalog), SCHEMA)
+        plan_change(target(partitionBy=same), loaded(catalog), SCHEMA)
 
 
 def test_who_made_a_table_partitions_it_anew_and_old_files_stay(catalog: OpenCatalog) -> None:
@@ -163,7 +165,7 @@ def test_who_made_a_table_partitions_it_anew_and_old_files_stay(catalog: OpenCat
         as_rows(1, 2), make_fence(sequence=0)
     )
     wanted = target(partitionBy=[{"column": "order_id", "transform": "bucket[2]"}])
-    (said,) = fitting(wanted, loaded(catalog), SCHEMA).describe()
+    (said,) = plan_change(wanted, loaded(catalog), SCHEMA).describe()
     assert said == "gets new partitions: bucket[2](order_id); files that are there stay as they are"
     opened(catalog, wanted).write(as_rows(3), make_fence(sequence=1))
     table = loaded(catalog)

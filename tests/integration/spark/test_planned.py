@@ -12,7 +12,7 @@ from batch_reading import tables_of
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import KAFKA_SINK, LAKE_SINK, RAW_DDL, make_manifest
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 from waybill_spark.tracking.batch_rows import BatchRows
 
@@ -76,7 +76,7 @@ def make_stage(
     spark: SparkSession, steps: Sequence[str], sinks: tuple[str, ...], orders: str = ""
 ) -> CompiledStage:
     manifest = make_manifest(*steps, sinks=sinks, orders=orders)
-    (compiled,) = compile_pipeline(spark, manifest, allowed())
+    (compiled,) = compile_pipeline(spark, manifest, read_allowed())
     return compiled
 
 

@@ -27,7 +27,7 @@ from integration.waiting import eventually
 from postgres import Database
 from waybill_shared.contract.errors import UserError
 from waybill_spark.sinks.postgres.connection import connect
-from waybill_spark.sinks.postgres.fitting import fitting
+from waybill_spark.sinks.postgres.fitting import plan_change
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.tracking.sink import SinkUnreachable
@@ -57,7 +57,7 @@ def said(database: Database, schema: pa.Schema, **other: Any) -> list[str]:  # n
     """What a check says of it."""
     target = PostgresTarget(sink=LIFE.name, settings=settings(database, **{**ADD, **other}))
     with closing(connect("warehouse", database.connection())) as session:
-        return [*fitting(session, target, schema).describe()]
+        return [*plan_change(session, target, schema).describe()]
 
 
 def refusal(database: Database, schema: pa.Schema = WIDER, **other: Any) -> str:  # noqa: ANN401

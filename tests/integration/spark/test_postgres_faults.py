@@ -21,7 +21,7 @@ from integration.spark.postgres_sinks import (
 from integration.switches import Switch, cut, start
 from postgres import Database
 from waybill_shared.contract.errors import UserError
-from waybill_spark.sinks.postgres.connection import meaning
+from waybill_spark.sinks.postgres.connection import translate
 from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
 
@@ -110,7 +110,7 @@ def test_a_server_without_room_is_tried_again(postgres: Database) -> None:
     [(errors.DiskFull("no space"), 30.0), (errors.AdminShutdown("ends"), 0.0)],
 )
 def test_what_the_server_lacks_is_waited_for(error: psycopg.Error, retry_after_s: float) -> None:
-    told = meaning(error, "sink warehouse: table public.orders", "db:5432/shop")
+    told = translate(error, "sink warehouse: table public.orders", "db:5432/shop")
     assert isinstance(told, SinkUnreachable)
     assert told.retry_after_s == retry_after_s
     assert "see that Postgres at db:5432/shop answers and may be written to" in told.hint

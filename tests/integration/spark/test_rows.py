@@ -17,7 +17,7 @@ from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import look
 from waybill_spark.driver.reading.inputs import DecodedInput
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.sinks.kafka.sending import KEY, VALUE
 
 ORDER = {
@@ -36,7 +36,7 @@ EXTREMES = [
 
 
 def make_stage(spark: SparkSession, *steps: str, sinks: tuple[str, ...]) -> CompiledStage:
-    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks), allowed())
+    (compiled,) = compile_pipeline(spark, make_manifest(*steps, sinks=sinks), read_allowed())
     return compiled
 
 

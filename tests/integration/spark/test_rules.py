@@ -9,7 +9,7 @@ from integration.spark.manifests import make_manifest
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_spark.driver.sql.compile import compile_pipeline, compile_stages
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 
 ALL = "SELECT order_id FROM orders"
 ONE_RECORD = "a rule looks at one record"
@@ -60,14 +60,14 @@ def rule(expect: str, name: str = "r") -> str:
 
 def refused(spark: SparkSession, expect: str, **options: str) -> Problem:
     with pytest.raises(UserError) as raised:
-        compile_pipeline(spark, make_manifest(ALL, orders=rule(expect)), allowed(**options))
+        compile_pipeline(spark, make_manifest(ALL, orders=rule(expect)), read_allowed(**options))
     (problem,) = raised.value.problems
     return problem
 
 
 @pytest.mark.parametrize("expect", TAKEN)
 def test_condition_on_one_record_is_taken(spark: SparkSession, expect: str) -> None:
-    (compiled,) = compile_pipeline(spark, make_manifest(ALL, orders=rule(expect)), allowed())
+    (compiled,) = compile_pipeline(spark, make_manifest(ALL, orders=rule(expect)), read_allowed())
     orders, others = compiled.inputs
     assert [each.expect for each in orders.rules] == [expect]
     assert others.rules == ()
@@ -121,7 +121,7 @@ stages:
     steps: [{name: shaped, sql: "SELECT amuont FROM orders"}]
     sinks: [{name: lake, iceberg: {table: raw.orders}}]
 """
-    compiled, problems = compile_stages(spark, read_manifest(text).model, allowed())
+    compiled, problems = compile_stages(spark, read_manifest(text).model, read_allowed())
     assert compiled == ()
     assert [
         (each.line, each.column, each.message) for each in read_manifest(text).place(problems)

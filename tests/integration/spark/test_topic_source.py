@@ -23,7 +23,7 @@ from waybill_shared.kafka.topics import create_missing
 from waybill_spark.driver.reading.source import leave_out
 from waybill_spark.driver.reading.topics import BatchLimits, TopicSource
 from waybill_spark.driver.sql.compile import compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
@@ -96,7 +96,7 @@ def bench(spark: SparkSession, servers: Servers, request: pytest.FixtureRequest)
     eventually(lambda: len(admin.identify(names.values())) == len(names))
     fill(servers.kafka, names)
     eventually(lambda: admin.stable_ends(names["orders"], (0, 1)) == {0: 9, 1: 3})
-    (compiled,) = compile_pipeline(spark, read_manifest(MANIFEST % names).model, allowed())
+    (compiled,) = compile_pipeline(spark, read_manifest(MANIFEST % names).model, read_allowed())
     source = TopicSource(
         admin,
         spark,

@@ -80,11 +80,11 @@ def test_each_commit_is_told_while_trackers_come_and_go(topics: Topics) -> None:
     topics.write([0])  # of before there was a group: nobody's news
     topics.written.clear()
     with ExitStack() as first, ExitStack() as second:
-        first.enter_context(topics.announcer().running())
+        first.enter_context(topics.announcer().run_in_thread())
         eventually(lambda: begun(topics), within_s=WITHIN_S)
         writing = threading.Thread(target=topics.write, args=(range(1, 40),))
         writing.start()
-        second.enter_context(topics.announcer().running())
+        second.enter_context(topics.announcer().run_in_thread())
         writing.join()
         topics.write([39], again=True)
         first.close()

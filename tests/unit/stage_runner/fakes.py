@@ -111,7 +111,7 @@ class World:
     def beat(self, states: Sequence[PipelineState]) -> None:
         self.beats += [state.blocked_by for state in states]
 
-    def blocked(self, state: PipelineState) -> None:
+    def report_blocked(self, state: PipelineState) -> None:
         self.beats.append(state.blocked_by)
 
     def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:

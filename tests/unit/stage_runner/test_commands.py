@@ -116,7 +116,7 @@ def test_offsets_are_committed_up_to_the_first_that_is_unanswered(
     consumer.waiting = [Message(0, 7), Message(0, 8), Message(0, 9)]
     for _ in range(3):
         assert handed(commands) is not None
-        commands.done()
+        commands.finish()
     commands.commit({"c0-8"})
     assert consumer.committed == {0: 8}
     commands.commit(set())
@@ -133,7 +133,7 @@ def test_offset_that_could_not_be_committed_is_committed_later(
 
     consumer.waiting = [Message(0, 7)]
     assert handed(commands) == (0, 7)
-    commands.done()
+    commands.finish()
     with monkeypatch.context() as away:
         away.setattr(consumer, "commit", fail)
         commands.commit(set())

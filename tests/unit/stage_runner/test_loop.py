@@ -54,7 +54,7 @@ class Around:
             self.held = self.waiting.pop(0)
         return self.held
 
-    def done(self) -> None:
+    def finish(self) -> None:
         self.held = None
 
     def later(self) -> None:

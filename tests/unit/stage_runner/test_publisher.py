@@ -75,7 +75,9 @@ def test_heartbeats_of_a_partition_are_one_transaction() -> None:
 
 def test_what_a_driver_waits_for_stays_in_the_history() -> None:
     producer = Producer()
-    publisher(producer).blocked(PipelineState(record=RECORD, blocked_by=Obstacle.NO_SPARK_EXECUTOR))
+    publisher(producer).report_blocked(
+        PipelineState(record=RECORD, blocked_by=Obstacle.NO_SPARK_EXECUTOR)
+    )
     ((event,),) = producer.sent
     assert event.topic == "waybill.lifecycle"
     assert decoded(LifecycleEvent, event).blocked_by == "no_spark_executor"
@@ -85,7 +87,7 @@ def test_a_change_of_phase_names_who_wanted_it_and_a_life_sign_does_not() -> Non
     producer = Producer()
     state = PipelineState(record=RECORD, actor="ada")
     publisher(producer).phase(state, "Running")
-    publisher(producer).blocked(state)
+    publisher(producer).report_blocked(state)
     said = [decoded(LifecycleEvent, event).actor for (event,) in producer.sent]
     assert said == ["ada", "stage_runner"]
 

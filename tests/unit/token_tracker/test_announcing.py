@@ -198,6 +198,6 @@ def test_a_commit_of_long_ago_is_no_news() -> None:
 
 def test_it_runs_beside_and_ends() -> None:
     world = World(make_lifecycle())
-    with Announcer(world, world, SOURCE).running():
+    with Announcer(world, world, SOURCE).run_in_thread():
         assert world.stop.wait(10)
     assert "events" not in {thread.name for thread in threading.enumerate()}

@@ -17,9 +17,9 @@ from waybill_token_tracker.core.dead_letter_entries import (
     EXACT_KEPT,
     PLACES_MAX,
     RUN_PLACES_MAX,
-    counted,
+    add_counts,
     fewer,
-    recounted,
+    replace_counts,
     up_to,
 )
 
@@ -142,24 +142,24 @@ def test_many_partitions_become_few_too() -> None:
 
 
 def test_a_slot_counts_by_partition_and_says_how_long_the_longest_is() -> None:
-    first = counted((), [entry(3), entry(7, 12), entry(4, partition=1)])
+    first = add_counts((), [entry(3), entry(7, 12), entry(4, partition=1)])
     assert first == (count(0, 2, 5), count(1, 1, 1))
-    assert counted(first, [entry(9)]) == (count(0, 3, 5), count(1, 1, 1))
+    assert add_counts(first, [entry(9)]) == (count(0, 3, 5), count(1, 1, 1))
 
 
 def test_what_is_missing_stays_missing_when_others_become_fewer() -> None:
     """Else whoever reads would take what is there for all."""
-    known = counted((), many(10))
+    known = add_counts((), many(10))
     before = many(10)[4:]
     after = [entry(12, 28, partition=0)]
-    assert recounted(known, before, after) == (count(0, 2 + 1, 16), count(1, 2, 1))
+    assert replace_counts(known, before, after) == (count(0, 2 + 1, 16), count(1, 2, 1))
 
 
 def test_however_few_entries_they_become_as_many_records_are_counted() -> None:
     heard = many(ENTRIES_MAX + 2)
     kept = fewer(heard)
     assert len(kept) < len(heard)
-    counts = recounted(counted((), heard), heard, kept)
+    counts = replace_counts(add_counts((), heard), heard, kept)
     assert sum(each.records for each in counts) == len(heard)
     assert sum(each.entries for each in counts) == len(kept)
 
@@ -194,10 +194,10 @@ def test_whatever_becomes_one_is_told_as_before(heard: Sequence[DeadEntry], limi
         kept: tuple[DeadEntry, ...] = ()
         counts: tuple[DeadCount, ...] = ()
         for each in heard:
-            counts = counted(counts, [each])
+            counts = add_counts(counts, [each])
             before = (*kept, each)
             kept = fewer(before)
-            counts = recounted(counts, before, kept) if len(kept) < len(before) else counts
+            counts = replace_counts(counts, before, kept) if len(kept) < len(before) else counts
     assert places(kept) == places(heard)
     assert up_to(kept) >= up_to(heard)
     assert Counter({c.partition: c.entries for c in counts}) == Counter(e.partition for e in kept)

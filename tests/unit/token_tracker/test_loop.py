@@ -14,7 +14,7 @@ from waybill_shared.process import metrics
 from waybill_shared.process.health import Health
 from waybill_token_tracker import loop
 from waybill_token_tracker.app.lag import LagWatch
-from waybill_token_tracker.loop import Loop, looking
+from waybill_token_tracker.loop import Loop, watch_lag
 
 
 class Store(FakeStore):
@@ -106,7 +106,7 @@ def test_an_end_that_cannot_be_saved_is_an_end() -> None:
 def test_lag_that_cannot_be_seen_is_counted_and_looked_at_again() -> None:
     before = counted("waybill_lag_failures_total")
     lag = Lag(Retryable("kafka is away"), RuntimeError("a fault of ours"))
-    with looking(lag):
+    with watch_lag(lag):
         assert lag.seen.wait(10)
     assert counted("waybill_lag_failures_total") == before + 2
     assert "lag" not in {thread.name for thread in threading.enumerate()}

@@ -59,11 +59,11 @@ def test_orders_come_one_after_the_other(orders: Orders, pipe: Pipe) -> None:
 
 
 def test_whoever_asks_may_wait_for_the_next_order(orders: Orders, pipe: Pipe) -> None:
-    assert not orders.waiting()
-    assert not orders.waiting(0.01)
+    assert not orders.has_order()
+    assert not orders.has_order(0.01)
     pipe.say(CHECK)
-    assert orders.waiting(WAIT_S)
-    assert orders.waiting(), "it is still to be taken"
+    assert orders.has_order(WAIT_S)
+    assert orders.has_order(), "it is still to be taken"
     assert orders.next() == CHECK
 
 

@@ -120,11 +120,11 @@ def test_what_nobody_can_see_is_reported_as_soon_as_it_can_be_seen(bench: Bench)
     stage.process(NO_FRAME, 0)
 
     assert [commit.sink for commit in bench.commits] == ["second"]
-    assert stage.hidden()
+    assert stage.has_hidden_rows()
     bench.first.hidden = False
     stage.watch()
     assert [commit.sink for commit in bench.commits] == ["second", "first"]
-    assert not stage.hidden()
+    assert not stage.has_hidden_rows()
 
 
 def test_a_batch_without_offsets_changes_nothing(bench: Bench) -> None:

@@ -25,10 +25,10 @@ class Stage:
         self._ignored.count_unknown("readings", 3, ["field 'celcius' is no column"])
         self.pause_ms = 0
 
-    def failed(self) -> None:
+    def find_failure(self) -> None:
         return None
 
-    def hidden(self) -> bool:
+    def has_hidden_rows(self) -> bool:
         return False
 
     def readings(self) -> tuple[()]:
@@ -43,7 +43,7 @@ class Stage:
     def watch(self) -> None:
         return None
 
-    def ignored(self) -> Ignored:
+    def unknown_fields(self) -> Ignored:
         return self._ignored
 
     def ask_every(self, pause_ms: int) -> None:

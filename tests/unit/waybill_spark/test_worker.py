@@ -27,11 +27,11 @@ def warmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The steps that were gone through."""
     steps: list[str] = []
 
-    def warming(*_: object) -> Iterator[Callable[[], None]]:
+    def warm_up(*_: object) -> Iterator[Callable[[], None]]:
         yield lambda: steps.append("first")
         yield lambda: steps.append("second")
 
-    monkeypatch.setattr(worker, "warming", warming)
+    monkeypatch.setattr(worker, "warm_up", warm_up)
     return steps
 
 

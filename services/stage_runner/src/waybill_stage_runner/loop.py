@@ -126,7 +126,7 @@ class Loop:
             self._commands.later()
         else:
             self._handle(runner_of, offset, command, now)
-            self._commands.done()
+            self._commands.finish()
 
     def _handle(self, runner: Runner, offset: int, command: Command, now: float) -> None:
         """Let the runner decide the command, or try it again later. Refuse it in the end."""

@@ -46,7 +46,7 @@ class Loop:
     def run(self, stop: threading.Event) -> None:
         """Repeat `turn` until `stop` is set. A Retryable error is logged, and the next round tries
         again."""
-        with looking(self._lag):
+        with watch_lag(self._lag):
             while not stop.is_set():
                 self._health.beat()
                 try:
@@ -79,7 +79,7 @@ class Loop:
 
 
 @contextmanager
-def looking(lag: LagWatch) -> Iterator[None]:
+def watch_lag(lag: LagWatch) -> Iterator[None]:
     """Measure lag in a thread of its own. Whatever is slow or fails there, facts are applied
     meanwhile."""
     stop = threading.Event()

@@ -72,7 +72,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     )
     lag = LagWatch(KafkaTopics(admin), ConsumerGroups(admin), prefix)
     announcer = Announcer(KafkaEventSessions(admin, prefix), store, source_of(prefix))
-    stack.enter_context(announcer.running())
+    stack.enter_context(announcer.run_in_thread())
     return Loop(stream, tracker, store, lag, health)
 
 

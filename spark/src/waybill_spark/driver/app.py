@@ -158,11 +158,11 @@ class RunningStage:
     def watch(self) -> None:
         self._tracked.watch()
 
-    def ignored(self) -> Ignored:
+    def unknown_fields(self) -> Ignored:
         return self._compiled.ignored
 
-    def hidden(self) -> bool:
-        return self._tracked.hidden()
+    def has_hidden_rows(self) -> bool:
+        return self._tracked.has_hidden_rows()
 
     def waits(self) -> tuple[SinkWait, ...]:
         return self._tracked.waits(SLOW_LOAD_MS)
@@ -178,7 +178,7 @@ class RunningStage:
         assert self._query is not None
         set_pause(self._query._jsq.streamingQuery(), pause_ms)
 
-    def failed(self) -> Exception | None:
+    def find_failure(self) -> Exception | None:
         """Return why the query has ended; None if it runs.
 
         Kafka may know the cause better than Spark does.

@@ -59,7 +59,7 @@ class Orders:
             raise order
         return order
 
-    def waiting(self, within_s: float = 0.0) -> bool:
+    def has_order(self, within_s: float = 0.0) -> bool:
         """Return True if `next` would return at once, or within that time."""
         with self._comes:
             return bool(self._comes.wait_for(lambda: self._waiting, within_s))

@@ -18,7 +18,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_spark.driver.reading.source import read_topics
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ BACK: Final = 2  # from the end: a record, and the marker of its transaction
 READS: Final = 4  # Java compiles what has run a few times; a fifth gains nothing that one can see
 
 
-def warming(
+def warm_up(
     spark: SparkSession, kafka: Kafka, topic: str, scratch: Path
 ) -> Iterator[Callable[[], None]]:
     """Yield steps of a few seconds each.
@@ -101,7 +101,7 @@ def _stage(spark: SparkSession, topic: str) -> CompiledStage:
     manifest = Manifest.model_validate(
         {"version": 1, "name": "rehearsal", "inputs": [source], "stages": [STAGE]}
     )
-    (stage,) = compile_pipeline(spark, manifest, allowed())
+    (stage,) = compile_pipeline(spark, manifest, read_allowed())
     return stage
 
 

@@ -72,7 +72,7 @@ class Watcher:
         word = self._look_at_executors() or self._transactions.look(
             [reading for stage in self._stages for reading in stage.readings()]
         )
-        if word is None and any(stage.hidden() for stage in self._stages):
+        if word is None and any(stage.has_hidden_rows() for stage in self._stages):
             word = Obstacle.BLOCKED_BY_OPEN_TRANSACTION
         blocked = word, tuple(wait for stage in self._stages for wait in stage.waits())
         if blocked != self._reported:
@@ -80,7 +80,7 @@ class Watcher:
             self._reported = blocked
 
     def _look_for_ignored(self) -> None:
-        ignored = unite(stage.ignored() for stage in self._stages)
+        ignored = unite(stage.unknown_fields() for stage in self._stages)
         if ignored != self._reported_ignored:
             self._report_ignored(ignored)
             self._reported_ignored = ignored
@@ -91,8 +91,8 @@ class Watcher:
 
 def _failure(stage: RunningStage, *, losses_due: bool) -> Exception | None:
     try:
-        failure = stage.failed()
-        if failure is None and (losses_due or stage.hidden()):
+        failure = stage.find_failure()
+        if failure is None and (losses_due or stage.has_hidden_rows()):
             stage.watch()
         return failure
     except StageStopped as stopped:

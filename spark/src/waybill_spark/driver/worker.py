@@ -31,8 +31,8 @@ from waybill_spark.driver.maintenance import maintain
 from waybill_spark.driver.orders import Orders
 from waybill_spark.driver.run import Engine, PipelineRun
 from waybill_spark.driver.sql.compile import CompiledStage, compile_pipeline, compile_stages
-from waybill_spark.driver.warming import warming
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.driver.warming import warm_up
+from waybill_spark.guard.allowed import read_allowed
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Worker:
         self._kafka = kafka
         self._orders = orders
         self._report = report
-        self._lists = allowed(home.sql_guard)
+        self._lists = read_allowed(home.sql_guard)
         self._checked: tuple[str, Sequence[CompiledStage]] = ("", ())
         """The manifest that was checked last, compiled: usually it is run next."""
 
@@ -90,11 +90,11 @@ class Worker:
         """
         if self._engine is None or is_cluster(self._engine.place.master):
             return
-        if self._orders.waiting(FIRST_ORDER_S):
+        if self._orders.has_order(FIRST_ORDER_S):
             return
         topic = f"{self._home.topic_prefix}.pipelines"
-        for step in warming(self._engine.session, self._kafka, topic, self._home.scratch):
-            if self._orders.waiting():
+        for step in warm_up(self._engine.session, self._kafka, topic, self._home.scratch):
+            if self._orders.has_order():
                 return
             step()
         logger.info("spark is warm")

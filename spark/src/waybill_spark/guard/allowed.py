@@ -21,7 +21,7 @@ def read_lists() -> Mapping[str, Any]:
 
 
 @cache
-def allowed(guard: SqlGuard = "strict") -> Allowed:
+def read_allowed(guard: SqlGuard = "strict") -> Allowed:
     lists = read_lists()
     strict = Allowed(
         functions=_names(lists["functions"]),
@@ -33,10 +33,10 @@ def allowed(guard: SqlGuard = "strict") -> Allowed:
             (*kinds(lists["executed"]["allowed"]), *kinds(lists["expressions"]["executed"]))
         ),
     )
-    return strict if guard == "strict" else _trusting(strict, lists)
+    return strict if guard == "strict" else _trust(strict, lists)
 
 
-def _trusting(strict: Allowed, lists: Mapping[str, Any]) -> Allowed:
+def _trust(strict: Allowed, lists: Mapping[str, Any]) -> Allowed:
     """Return lists that allow all but commands, also what nobody has examined."""
     return replace(
         strict,

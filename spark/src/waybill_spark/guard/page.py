@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 
-from waybill_spark.guard.allowed import allowed, read_lists
+from waybill_spark.guard.allowed import read_allowed, read_lists
 from waybill_spark.guard.judge import (
     DEPTH_MAX,
     EXPLODES_MAX,
@@ -97,7 +97,7 @@ describe`, the events of a pipeline and the metric `waybill_sql_guard_trusted` s
 
 
 def render() -> str:
-    lists = allowed()
+    lists = read_allowed()
     of_many_rows = frozenset(read_lists()["functions"]["of_many_rows"])
     return "".join((
         HEAD,

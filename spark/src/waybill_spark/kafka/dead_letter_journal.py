@@ -133,7 +133,7 @@ class _Sending:
         """Return topic, partition and offset of each, in the order in which they were produced."""
         left = self._producer.flush(FLUSH_TIMEOUT_S)
         if self._failed:
-            raise _meaning(self._what, *self._failed[0])
+            raise _translate(self._what, *self._failed[0])
         if left:
             raise Retryable(f"{self._what}: {left} not acknowledged in time")
         return [self._places[number] for number in range(self._sent)]
@@ -151,7 +151,7 @@ class _Sending:
         return note
 
 
-def _meaning(what: str, topic: str, error: KafkaError) -> Exception:
+def _translate(what: str, topic: str, error: KafkaError) -> Exception:
     text = f"{what}, topic {topic}: {explain(error)}"
     if error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
         return Retryable(text)

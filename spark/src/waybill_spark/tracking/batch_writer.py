@@ -58,7 +58,7 @@ class BatchWriter:
             batch = replace(batch, has_no_records=True)
         with ExitStack() as stack:
             stack.enter_context(closing(judged.rows))
-            self._record_dead(judged, batch, into, self._lacking(into))
+            self._record_dead(judged, batch, into, self._find_lacking(into))
             refused = self._load(judged.rows, self._with_facts(batch, judged), into, stack)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
@@ -66,7 +66,7 @@ class BatchWriter:
                 self._record_dead(judged, batch, [ledger])
                 ledger.write(judged.rows.by_sink[ledger.sink.name], self._with_facts(batch, judged))
 
-    def _lacking(self, into: Sequence[Ledger]) -> list[str]:
+    def _find_lacking(self, into: Sequence[Ledger]) -> list[str]:
         """Return the sinks that lack the dead records of the batch, where others have it
         already.
         """

@@ -8,7 +8,7 @@ from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
 from waybill_spark.tracking.ports import Source
-from waybill_spark.tracking.stopping import StageStopped, collecting, raise_first
+from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class LossReporter:
                     "records will never be processed",
                     extra={"stage": self._stage, "sink": ledger.sink.name, "set_aside": str(found)},
                 )
-                with collecting(stops):
+                with collect(stops):
                     ledger.set_aside(found)
         return stops
 
@@ -64,7 +64,7 @@ class LossReporter:
         if any(ledger.lost_its_topic for ledger in self._ledgers):
             for ledger in self._fenceless_first():
                 if ledger.fence is None or ledger.lost_its_topic:
-                    with collecting(stops):
+                    with collect(stops):
                         ledger.set_topic_aside()
         return stops
 

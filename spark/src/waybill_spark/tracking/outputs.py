@@ -49,11 +49,11 @@ def _extend(before: Output | None, partition: int, rows: tuple[int, int], to: Si
         partition=partition,
         first=first,
         end=end,
-        gaps=_kept(gaps),
+        gaps=_thin_gaps(gaps),
     )
 
 
-def _kept(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
+def _thin_gaps(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
     """Return the newest gaps, and the one before the sink's first row: retention deletes that part
     of the topic first.
     """

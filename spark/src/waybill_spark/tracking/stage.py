@@ -58,7 +58,7 @@ from waybill_spark.tracking.pieces import Ranges, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.sink import Sink
-from waybill_spark.tracking.stopping import StageClosed, StageStopped, collecting, raise_first
+from waybill_spark.tracking.stopping import StageClosed, StageStopped, collect, raise_first
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class TrackedStage(Generic[Frame]):
         with self._busy:
             stops = [*self._losses.report_topics(), *self._losses.set_aside()]
             for ledger in self._ledgers:
-                with collecting(stops):
+                with collect(stops):
                     ledger.report()
             raise_first(stops)
 
@@ -182,7 +182,7 @@ class TrackedStage(Generic[Frame]):
                     self._level(ledger, plan.missing[ledger.sink.name])
             return plan.starts
 
-    def hidden(self) -> bool:
+    def has_hidden_rows(self) -> bool:
         """Return True if a sink has rows that its readers cannot see yet."""
         return any(ledger.hidden for ledger in self._ledgers)
 

@@ -27,7 +27,7 @@ class StageClosed(ContractError):
 
 
 @contextmanager
-def collecting(stops: list[StageStopped]) -> Iterator[None]:
+def collect(stops: list[StageStopped]) -> Iterator[None]:
     """Continue in spite of a stop, so that every sink is handled; it is raised in the end."""
     try:
         yield

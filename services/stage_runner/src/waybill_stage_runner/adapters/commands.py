@@ -55,7 +55,7 @@ class CommandReader:
             self._current = self._poll(timeout_s)
         return self._current
 
-    def done(self) -> None:
+    def finish(self) -> None:
         self._current = None
 
     def later(self) -> None:

@@ -70,7 +70,7 @@ class KafkaPublisher:
         event = self._event(state, "transition", phase_from)
         self._producer.send([self._to("lifecycle", event)])
 
-    def blocked(self, state: PipelineState) -> None:
+    def report_blocked(self, state: PipelineState) -> None:
         event = self._event(state, "heartbeat", None)
         self._producer.send([self._to("lifecycle", event)])
 

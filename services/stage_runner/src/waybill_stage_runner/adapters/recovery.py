@@ -30,7 +30,7 @@ class KafkaRecovery:
     def records(self, partitions: Iterable[int]) -> dict[int, list[PipelineRecord]]:
         return read_records(self._kafka, self._pipelines, partitions)
 
-    def answered(self, partitions: Iterable[int]) -> dict[int, list[str]]:
+    def find_answered(self, partitions: Iterable[int]) -> dict[int, list[str]]:
         return read_answered_ids(self._kafka, self._replies, partitions)
 
 

@@ -29,11 +29,11 @@ class KafkaTopics:
         self._replication = replication
 
     def ids(self, plans: Iterable[TopicPlan]) -> Mapping[str, str]:
-        wanted = self._wanted(plans)
+        wanted = self._merge_plans(plans)
         return {name: found.topic_id for name, found in self._identify(wanted).items()}
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
-        wanted = self._wanted(plans)
+        wanted = self._merge_plans(plans)
         present = self._identify(wanted)
         missing = [
             NewTopic(plan.topic, plan.partitions, self._replication)
@@ -45,7 +45,7 @@ class KafkaTopics:
         create_missing(self._admin, missing)
         return self._await_new(wanted)
 
-    def _wanted(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicPlan]:
+    def _merge_plans(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicPlan]:
         """Return the plans by topic. Raises UserError if a pipeline may not use one of them."""
         wanted = {plan.topic: plan for plan in plans}
         for topic in wanted:

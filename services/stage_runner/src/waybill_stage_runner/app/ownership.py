@@ -27,7 +27,7 @@ class Ownership:
         commands_id = self._recovery.commands_id()  # asked before anything is read
         fresh = {partition: self._make_runner(partition) for partition in partitions}
         records = self._recovery.records(fresh)
-        answered = self._recovery.answered(fresh)
+        answered = self._recovery.find_answered(fresh)
         for partition, runner in fresh.items():
             runner.adopt_answered(answered.get(partition, ()))
             for record in records.get(partition, []):

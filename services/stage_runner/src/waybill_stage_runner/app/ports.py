@@ -62,7 +62,7 @@ class Recovery(Protocol):
     def records(self, partitions: Iterable[int]) -> Mapping[int, Sequence[PipelineRecord]]:
         """Return the newest record of each pipeline, by partition."""
 
-    def answered(self, partitions: Iterable[int]) -> Mapping[int, Sequence[str]]:
+    def find_answered(self, partitions: Iterable[int]) -> Mapping[int, Sequence[str]]:
         """Return the ids of the commands that were answered lately, by partition."""
 
 
@@ -82,7 +82,7 @@ class Publisher(Protocol):
 
     def phase(self, state: PipelineState, phase_from: str) -> None: ...
 
-    def blocked(self, state: PipelineState) -> None:
+    def report_blocked(self, state: PipelineState) -> None:
         """Report that what the driver waits for has changed."""
 
     def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:

@@ -149,7 +149,7 @@ class PipelineSupervisor:
                 )
                 self._publisher.phase(state, phase_from)
             case SendHeartbeat():
-                self._publisher.blocked(state)
+                self._publisher.report_blocked(state)
             case ReportMaintenance(maintenance=maintenance):
                 self._publisher.maintenance(state, maintenance)
             case WriteLastDefinition(error=error):

@@ -76,7 +76,7 @@ class Announcer:
         self._sent: dict[str, None] = {}
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def run_in_thread(self) -> Iterator[None]:
         """Run in a thread of its own. Whatever is slow or fails here, facts are applied
         meanwhile."""
         stop = threading.Event()

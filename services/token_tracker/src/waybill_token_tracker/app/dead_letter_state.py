@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from waybill_shared.contract.slots import DeadEntry, Slot
-from waybill_token_tracker.core.dead_letter_entries import fewer, recounted
+from waybill_token_tracker.core.dead_letter_entries import fewer, replace_counts
 from waybill_token_tracker.core.snapshots import DeadChunk, checksum_of, pack_dead, unpack_dead
 
 
@@ -34,7 +34,7 @@ class DeadLetterState:
             self.fresh += new
             return slot
         self.entries, self.fresh, self.must_replace, self.chunks = [*after], [], True, ()
-        return replace(slot, dead=recounted(slot.dead, before, after))
+        return replace(slot, dead=replace_counts(slot.dead, before, after))
 
     def mark_written(self) -> None:
         """Note that Redis has all entries."""
@@ -43,7 +43,7 @@ class DeadLetterState:
     def checksums(self) -> tuple[str, ...]:
         return tuple(chunk.checksum for chunk in self._pack())
 
-    def unsaved(self, *, again: bool) -> Iterator[tuple[int, str]]:
+    def list_unsaved(self, *, again: bool) -> Iterator[tuple[int, str]]:
         """Yield the chunks that a save has to write, by number; all of them if `again`. Chunks that
         no longer exist come last, without text."""
         chunks = self._pack()

@@ -57,7 +57,7 @@ def count_retry() -> None:
 
 
 def show_sinks(found: Iterable[LagPosition]) -> None:
-    metrics.show("waybill_last_commit_timestamp_seconds", _committed(found))
+    metrics.show("waybill_last_commit_timestamp_seconds", _list_positions(found))
     metrics.show("waybill_set_aside_ranges", _set_aside(found))
 
 
@@ -124,7 +124,7 @@ def _lags(found: Iterable[LagPosition], ends: Ends) -> dict[tuple[str, ...], flo
     }
 
 
-def _committed(found: Iterable[LagPosition]) -> dict[tuple[str, ...], float]:
+def _list_positions(found: Iterable[LagPosition]) -> dict[tuple[str, ...], float]:
     return {
         labels: sink.state.batch.committed_at / 1000
         for labels, _, sink in _each(found)

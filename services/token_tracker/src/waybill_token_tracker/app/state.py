@@ -85,7 +85,7 @@ class Partition:
                 at=now_ms,
                 chunk=chunk,
             )
-            for chunk, text in ((SLOT, slot), *state.dead_letters.unsaved(again=again))
+            for chunk, text in ((SLOT, slot), *state.dead_letters.list_unsaved(again=again))
         )
 
 

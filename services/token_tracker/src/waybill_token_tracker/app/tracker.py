@@ -73,7 +73,7 @@ class Tracker:
         measure(state.slot, fact, applied.slot)
         if applied.slot != state.slot:
             state.changed = True
-            state.unsaved = state.unsaved or self._unsaved(offset)
+            state.unsaved = state.unsaved or self._collect_unsaved(offset)
         state.slot = state.dead_letters.add(applied.slot, applied.dead)
         entries = [entry_of(progress) for progress in applied.progress]
         state.fresh += entries
@@ -95,7 +95,9 @@ class Tracker:
         state = self._state_of(own, event.tenant, event.pipeline_uid)
         slot = apply_lifecycle(state.slot, event, self._clock.now_ms())
         if slot.lifecycle != state.slot.lifecycle:
-            state.unsaved = replace(state.unsaved or self._unsaved(own.position), urgent=True)
+            state.unsaved = replace(
+                state.unsaved or self._collect_unsaved(own.position), urgent=True
+            )
         if slot != state.slot:
             state.slot, state.changed = slot, True
 
@@ -168,7 +170,7 @@ class Tracker:
             for state in partition.pipelines.values()
         )
 
-    def _unsaved(self, position: int) -> Unsaved:
+    def _collect_unsaved(self, position: int) -> Unsaved:
         return Unsaved(position=position, since_ms=self._clock.now_ms())
 
     def _state_of(self, partition: Partition, tenant: str, pipeline_uid: str) -> TrackedPipeline:

@@ -72,7 +72,7 @@ def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterat
             kind, at, data = (
                 EventType.STAGE_COMMITTED,
                 commit.batch.committed_at,
-                _committed(fact, commit),
+                _describe_commit(fact, commit),
             )
             stage, subject = commit.stage, f"{shown}/{commit.stage}/{commit.sink}"
         case DeadLetters() as dead:
@@ -94,7 +94,7 @@ def of_fact(fact: Fact, *, id: str, pipeline: str | None, source: str) -> Iterat
     )
 
 
-def _committed(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
+def _describe_commit(fact: Fact, commit: Commit) -> dict[str, JsonValue]:
     return data_of(
         StageCommittedData(
             pipeline_uid=fact.pipeline_uid,

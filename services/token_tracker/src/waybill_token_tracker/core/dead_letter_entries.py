@@ -37,7 +37,7 @@ def fewer(entries: Sequence[DeadEntry]) -> tuple[DeadEntry, ...]:
     return kept
 
 
-def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts:
+def add_counts(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts:
     """Return `known` with the counts of these entries added."""
     numbers: Counter[_Place] = Counter()
     records: Counter[_Place] = Counter()
@@ -60,11 +60,13 @@ def counted(known: Iterable[DeadCount], entries: Iterable[DeadEntry]) -> _Counts
     )
 
 
-def recounted(known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]) -> _Counts:
+def replace_counts(
+    known: _Counts, before: Iterable[DeadEntry], after: Iterable[DeadEntry]
+) -> _Counts:
     """Return `known` after a merge of the entries `before` into those `after`. Entries that are
     missing, because a snapshot was damaged, stay counted as missing."""
-    removed = {(each.topic_id, each.partition): each for each in counted((), before)}
-    return counted((_less(each, removed) for each in known), after)
+    removed = {(each.topic_id, each.partition): each for each in add_counts((), before)}
+    return add_counts((_less(each, removed) for each in known), after)
 
 
 def _less(count: DeadCount, removed: Mapping[_Place, DeadCount]) -> DeadCount:
@@ -90,7 +92,7 @@ def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...
         groups.setdefault(place, []).append((received, entry))
     runs = [run for group in groups.values() for run in _runs(group)]
     runs.sort(key=lambda run: run[0])
-    return (*_bounded([entry for _, entry in runs]), *new)
+    return (*_limit_ranges([entry for _, entry in runs]), *new)
 
 
 def _runs(group: list[tuple[int, DeadEntry]]) -> Iterator[tuple[int, DeadEntry]]:
@@ -109,7 +111,7 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
     entries = [entry for _, entry in together]
     first = entries[0]
     if len(entries) > 1:
-        runs = _joined(run for entry in entries for run in _places(entry))
+        runs = _merge_runs(run for entry in entries for run in _places(entry))
         first = replace(
             first,
             id=f"{first.id}+{first.start}",
@@ -124,7 +126,7 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
     return min(received for received, _ in together), first
 
 
-def _bounded(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
+def _limit_ranges(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
     """Yield the entries with at most PLACES_MAX offset ranges. The first entries lose theirs: they
     no longer say where between start and end their records are."""
     surplus = sum(len(_places(entry)) for entry in entries) - PLACES_MAX
@@ -138,7 +140,7 @@ def _places(entry: DeadEntry) -> _Runs:
     return entry.runs or ((entry.start, entry.end),)
 
 
-def _joined(runs: Iterable[tuple[int, int]]) -> _Runs:
+def _merge_runs(runs: Iterable[tuple[int, int]]) -> _Runs:
     """Merge runs that touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(runs):

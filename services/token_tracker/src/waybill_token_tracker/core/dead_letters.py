@@ -38,9 +38,9 @@ from waybill_shared.contract.vectors import (
     join,
     without,
 )
-from waybill_token_tracker.core.dead_letter_entries import counted, up_to
+from waybill_token_tracker.core.dead_letter_entries import add_counts, up_to
 from waybill_token_tracker.core.graph import Graph
-from waybill_token_tracker.core.origins import Origin, Origins, united
+from waybill_token_tracker.core.origins import Origin, Origins, unite_origins
 
 WAITING_LETTERS_MAX: Final = 1_000  # per pipeline; after a gap, more are treated as not received
 UNPLACED_MAX: Final = 100  # per pipeline; if there are more, those of one partition are merged
@@ -88,7 +88,7 @@ def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
     entries, unplaced = placing.result()
     slot = replace(
         slot,
-        dead=counted(slot.dead, entries),
+        dead=add_counts(slot.dead, entries),
         dead_sequences=sequences,
         dead_waiting=tuple(waiting),
         dead_unplaced=_fewer(unplaced),
@@ -117,7 +117,7 @@ class _Placing:
         graph = Graph(definition, slot)
         self._writers = {sink.key: sink for sink in graph.sinks}
         self._origins = Origins(graph)
-        self._removed_had = _removed_had(slot)
+        self._removed_had = _find_reached(slot)
         self._exact: list[DeadEntry] = []
         self._inner: list[tuple[Unplaced, Origin]] = []
 
@@ -142,8 +142,8 @@ class _Placing:
     def retry(self, unplaced: Unplaced) -> None:
         """Try again with what an earlier call left open. A sink that was removed is skipped: it
         will not report any more what it read."""
-        origin = united(
-            self._origins.written_by(self._writers[key], span)
+        origin = unite_origins(
+            self._origins.origin_of(self._writers[key], span)
             for key, span in unplaced.open
             if key in self._writers
         )
@@ -188,7 +188,7 @@ class _Placing:
         )
 
 
-def _removed_had(slot: Slot) -> dict[str, Vector]:
+def _find_reached(slot: Slot) -> dict[str, Vector]:
     """Return by key of a stage how far the sinks were that were removed from it."""
     found: dict[str, Vector] = {}
     for stage in (stage for removal in slot.removals for stage in removal.stages):

@@ -224,7 +224,7 @@ def _advance(before: Slot, slot: Slot) -> Applied:
     known = all_known(slot, graph.sinks)
     for sink in graph.sinks if known else ():
         state = sinks[sink.key]
-        reached = join(state.reached, graph.reached(sink))
+        reached = join(state.reached, graph.root_position(sink))
         if reached == state.reached:
             continue
         if state.batch is None:  # this is only where the sink starts

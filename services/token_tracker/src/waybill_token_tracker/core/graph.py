@@ -126,7 +126,7 @@ class Graph:
         stage started."""
         return join(self.bases(sink.stage), self.state(sink.key).frontier)
 
-    def reached(self, sink: StageSink) -> Vector:
+    def root_position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
         frontier itself; else the frontier is translated along the hops."""
         name = sink.stage.name

@@ -123,10 +123,10 @@ class _Settling:
             for writer in self._graph.writers(source):
                 if writer.sink.since < sink.sink.since:
                     spans += between({}, source.bases)
-                    spans += self._written_elsewhere(writer, source)
+                    spans += self._find_written_elsewhere(writer, source)
         return {LossReason.BEFORE_START: spans} if spans else {}
 
-    def _written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
+    def _find_written_elsewhere(self, writer: StageSink, source: InputDefinition) -> Iterable[Span]:
         """Yield the topics of the same name that were deleted before `source` was first read."""
         places = {p for hop in self._graph.hops(writer.key) for p in hop.outputs}
         for topic_id, partition in sorted(places):

@@ -55,9 +55,9 @@ class Origins:
         if source.root:
             return Origin(roots=(span,))
         writers = self._graph.writers(source)
-        return united(self.written_by(writer, span) for writer in writers)
+        return unite_origins(self.origin_of(writer, span) for writer in writers)
 
-    def written_by(self, writer: StageSink, span: Span) -> Origin:
+    def origin_of(self, writer: StageSink, span: Span) -> Origin:
         """Return the origin of what a sink has written there. What it has not reported yet is
         `open`."""
         ends = self._ends_of(writer, span.key)
@@ -75,7 +75,7 @@ class Origins:
                 end=span.end,
             )
             found.append(Origin(open=((writer.key, rest),)))
-        return united(found)
+        return unite_origins(found)
 
     def _ends_of(self, writer: StageSink, place: TopicPartition) -> list[int]:
         """Return by hop how far it has written to a partition."""
@@ -98,7 +98,7 @@ class Origins:
         key = (writer.key, at)
         if key not in self._of_hops:
             sources = _sources(writer.stage)
-            self._of_hops[key] = united(
+            self._of_hops[key] = unite_origins(
                 self.read_by(sources[span.topic_id], span)
                 for span in self._read_spans(writer, at)
                 if span.topic_id in sources
@@ -120,7 +120,7 @@ def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
     return {topic_id: source for source in stage.inputs for topic_id in source.ids}
 
 
-def united(origins: Iterable[Origin]) -> Origin:
+def unite_origins(origins: Iterable[Origin]) -> Origin:
     each = list(origins)
     roots = chain.from_iterable(origin.roots for origin in each)
     still_open = chain.from_iterable(origin.open for origin in each)

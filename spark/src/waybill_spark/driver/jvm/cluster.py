@@ -65,7 +65,7 @@ def cluster_conf(place: SparkPlace, jars: Path, properties: Mapping[str, str]) -
         "spark.cores.max": str(place.cores_max),
         "spark.executor.memory": place.executor_memory,
         "spark.executor.extraJavaOptions": " ".join(AVRO_LIMITS),
-        "spark.jars": ",".join(map(str, _shipped(jars))),
+        "spark.jars": ",".join(map(str, _jars_to_ship(jars))),
     }
 
 
@@ -149,5 +149,5 @@ def _open_to_strangers(here: str) -> Problem:
     )
 
 
-def _shipped(jars: Path) -> list[Path]:
+def _jars_to_ship(jars: Path) -> list[Path]:
     return [jar for jar in sorted(jars.glob("*.jar")) if jar.name.startswith(SHIPPED)]

@@ -69,7 +69,7 @@ class Executors:
         """
         count = self._application.executors()
         if count is None:
-            raise self._ended()
+            raise self._as_unavailable()
         if count:
             self._since_s = None
             return None
@@ -87,7 +87,7 @@ class Executors:
         if self._application.executors() == 0:
             self._application.cancel()
 
-    def _ended(self) -> ClusterUnavailable:
+    def _as_unavailable(self) -> ClusterUnavailable:
         message = f"{self._place.master} has ended the application"
         return ClusterUnavailable(message, hint=f"{LOGS}; it is tried again")
 

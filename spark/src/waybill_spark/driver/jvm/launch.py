@@ -142,7 +142,9 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("WAYBILL_")}
 
 
-def _sharing(options: JvmOptions, jars: Sequence[Path], recording: Path | None) -> Iterator[str]:
+def _archive_options(
+    options: JvmOptions, jars: Sequence[Path], recording: Path | None
+) -> Iterator[str]:
     archive = archive_of(options.archives, options.java, jars)
     if recording is not None:
         yield f"-XX:ArchiveClassesAtExit={recording}"
@@ -161,7 +163,7 @@ def _command(options: JvmOptions, conf: Mapping[str, str], recording: Path | Non
         "-XX:+UseParallelGC",
         "-Xlog:cds=off",
         "-Xlog:cds+dynamic=off",
-        *_sharing(options, jars, recording),
+        *_archive_options(options, jars, recording),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS),
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",

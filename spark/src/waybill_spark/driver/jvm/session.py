@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.lifecycle_events import SqlGuard
-from waybill_spark.guard.allowed import allowed
+from waybill_spark.guard.allowed import read_allowed
 
 CORES_DEFAULT: Final = "2"
 CONF: Final = {
@@ -85,9 +85,9 @@ def _forget_functions(spark: SparkSession) -> None:
         jvm.org.apache.spark.sql.catalyst.FunctionIdentifier,
     )
     functions = analysis.FunctionRegistry.builtin()
-    for name in allowed().functions.refused:
+    for name in read_allowed().functions.refused:
         functions.dropFunction(name_of(name))
-    for name in allowed().tables.refused:
+    for name in read_allowed().tables.refused:
         analysis.TableFunctionRegistry.builtin().dropFunction(name_of(name))
     same = name_of("current_timestamp")
     known, builder = functions.lookupFunction(same), functions.lookupFunctionBuilder(same)

@@ -89,7 +89,7 @@ def stops(
     }
 
 
-def lasting(
+def find_lasting(
     before: Mapping[StagePartition, StuckOffset], found: Mapping[StagePartition, int], now_s: float
 ) -> dict[StagePartition, StuckOffset]:
     """Return the stops of now, each with the time at which it was first found at this offset."""
@@ -132,9 +132,9 @@ class OpenTransactions:
         found = {
             StagePartition(stage=reading.stage, topic=reading.topic, partition=partition): offset
             for reading in at_rest
-            for partition, offset in self._found(reading).items()
+            for partition, offset in self._find_stuck(reading).items()
         }
-        self._stops = lasting(self._stops, found, now_s)
+        self._stops = find_lasting(self._stops, found, now_s)
         self._conclude({p: s for p, s in self._stops.items() if now_s - s.since_s >= LASTS_S})
 
     def _rests(self, reading: Reading) -> bool:
@@ -144,7 +144,7 @@ class OpenTransactions:
         self._frontiers[key] = reading.frontier
         return before == reading.frontier
 
-    def _found(self, reading: Reading) -> dict[int, int]:
+    def _find_stuck(self, reading: Reading) -> dict[int, int]:
         identity = self._offsets.identify([reading.topic]).get(reading.topic)
         if identity is None or identity.topic_id != reading.topic_id:
             return {}  # what becomes of a deleted topic is not decided here

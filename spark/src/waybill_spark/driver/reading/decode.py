@@ -49,7 +49,7 @@ def decode(raw: DataFrame, source: DecodedInput) -> DataFrame:
     """Return the rows of one input's topic in `raw`, observed under the input's name."""
     own = raw.where(F.col("topic") == source.topic)
     judged = reader_of(source).read(own, source).withColumn(VERDICT, _verdict(source))
-    observed = judged.observe(observation(source), _seen(source))
+    observed = judged.observe(observation(source), _observe(source))
     return observed.where(F.col(VERDICT).isNull()).drop(*EXTRA_COLUMNS, VERDICT)
 
 
@@ -65,15 +65,15 @@ def _verdict(source: DecodedInput) -> Column:
     verdict = F.when(F.col(MALFORMED), F.lit(0))
     for number, rule in enumerate(source.rules, 1):
         if rule.on_violation != "warn":
-            verdict = verdict.when(_broken(rule), F.lit(number))
+            verdict = verdict.when(_mark_broken(rule), F.lit(number))
     return verdict
 
 
-def _broken(rule: Expectation) -> Column:
+def _mark_broken(rule: Expectation) -> Column:
     return ~F.coalesce(F.expr(rule.expect), F.lit(False))
 
 
-def _seen(source: DecodedInput) -> Column:
+def _observe(source: DecodedInput) -> Column:
     ignored = f"{VERDICT} IS NULL AND size({UNKNOWN}) > 0"
     some = (
         f"transform(slice({UNKNOWN}, 1, {NAMES_MAX}), name -> substr(name, 1, {NAME_CHARACTERS}))"
@@ -104,7 +104,7 @@ def _counts(source: DecodedInput) -> Iterator[Column]:
     for number in source.counted:
         found = F.col(VERDICT) == number
         if source.actions[number] == "warn":
-            found = F.col(VERDICT).isNull() & _broken(source.rules[number - 1])
+            found = F.col(VERDICT).isNull() & _mark_broken(source.rules[number - 1])
         yield F.count_if(found).alias(count_name(number))
 
 

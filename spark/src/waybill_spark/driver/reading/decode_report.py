@@ -97,7 +97,7 @@ def find_unjudged(
     return [source for source in unseen if f"CollectMetrics {observation(source)}," in plan]
 
 
-def counted(
+def count_verdicts(
     sources: Sequence[DecodedInput], seen: Mapping[str, Seen], action: Literal["drop", "warn"]
 ) -> Iterator[tuple[str, str, int]]:
     """Yield input, name and number of records with a verdict that leads to `action`."""
@@ -119,9 +119,9 @@ def remember(
         if found is not None:
             sizes.count(records=found.records, largest=found.largest)
             ignored.count_unknown(source.name, found.ignored, _warnings(source, found.unknown))
-    for name, rule, count in counted(sources, seen, "drop"):
+    for name, rule, count in count_verdicts(sources, seen, "drop"):
         ignored.count_dropped(name, rule, count)
-    for name, rule, count in counted(sources, seen, "warn"):
+    for name, rule, count in count_verdicts(sources, seen, "warn"):
         ignored.count_warned(name, rule, count)
 
 

@@ -56,10 +56,10 @@ def unite(stages: Iterable[Ignored]) -> tuple[IgnoredFields, ...]:
     """
     found: dict[str, IgnoredFields] = {}
     for each in (each for stage in stages for each in stage.inputs()):
-        if each.input not in found or _met(found[each.input]) < _met(each):
+        if each.input not in found or _count_records(found[each.input]) < _count_records(each):
             found[each.input] = each
     return tuple(found.values())
 
 
-def _met(ignored: IgnoredFields) -> int:
+def _count_records(ignored: IgnoredFields) -> int:
     return ignored.records + sum(ignored.dropped.values()) + sum(ignored.warned.values())

@@ -32,14 +32,14 @@ def analyze_steps(
             refuse_parsed(session, step.sql, path, views, lists)
             analyze(session, step.sql, views, lists, path=path).createOrReplaceTempView(step.name)
         except UserError as error:
-            if _missing_view(error) not in wrong:
+            if _find_missing_view(error) not in wrong:
                 problems += error.problems
             wrong.add(step.name)
         views.append(step.name)
     return problems, wrong
 
 
-def _missing_view(error: UserError) -> str | None:
+def _find_missing_view(error: UserError) -> str | None:
     cause = error.__cause__
     if not isinstance(cause, AnalysisException):
         return None

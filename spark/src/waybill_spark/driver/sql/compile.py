@@ -17,7 +17,13 @@ from waybill_shared.contract.manifest.formats import FORMATS
 from waybill_shared.contract.manifest.model import Manifest, Stage
 from waybill_spark.driver.reading.dead_reasons import find_dead_cause
 from waybill_spark.driver.reading.decode import decode
-from waybill_spark.driver.reading.decode_report import Seen, counted, find_unjudged, look, remember
+from waybill_spark.driver.reading.decode_report import (
+    Seen,
+    count_verdicts,
+    find_unjudged,
+    look,
+    remember,
+)
 from waybill_spark.driver.reading.executor_rows import ExecutorRows
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.inputs import DecodedInput, describe_input
@@ -186,7 +192,7 @@ class CompiledStage:
             dead=[each for name in sorted(seen) for each in seen[name].dead],
             dropped={
                 f"{source}.{rule}": count
-                for source, rule, count in counted(self.inputs, seen, "drop")
+                for source, rule, count in count_verdicts(self.inputs, seen, "drop")
             },
         )
 

@@ -42,7 +42,7 @@ def store_now_ms(table: Table, clock: Clock) -> int:
         stream.write(b"")
     after = clock.now_ms()
     try:
-        now = modified_ms(table.io, [path]).get(path)
+        now = read_modified_ms(table.io, [path]).get(path)
     finally:
         remove(table.io, [path])
     if now is None:
@@ -52,7 +52,7 @@ def store_now_ms(table: Table, clock: Clock) -> int:
     return now
 
 
-def modified_ms(io: FileIO, paths: Iterable[str]) -> Mapping[str, int]:
+def read_modified_ms(io: FileIO, paths: Iterable[str]) -> Mapping[str, int]:
     """Return when the store got each file, as far as it is there."""
     return {
         path: int(info.mtime.timestamp() * 1000)
@@ -61,7 +61,7 @@ def modified_ms(io: FileIO, paths: Iterable[str]) -> Mapping[str, int]:
     }
 
 
-def missing(io: FileIO, paths: Iterable[str]) -> list[str]:
+def find_missing(io: FileIO, paths: Iterable[str]) -> list[str]:
     return [path for path, info in _look(io, [*paths]).items() if not info.is_file]
 
 

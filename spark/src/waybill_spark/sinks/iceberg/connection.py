@@ -157,7 +157,7 @@ def translate_errors(reached: Reached) -> Iterator[None]:
         raise
     except Exception as error:
         if isinstance(error, AWAY) or type(error).__module__.startswith(LAZY):
-            raise meaning(error, reached) from error
+            raise translate(error, reached) from error
         if isinstance(error, ODD):  # its text may have parts of an answer, and keys in it
             message = f"{reached.what}: what {reached.place} answers cannot be read"
             hint = f"see that it is a catalog of Iceberg tables ({type(error).__name__})"
@@ -165,7 +165,7 @@ def translate_errors(reached: Reached) -> Iterator[None]:
         raise
 
 
-def meaning(error: Exception, reached: Reached) -> Exception:
+def translate(error: Exception, reached: Reached) -> Exception:
     said = why(error)
     message = f"{reached.what} cannot be reached: {said}"
     if HIVE_3_TYPE in said:

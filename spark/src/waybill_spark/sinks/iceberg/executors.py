@@ -63,7 +63,7 @@ class SpreadFiles:
         there = self._there(metadata, io, sort_by, with_snapshot=False)
         before = self._written.get(there.table)
         if before is None or not all(io.new_input(file.file_path).exists() for file in before):
-            files = self._rows.carry_out(_Writing(there), _undoing(io))
+            files = self._rows.carry_out(_Writing(there), _undo_with(io))
             self._refuse_fewer(sum(file.record_count for file in files))
             self._refuse_elsewhere(files, io)
             self._written[there.table] = files
@@ -77,13 +77,13 @@ class SpreadFiles:
         without the replaced rows.
         """
         there = self._there(metadata, io, settings.sort_by, with_snapshot=True)
-        rows, undo = self._rows.by_keys(settings.keys, ROW_NUMBER), _undoing(io)
+        rows, undo = self._rows.by_keys(settings.keys, ROW_NUMBER), _undo_with(io)
         shares = rows.carry_out(_Matching(there, settings), lambda done: undo(_files_of(done)))
         added = _files_of(shares)
         replaced: dict[str, tuple[FileScanTask, list[pa.ChunkedArray]]] = {}
         for each in (found for share in shares for found in share.found):
             replaced.setdefault(each.task.file.file_path, (each.task, []))[1].append(each.replaced)
-        files = [_Replaced(task, _united(parts)) for task, parts in replaced.values()]
+        files = [_Replaced(task, _unite(parts)) for task, parts in replaced.values()]
         try:
             self._refuse_fewer(sum(share.rows for share in shares))
             tasks = pa.table({ITEM: pa.array(map(pickle.dumps, files), pa.binary())})
@@ -165,7 +165,7 @@ class _There:
     sort_by: tuple[SortField, ...]
     reached: Reached
 
-    def opened(self) -> tuple[TableMetadata, FileIO]:
+    def open(self) -> tuple[TableMetadata, FileIO]:
         metadata = TableMetadataUtil.parse_raw(self.table)
         return metadata, load_file_io(dict(self.properties), metadata.location)
 
@@ -188,8 +188,8 @@ class _Writing:
 
     def __call__(self, share: Share) -> Iterator[DataFile]:
         there = self.there
-        with translate_errors(there.reached), _meant(there.reached):
-            writer = there.writer(*there.opened(), share)
+        with translate_errors(there.reached), _translate_errors(there.reached):
+            writer = there.writer(*there.open(), share)
             for rows in _in_parts(share.rows):
                 yield from there.write(writer, rows)
 
@@ -208,8 +208,8 @@ class _Matching:
         key = keyless(rows, settings.keys)
         if key is not None:
             raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
-        with translate_errors(there.reached), _meant(there.reached):
-            metadata, io = there.opened()
+        with translate_errors(there.reached), _translate_errors(there.reached):
+            metadata, io = there.open()
             present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata)
             found: list[_Replaced] = []
             losers: list[int] = []
@@ -235,8 +235,8 @@ class _Copying:
 
     def __call__(self, share: Share) -> Iterator[DataFile]:
         there = self.there
-        with translate_errors(there.reached), _meant(there.reached):
-            metadata, io = there.opened()
+        with translate_errors(there.reached), _translate_errors(there.reached):
+            metadata, io = there.open()
             present, writer = PresentFiles(metadata, io), there.writer(metadata, io, share)
             for item in (each for batch in share.rows for each in batch.column(ITEM)):
                 file: _Replaced = pickle.loads(item.as_buffer())
@@ -255,12 +255,12 @@ def _in_parts(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(part)
 
 
-def _united(parts: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
+def _unite(parts: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
 
 
 @contextmanager
-def _meant(reached: Reached) -> Iterator[None]:
+def _translate_errors(reached: Reached) -> Iterator[None]:
     """Convert errors as where the driver writes."""
     try:
         yield
@@ -274,7 +274,7 @@ def _files_of(shares: Iterable[_Matched]) -> list[DataFile]:
     return [file for share in shares for file in share.files]
 
 
-def _undoing(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
+def _undo_with(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
     return lambda files: remove(io, [each.file_path for each in files])
 
 

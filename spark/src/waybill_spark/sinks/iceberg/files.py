@@ -27,7 +27,7 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot, _OverwriteFiles
 from pyiceberg.typedef import EMPTY_DICT, Record
 
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
-from waybill_spark.sinks.iceberg.ages import missing
+from waybill_spark.sinks.iceberg.ages import find_missing
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.present import PresentFiles
 from waybill_spark.sinks.iceberg.writing import FileWriter, remove
@@ -187,7 +187,7 @@ class CommitFiles:
 
     def _refuse_missing(self) -> None:
         files = (file.file_path for file in (*self._added, *self._spread))
-        deleted = missing(self._io, (*files, *self._own_manifests))
+        deleted = find_missing(self._io, (*files, *self._own_manifests))
         if deleted:
             self.discard()
             message = f"{deleted[0]} is deleted, and was to be committed: nothing is"

@@ -34,11 +34,11 @@ Types = Mapping[str, IcebergType]
 CREATED: str = "format-version"  # a property that only counts when a table is made
 
 
-def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Alteration:
+def plan_change(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Alteration:
     """Return what must change so that the table accepts rows of this schema, as the manifest
     allows. Raise UserError with a hint if they can never be written.
     """
-    untyped = [*_untyped(target, schema)]
+    untyped = [*_find_untyped(target, schema)]
     if untyped:
         raise UserError(untyped)
     problems = [*_wrong_columns(target.settings, iceberg_schema(schema), target)]
@@ -51,7 +51,7 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
         raise UserError(problems)
     if table is None:
         return NOTHING
-    columns = _Columns(target, table, iceberg_schema(target.written(schema)))
+    columns = _Columns(target, table, iceberg_schema(target.without_flag(schema)))
     columns.judge()
     partitions = _new_partitions(target, table)
     problems = [
@@ -64,13 +64,13 @@ def fitting(target: IcebergTarget, table: Table | None, schema: pa.Schema) -> Al
     mine = _is_mine(target, table)
     return Alteration(
         added=columns.added,
-        renamed=columns.renamed(),
+        renamed=columns.find_renames(),
         widened=columns.widened,
         partitions=partitions if mine else None,
         new_order=mine and not _is_sorted_so(target.settings, table),
         properties={
             name: value
-            for name, value in target.wanted_properties(mine=mine).items()
+            for name, value in target.properties_to_set(mine=mine).items()
             if table.properties.get(name) != value and name != CREATED
         },
     )
@@ -98,7 +98,7 @@ class _Columns:
                 said = f"its column {name} requires a value, and the query gives none"
                 self._refuse(said, f"add it to the query, or {self._alter(name)} DROP NOT NULL")
 
-    def renamed(self) -> dict[str, str]:
+    def find_renames(self) -> dict[str, str]:
         names = {each.name for each in self.given.fields}
         fields = self.table.schema().fields
         removed = {each.name: each.field_type for each in fields if each.name not in names}
@@ -255,7 +255,7 @@ def _no_partitions(target: IcebergTarget) -> Problem:
     return problem(target, "it has no partitions to overwrite", hint, "overwrite")
 
 
-def _untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
+def _find_untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
     """Yield a problem for each column that no table can have."""
     for each in schema:
         try:

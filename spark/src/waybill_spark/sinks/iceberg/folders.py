@@ -16,14 +16,14 @@ from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 def place_of(location: str) -> str:
     """Return it in one spelling, as the file system has it."""
     _, _, path = PyArrowFileIO.parse_location(location)
-    return spelled(path, is_local=is_local(location))
+    return spell(path, is_local=is_local(location))
 
 
 def is_local(location: str) -> bool:
     return str(PyArrowFileIO.parse_location(location)[0]) == "file"
 
 
-def spelled(path: str, *, is_local: bool) -> str:
+def spell(path: str, *, is_local: bool) -> str:
     return os.path.realpath(path) if is_local else posixpath.normpath(path)
 
 

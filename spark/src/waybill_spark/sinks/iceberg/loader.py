@@ -14,7 +14,7 @@ from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
 from waybill_spark.sinks.iceberg.catalogs import is_yet_to_be_made, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
-from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.fitting import plan_change
 from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.sinks.iceberg.rights import refuse_no_rights
 from waybill_spark.sinks.iceberg.sink import IcebergSink
@@ -37,7 +37,7 @@ class IcebergLoader:
     def check(self, wanted: WantedSink, schema: pa.Schema) -> Fit:
         target = _target(wanted)
         if is_yet_to_be_made(target.settings.connection, wanted.places):
-            return Fit(tuple(fitting(target, None, schema).describe()))
+            return Fit(tuple(plan_change(target, None, schema).describe()))
         what = f"sink {target.sink}"
         catalog = open_catalog(target.settings.connection, wanted.places, what=what, make=False)
         with (
@@ -45,7 +45,7 @@ class IcebergLoader:
             translate_errors(Reached(f"{what}: table {target.name}", catalog.place)),
         ):
             table = find_table(catalog.tables, target.name)
-            said = tuple(fitting(target, table, schema).describe())
+            said = tuple(plan_change(target, table, schema).describe())
             refuse_no_rights(catalog.tables, table, target)
             return Fit(said, table=catalog.identity(target.name, table))
 

@@ -33,7 +33,7 @@ from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.fences import TableFence
 from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
-from waybill_spark.sinks.iceberg.fitting import fitting
+from waybill_spark.sinks.iceberg.fitting import plan_change
 from waybill_spark.sinks.iceberg.maintenance import DueTasks
 from waybill_spark.sinks.iceberg.modes import change_files
 from waybill_spark.sinks.iceberg.tables import (
@@ -107,18 +107,18 @@ class IcebergSink:
         with translate_errors(self._reached):
             self._table = find_table(self._catalog, self._target.name)
         if self._schema is not None:
-            self._alteration = fitting(self._target, self._table, self._schema)
+            self._alteration = plan_change(self._target, self._table, self._schema)
             if self._table is None:
                 with translate_errors(self._reached):
                     self._table = make_table(self._catalog, self._target, self._schema)
-                self._alteration = fitting(self._target, self._table, self._schema)
+                self._alteration = plan_change(self._target, self._table, self._schema)
         self._seen = None if self._table is None else self._own.read(self._table)
 
     def last(self) -> Written | None:
         if self._table is None:
             return None
         fence = self._own.read(self._table)
-        return None if fence is None else self._written(fence)
+        return None if fence is None else self._as_written(fence)
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if self._table is None and self._schema is None:
@@ -213,7 +213,7 @@ class IcebergSink:
             self._alteration = NOTHING
         self._seen = fence
         self._pause.start(started, is_shared=is_shared)
-        return self._written(fence)
+        return self._as_written(fence)
 
     def _let_others_go_first(self) -> bool:
         """Pause after the last commit to a shared table. Return True if others have committed."""
@@ -229,7 +229,7 @@ class IcebergSink:
         """Compute the alteration again after others have changed the table."""
         self._refuse_superseded()
         if self._schema is not None:
-            self._alteration = fitting(self._target, self._current(), self._schema)
+            self._alteration = plan_change(self._target, self._current(), self._schema)
 
     def _refuse_superseded(self) -> None:
         if self._own.read(self._current()) != self._seen:
@@ -309,7 +309,7 @@ class IcebergSink:
         assert self._table is not None, "claim comes first"
         return self._table
 
-    def _written(self, fence: Fence) -> Written:
+    def _as_written(self, fence: Fence) -> Written:
         snapshot = self._own.snapshot_of(self._current(), fence)
         version = {} if snapshot is None else {"iceberg_snapshot_id": str(snapshot.snapshot_id)}
         return Written(fence=fence, version=version)

@@ -47,14 +47,14 @@ class IcebergTarget:
     def name(self) -> str:
         return self.settings.table
 
-    def wanted_properties(self, *, mine: bool = True) -> dict[str, str]:
+    def properties_to_set(self, *, mine: bool = True) -> dict[str, str]:
         """Return the wanted properties.
 
         `mine` is True if this pipeline decides what the table is.
         """
         return {**(self.properties if mine else {}), **self.settings.properties}
 
-    def written(self, schema: pa.Schema) -> pa.Schema:
+    def without_flag(self, schema: pa.Schema) -> pa.Schema:
         """Return those of the rows' columns that are the table's."""
         flag = self.settings.delete_where
         return pa.schema([field for field in schema if field.name != flag])
@@ -130,14 +130,14 @@ def make_table(catalog: Catalog, target: IcebergTarget, schema: pa.Schema) -> Ta
             catalog.create_namespace(namespace)
     except (NamespaceAlreadyExistsError, IntegrityError):
         pass  # two that begin at once: one of them makes it
-    columns = iceberg_schema(target.written(schema))
+    columns = iceberg_schema(target.without_flag(schema))
     try:
         catalog.create_table(
             target.name,
             columns,
             partition_spec=_spec(target.settings, columns),
             sort_order=_order(target.settings, columns),
-            properties={**target.wanted_properties(), MADE_BY: target.pipeline_uid},
+            properties={**target.properties_to_set(), MADE_BY: target.pipeline_uid},
         )
     except TableAlreadyExistsError:
         pass

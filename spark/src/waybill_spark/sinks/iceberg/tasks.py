@@ -22,9 +22,9 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotsUpdate
 
 from waybill_shared.process.failpoints import reach
-from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, files_from_before, modified_ms
+from waybill_spark.sinks.iceberg.ages import MaintenanceRefused, files_from_before, read_modified_ms
 from waybill_spark.sinks.iceberg.files import CommitFiles
-from waybill_spark.sinks.iceberg.folders import is_local, place_of, refuse_other_tables, spelled
+from waybill_spark.sinks.iceberg.folders import is_local, place_of, refuse_other_tables, spell
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def expire_snapshots(
     refs = table.metadata.refs
     heads = {ref.snapshot_id for ref in refs.values()}
     snapshots = sorted(table.metadata.snapshots, key=lambda each: each.sequence_number or 0)
-    made = _made_ms(table, snapshots, now_ms, now_ms - older_than_ms)
+    made = _find_made_ms(table, snapshots, now_ms, now_ms - older_than_ms)
     expired = [
         each.snapshot_id
         for each, at in zip(snapshots[:-keep], made, strict=False)
@@ -123,12 +123,12 @@ def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
     system, listed = files_from_before(table, older_than_ms)
     here = is_local(table.location())
     found = {
-        spelled(each.path, is_local=here): int(each.size or 0)
+        spell(each.path, is_local=here): int(each.size or 0)
         for each in listed
         if each.base_name != VERSION_HINT
     }
     table.refresh()  # what is known is read after what is there
-    known = _known(table)
+    known = _list_known(table)
     orphans = {path: size for path, size in found.items() if path not in known}
     _refuse_other_names(table, known, orphans)
     now = [*orphans] if dry_run else [*orphans][:ORPHANS_AT_ONCE]
@@ -137,7 +137,7 @@ def remove_orphans(table: Table, older_than_ms: int, *, dry_run: bool) -> Done:
     return Done(counts, is_whole=len(now) == len(orphans) or not deleted)
 
 
-def _made_ms(
+def _find_made_ms(
     table: Table, snapshots: Sequence[Snapshot], now_ms: int, before_ms: int
 ) -> Iterable[int]:
     """Return when each was made, at the latest; they are in the order of their commits.
@@ -146,7 +146,7 @@ def _made_ms(
     store decides, which knows when it got the manifest list. None is older than one before it.
     """
     doubtful = [s.manifest_list for s in snapshots if not before_ms <= s.timestamp_ms <= now_ms]
-    in_store = modified_ms(table.io, doubtful)
+    in_store = read_modified_ms(table.io, doubtful)
     times = (in_store.get(each.manifest_list, each.timestamp_ms) for each in snapshots)
     return accumulate((min(at, now_ms) for at in times), max)
 
@@ -211,7 +211,7 @@ def _find_single(table: Table) -> Transaction:
     return table.transaction()
 
 
-def _known(table: Table) -> set[str]:
+def _list_known(table: Table) -> set[str]:
     metadata = table.metadata
     known = {place_of(table.metadata_location)}
     known |= {place_of(each.metadata_file) for each in metadata.metadata_log}

@@ -67,7 +67,7 @@ class FileWriter:
         _check_pyarrow_schema_compatible(
             self._metadata.schema(), rows.schema, format_version=self._metadata.format_version
         )
-        whole = self._with_sources(self._sorted(rows) if in_order else rows)
+        whole = self._with_sources(self._sort(rows) if in_order else rows)
         return [
             *_dataframe_to_data_files(
                 self._metadata, whole, self._io, write_uuid=self._name, counter=self._counter
@@ -88,7 +88,7 @@ class FileWriter:
                 rows = rows.append_column(column.name, pa.nulls(rows.num_rows, kind))
         return rows
 
-    def _sorted(self, rows: pa.Table) -> pa.Table:
+    def _sort(self, rows: pa.Table) -> pa.Table:
         keys = [
             (each.column, f"{each.order}ending", NULLS[NULL_ORDERS[each.order]])
             for each in self._sort_by or ()

@@ -74,7 +74,7 @@ class KafkaSink:
         deadline = time.monotonic() + VISIBLE_WAIT_S
         pause_s = VISIBLE_POLL_S_MIN
         while True:
-            visible = self._covered(ends)
+            visible = self._covers(ends)
             self._check_topic()  # after it: the ends of another topic of that name say nothing
             if visible:
                 return True
@@ -86,7 +86,7 @@ class KafkaSink:
     def close(self) -> None:
         self._transactions.close()
 
-    def _covered(self, ends: Mapping[int, int]) -> bool:
+    def _covers(self, ends: Mapping[int, int]) -> bool:
         try:
             stable = self._admin.stable_ends(self._target.topic, ends) if ends else {}
         except Retryable:

@@ -81,10 +81,10 @@ def translate_errors(what: str, place: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise meaning(error, what, place) from error
+        raise translate(error, what, place) from error
 
 
-def meaning(error: psycopg.Error, what: str, place: str) -> Exception:
+def translate(error: psycopg.Error, what: str, place: str) -> Exception:
     state = error.sqlstate or "08000"
     message = f"{what}: {_first_line(error)}"
     if state.startswith(ROWS):

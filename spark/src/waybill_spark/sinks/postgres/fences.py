@@ -31,7 +31,7 @@ def refuse_no_place(session: Session, connection: str, schema: str) -> None:
     place = sql.Identifier(schema)
     if row is None:
         hint = sql.SQL("make it: CREATE SCHEMA {}").format(place)
-        raise _refused(f"connection {connection}: the database has no schema {schema}", hint)
+        raise _refusal(f"connection {connection}: the database has no schema {schema}", hint)
     user, may_use, may_create, oid, lasting, missing = row
     rights = [*([] if may_use else ["USAGE"]), *([] if may_create or oid else ["CREATE"])]
     on: sql.Composable = sql.SQL("SCHEMA {}").format(place)
@@ -41,12 +41,12 @@ def refuse_no_place(session: Session, connection: str, schema: str) -> None:
         if not lasting or {"key"} not in unique:
             hint = sql.SQL("make it as it was: CREATE TABLE {} ({})").format(_table(schema), SHAPE)
             message = f"connection {connection}: somebody has changed the table {FENCES}"
-            raise _refused(message, hint)
+            raise _refusal(message, hint)
     if rights:
         what, to = sql.SQL(", ".join(rights)), sql.SQL(user)
         grant = sql.SQL("as its owner: GRANT {} ON {} TO {}").format(what, on, to)
         text = f"its user may not keep fences in schema {schema}: no {', '.join(rights)}"
-        raise _refused(f"connection {connection}: {text}", grant)
+        raise _refusal(f"connection {connection}: {text}", grant)
 
 
 def make_fences(session: Session, schema: str) -> None:
@@ -98,7 +98,7 @@ def move_fence(
     return moved.rowcount == 1
 
 
-def _refused(message: str, hint: sql.Composed) -> UserError:
+def _refusal(message: str, hint: sql.Composed) -> UserError:
     return UserError([Problem(message=message, path="connection", hint=hint.as_string())])
 
 

@@ -52,28 +52,31 @@ class TableChange:
         return describe_new(self.added, self.renamed)
 
 
-def fitting(session: Session, target: PostgresTarget, schema: pa.Schema) -> TableChange:
+def plan_change(session: Session, target: PostgresTarget, schema: pa.Schema) -> TableChange:
     """Find what must change so that the table takes rows of this schema.
 
     UserError if they can never go in, with the statement that would mend it.
     """
     _refuse_name(target)
     table = find_table(session, target)
-    problems = [*_untyped(target, schema)]
+    problems = [*_find_untyped(target, schema)]
     if table is not None:
         problems += _unfit(target, table, schema)
     elif not target.settings.create:
-        problems.append(problem(target, "there is no such table", _made(target, schema)))
+        problems.append(problem(target, "there is no such table", _make_statement(target, schema)))
     if problems:
         raise UserError(problems)
     if table is None:
         _refuse_place(session, target)
         return TableChange(made=True)
-    return _missing(target, table, schema)
+    return _find_missing(target, table, schema)
 
 
-def _missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableChange:
-    given, present = _given(target, schema), {each.name: each.type for each in table.columns}
+def _find_missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableChange:
+    given, present = (
+        _types_of_query(target, schema),
+        {each.name: each.type for each in table.columns},
+    )
     added = {name: kind for name, kind in given.items() if name not in present}
     others_fill = {each.name for each in table.columns if each.has_default or each.computed}
     removed = {name: kind for name, kind in present.items() if name not in {*given, *others_fill}}
@@ -86,9 +89,11 @@ def _missing(target: PostgresTarget, table: Table, schema: pa.Schema) -> TableCh
     )
 
 
-def _given(target: PostgresTarget, schema: pa.Schema) -> dict[str, str]:
+def _types_of_query(target: PostgresTarget, schema: pa.Schema) -> dict[str, str]:
     """Return the types that columns of the table would be made with, by name."""
-    kinds = {name: column_type(schema.field(name).type) for name in target.written(schema.names)}
+    kinds = {
+        name: column_type(schema.field(name).type) for name in target.without_flag(schema.names)
+    }
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
@@ -117,7 +122,7 @@ def _refuse_place(session: Session, target: PostgresTarget) -> None:
         raise UserError([problem(target, f"its user may make no table in {name}", hint)])
 
 
-def _untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
+def _find_untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
     problems = [
         problem(target, f"Postgres has no type for {field.name}, {field.type}", "cast it to text")
         for field in schema
@@ -130,7 +135,7 @@ def _untyped(target: PostgresTarget, schema: pa.Schema) -> list[Problem]:
     )
     problems += (
         problem(target, f"no column can be called {name}: it is Postgres' own", "rename it")
-        for name in target.written(schema.names)
+        for name in target.without_flag(schema.names)
         if name in SYSTEM
     )
     by = target.settings.order_by
@@ -158,11 +163,11 @@ def _unfit(target: PostgresTarget, table: Table, schema: pa.Schema) -> list[Prob
         _not_added(target, table, name, kind)
         if name not in present
         else _find_unfit(target, present[name], kind)
-        for name, kind in _given(target, schema).items()
+        for name, kind in _types_of_query(target, schema).items()
     )
     problems = [each for each in found if each is not None]
-    problems += _required(target, table, schema.names)
-    return [*problems, *_without_keys(target, table), *_denied(target, table)]
+    problems += _find_required(target, table, schema.names)
+    return [*problems, *_without_keys(target, table), *_find_denied(target, table)]
 
 
 def _not_added(target: PostgresTarget, table: Table, name: str, kind: str) -> Problem | None:
@@ -198,7 +203,7 @@ def _find_unfit(target: PostgresTarget, column: TableColumn, kind: str) -> Probl
     return problem(target, said, f"cast it in the query, or {hint}")
 
 
-def _required(target: PostgresTarget, table: Table, given: Sequence[str]) -> list[Problem]:
+def _find_required(target: PostgresTarget, table: Table, given: Sequence[str]) -> list[Problem]:
     return [
         problem(
             target,
@@ -208,7 +213,7 @@ def _required(target: PostgresTarget, table: Table, given: Sequence[str]) -> lis
         for column in table.columns
         if column.required
         and not (column.has_default or column.computed)
-        and column.name not in target.written(given)
+        and column.name not in target.without_flag(given)
     ]
 
 
@@ -228,7 +233,7 @@ def _without_keys(target: PostgresTarget, table: Table) -> list[Problem]:
     return [problem(target, message, f"make it: {hint}")]
 
 
-def _denied(target: PostgresTarget, table: Table) -> list[Problem]:
+def _find_denied(target: PostgresTarget, table: Table) -> list[Problem]:
     if not table.denied:
         return []
     rights = sql.SQL(", ").join(map(sql.SQL, table.denied))
@@ -242,7 +247,7 @@ def _denied(target: PostgresTarget, table: Table) -> list[Problem]:
     ]
 
 
-def _made(target: PostgresTarget, schema: pa.Schema) -> str:
+def _make_statement(target: PostgresTarget, schema: pa.Schema) -> str:
     return f"write create: true, or make it: {make_table(target, schema).as_string()}"
 
 

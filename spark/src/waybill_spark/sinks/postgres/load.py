@@ -52,7 +52,7 @@ def make_room(session: Session, target: PostgresTarget, columns: Sequence[str]) 
 
 def columns_of_room(target: PostgresTarget, columns: Sequence[str]) -> sql.Composed:
     """Return the columns of that table, which have the target's types."""
-    own: list[sql.Composable] = [sql.Identifier(name) for name in target.written(columns)]
+    own: list[sql.Composable] = [sql.Identifier(name) for name in target.without_flag(columns)]
     if target.settings.delete_where is not None:
         flag = sql.Identifier(target.settings.delete_where)
         own.append(sql.SQL("NULL::boolean AS {}").format(flag))
@@ -104,7 +104,7 @@ def take(
     """
     lock(session, target)
     if target.settings.mode == "append":
-        names = _names(target.written(columns))
+        names = _names(target.without_flag(columns))
         insert = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}")
         return session.execute(insert.format(target.name, names, names, room.rows)).rowcount
     if target.settings.delete_where is not None:
@@ -148,7 +148,7 @@ def _deletion(target: PostgresTarget, room: Room) -> sql.Composed:
 
 
 def _upsert(target: PostgresTarget, columns: Sequence[str], room: Room) -> sql.Composed:
-    names, keys = target.written(columns), target.settings.keys
+    names, keys = target.without_flag(columns), target.settings.keys
     others = [sql.Identifier(name) for name in names if name not in keys]
     sets = sql.SQL(", ").join(sql.SQL("{} = EXCLUDED.{}").format(each, each) for each in others)
     on_conflict = sql.SQL("DO UPDATE SET {}").format(sets) if others else sql.SQL("DO NOTHING")

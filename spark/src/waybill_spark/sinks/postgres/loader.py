@@ -19,7 +19,7 @@ from waybill_spark.sinks.postgres.connection import (
     translate_errors,
 )
 from waybill_spark.sinks.postgres.fences import refuse_no_place
-from waybill_spark.sinks.postgres.fitting import fitting
+from waybill_spark.sinks.postgres.fitting import plan_change
 from waybill_spark.sinks.postgres.sink import PostgresSink
 from waybill_spark.sinks.postgres.tables import PostgresTarget
 from waybill_spark.sinks.rows import column_of
@@ -46,7 +46,7 @@ class PostgresLoader:
             translate_errors(f"sink {target.sink}", connection.place),
         ):
             refuse_no_place(session, target.settings.connection, connection.fences)
-            return Fit(tuple(fitting(session, target, schema).describe()))
+            return Fit(tuple(plan_change(session, target, schema).describe()))
 
 
 def _target(sink: SinkManifest) -> PostgresTarget:

@@ -19,11 +19,11 @@ from waybill_spark.sinks.postgres.connection import (
     Session,
     connect,
     is_conflict,
-    meaning,
+    translate,
     translate_errors,
 )
 from waybill_spark.sinks.postgres.fences import make_fences, move_fence, read_fence, refuse_no_place
-from waybill_spark.sinks.postgres.fitting import fitting
+from waybill_spark.sinks.postgres.fitting import plan_change
 from waybill_spark.sinks.postgres.load import OWN, Room, copy, lock, make_room, take
 from waybill_spark.sinks.postgres.staging import Staging
 from waybill_spark.sinks.postgres.tables import PostgresTarget, add_columns, make_table
@@ -81,7 +81,7 @@ class PostgresSink:
 
     def write(self, rows: Iterable[pa.RecordBatch] | None, fence: Fence) -> Written:
         if isinstance(rows, DistributedRows) and self._ask(self._staging.may_be_made):
-            with self._filled(rows, fence.pipeline_uid) as (room, number):
+            with self._fill_staging(rows, fence.pipeline_uid) as (room, number):
                 self._reach(fence, "after_copy")
                 self._move(lambda: self._take(room, number), fence)
             self._seen = fence
@@ -92,13 +92,13 @@ class PostgresSink:
         return Written(fence=fence, version=self._version())
 
     @contextmanager
-    def _filled(self, rows: DistributedRows, uid: str) -> Iterator[tuple[Room, int]]:
+    def _fill_staging(self, rows: DistributedRows, uid: str) -> Iterator[tuple[Room, int]]:
         """Let executors fill a staging table."""
         assert self._schema is not None, "a sink without a schema takes no rows"
         session = self._current()
         with (
             translate_errors(self._what, self._connection.place),
-            self._staging.filled(session, rows, self._schema.names, uid=uid) as filled,
+            self._staging.fill(session, rows, self._schema.names, uid=uid) as filled,
         ):
             yield filled
 
@@ -110,7 +110,7 @@ class PostgresSink:
             except psycopg.Error as error:
                 if left and is_conflict(error):
                     continue
-                raise meaning(error, self._what, self._connection.place) from error
+                raise translate(error, self._what, self._connection.place) from error
 
     def find_refusal(self, rows: Iterable[pa.RecordBatch]) -> str | None:
         def attempt(session: Session) -> None:
@@ -153,13 +153,13 @@ class PostgresSink:
             return
         with session.transaction():
             lock(session, self._target)  # two that begin at once: one of them makes it
-            alteration = fitting(session, self._target, self._schema)
+            alteration = plan_change(session, self._target, self._schema)
             if alteration.made:
                 self._refuse_second_table(session)
                 session.execute(make_table(self._target, self._schema))
             elif alteration.added:
                 self._add_columns(session, alteration.added)
-                fitting(session, self._target, self._schema)  # a stranger may have been faster
+                plan_change(session, self._target, self._schema)  # a stranger may have been faster
         make_room(session, self._target, self._schema.names)
 
     def _add_columns(self, session: Session, added: Mapping[str, str]) -> None:

@@ -62,7 +62,7 @@ class Staging:
             self._drop(session, sql.Identifier(self.schema, name))
 
     @contextmanager
-    def filled(
+    def fill(
         self, session: Session, rows: DistributedRows, columns: Sequence[str], *, uid: str
     ) -> Iterator[tuple[Room, int]]:
         """Yield the filled table and how many rows there are."""

@@ -91,7 +91,7 @@ class PostgresTarget:
         delete = ["DELETE"] if self.settings.delete_where is not None else []
         return ["INSERT", *upsert, *(upsert and ["SELECT"]), *delete]
 
-    def written(self, columns: Iterable[str]) -> list[str]:
+    def without_flag(self, columns: Iterable[str]) -> list[str]:
         """Return those of the rows' columns that are the table's."""
         return [name for name in columns if name != self.settings.delete_where]
 
@@ -137,7 +137,7 @@ def make_table(target: PostgresTarget, schema: pa.Schema) -> sql.Composed:
     parts = [
         sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(column_type(field.type) or ""))
         for field in schema
-        if field.name in target.written(schema.names)
+        if field.name in target.without_flag(schema.names)
     ]
     if target.settings.keys:
         keys = sql.SQL(", ").join(map(sql.Identifier, target.settings.keys))

@@ -26,7 +26,7 @@ def find_culprits(
     why: DeadCause | None = cause
     while why is not None:
         found = known
-        for run, reason in _failing(ranges, why, _leaving_out(known, trial)):
+        for run, reason in _find_failing(ranges, why, _leave_out(known, trial)):
             yield run, reason
             found = merge_positions(found, {(run.topic, run.partition): frozenset([run.start])})
         if found == known:
@@ -35,11 +35,11 @@ def find_culprits(
         why = trial(ranges, known)
 
 
-def _leaving_out(known: Without, trial: Trial) -> Attempt:
+def _leave_out(known: Without, trial: Trial) -> Attempt:
     return lambda ranges: trial(ranges, known)
 
 
-def _failing(
+def _find_failing(
     ranges: Ranges, cause: DeadCause, attempt: Attempt
 ) -> Iterator[tuple[Range, DeadCause]]:
     alone = False

@@ -11,7 +11,7 @@ class Budget:
         self.window_ms = window_ms
         self._spent: deque[tuple[int, int]] = deque()
 
-    def left(self, now_ms: int) -> int:
+    def remaining(self, now_ms: int) -> int:
         while self._spent and self._spent[0][0] <= now_ms - self.window_ms:
             self._spent.popleft()
         return self.records - sum(count for _, count in self._spent)

@@ -129,9 +129,9 @@ class Triage:
         def trial(ranges: Ranges, found: Without) -> DeadCause | None:
             with closing(self.read_again(ranges, merge_positions(known, found))) as rows:
                 said = sink.find_refusal(rows.by_sink[sink.name].to_batches())
-            return None if said is None else _refused(said, key)
+            return None if said is None else _cause_of_refusal(said, key)
 
-        found = self._find(batch, trial, _refused(str(why), key))
+        found = self._find(batch, trial, _cause_of_refusal(str(why), key))
         without = merge_positions(known, positions_of(each.record for each in found))
         return Judged(rows=self.read_again(batch.ranges, without), dead=found)
 
@@ -180,7 +180,7 @@ class Triage:
             frontier={},
             outputs=(),
             batch=self._report(batch, len(new)),
-            dead=_grouped([*kept, *(self._position(each) for each in new)]),
+            dead=_group([*kept, *(self._position(each) for each in new)]),
         )
         self._fence = self.journal.write(new, fence)
         logger.warning(
@@ -220,10 +220,10 @@ class Triage:
             try:
                 self._readings.read(ranges, merge_positions(known, found)).close()
             except QueryFailed as again:
-                return _failed(again)
+                return _cause_of_failure(again)
             return None
 
-        return self._find(batch, trial, _failed(failure))
+        return self._find(batch, trial, _cause_of_failure(failure))
 
     def _find(self, batch: Batch, trial: Trial, why: DeadCause) -> tuple[DeadLetterRecord, ...]:
         """Find them one after the other, and no more than the budget has left."""
@@ -242,7 +242,7 @@ class Triage:
         self, rejected: Sequence[RejectedRecord], failed: Sequence[DeadLetterRecord]
     ) -> tuple[DeadLetterRecord, ...]:
         count = len(rejected) + len(failed)
-        if rejected and count > self._budget.left(self._clock.now_ms()):
+        if rejected and count > self._budget.remaining(self._clock.now_ms()):
             self._refuse_beyond_budget([*failed, *self._whole(rejected[:1])], count)
         return self._whole(rejected)
 
@@ -258,7 +258,7 @@ class Triage:
 
     def _refuse_beyond_budget(self, found: Sequence[DeadLetterRecord], count: int = 0) -> None:
         count = max(count, len(found))
-        if count <= self._budget.left(self._clock.now_ms()):
+        if count <= self._budget.remaining(self._clock.now_ms()):
             return
         budget, last = self._budget, found[-1]
         at = f"{last.record.topic}[{last.record.partition}]@{last.record.offset}"
@@ -291,7 +291,7 @@ def _ahead(position: _Position, reached: Vector) -> bool:
     return offset >= reached.get((topic_id, partition), 0)
 
 
-def _grouped(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:
+def _group(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:
     groups: dict[tuple[str, int, str | None], set[int]] = {}
     for topic_id, partition, offset, sink in positions:
         groups.setdefault((topic_id, partition, sink), set()).add(offset)
@@ -311,12 +311,12 @@ def _of_sink(dead: DeadLetterRecord, sink: str) -> DeadLetterRecord:
     return replace(dead, cause=replace(dead.cause, sink=sink))
 
 
-def _failed(failure: QueryFailed) -> DeadCause:
+def _cause_of_failure(failure: QueryFailed) -> DeadCause:
     message = str(failure)[:MESSAGE_CHARACTERS_MAX]
     return DeadCause(reason=DeadReason.FAILED, message=message, error=failure.error)
 
 
-def _refused(said: str, sink: str) -> DeadCause:
+def _cause_of_refusal(said: str, sink: str) -> DeadCause:
     message = said[:MESSAGE_CHARACTERS_MAX]
     return DeadCause(
         reason=DeadReason.REFUSED, message=message, sink=sink, error=RowsRefused.__name__

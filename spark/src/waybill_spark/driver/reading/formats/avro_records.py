@@ -29,7 +29,7 @@ from waybill_spark.driver.reading.formats.names import (
     OFFSET,
     PARTITION,
     TEXT,
-    nothing_unknown,
+    no_unknown,
     place,
 )
 from waybill_spark.driver.reading.inputs import DecodedInput
@@ -45,7 +45,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     value = F.col("value")
     declared = StructType.fromDDL(source.columns.replace(" NOT NULL", ""))
     fields = [
-        {"name": "record", "type": _widened(known_keys(source.keys.avro_schema))},
+        {"name": "record", "type": _widen(known_keys(source.keys.avro_schema))},
         {"name": "end", "type": "string"},
     ]
     schema = {"type": "record", "name": f"wrapped_{END}", "fields": fields}
@@ -62,7 +62,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         OFFSET,
         TEXT,
         (~sound).alias(MALFORMED),
-        nothing_unknown(),
+        no_unknown(),
         F.when(sound, record).cast(declared).alias("record"),
     )
     return looked_at.select(*EXTRA_COLUMNS, "record.*")
@@ -91,7 +91,7 @@ def _from_avro(spark: SparkSession, value: Column, schema: str) -> Column:
     return ClassicColumn(columns.column(found))
 
 
-def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it is
+def _widen(part: Any) -> object:  # noqa: ANN401 - JSON, as it is
     """Give decimals as many digits as they may have.
 
     If they have 18 or fewer, Spark keeps only the last bits of a larger number.
@@ -103,10 +103,10 @@ def _widened(part: Any) -> object:  # noqa: ANN401 - JSON, as it is
             return {**part, "precision": max(precision, min(digits, DIGITS_MAX))}
         case dict():
             return {
-                key: value if key == "default" else _widened(value) for key, value in part.items()
+                key: value if key == "default" else _widen(value) for key, value in part.items()
             }
         case list():
-            return [_widened(each) for each in part]
+            return [_widen(each) for each in part]
         case _:
             return part
 
@@ -115,11 +115,11 @@ def _is_sound(value: Column, kind: DataType) -> Column:
     """Return a column that is False for values that Spark accepts and sinks do not: invalid text,
     years beyond the calendar, too many digits.
     """
-    found = _checked(value, kind)
+    found = _check(value, kind)
     return F.lit(True) if found is None else F.coalesce(found, F.lit(True))
 
 
-def _checked(value: Column, kind: DataType) -> Column | None:
+def _check(value: Column, kind: DataType) -> Column | None:
     """Return the check of a value, or None if there is nothing to check.
 
     The column is null where there is no value.
@@ -135,7 +135,7 @@ def _checked(value: Column, kind: DataType) -> Column | None:
             parts = [
                 F.coalesce(found, F.lit(True))
                 for field in kind
-                if (found := _checked(value.getField(field.name), field.dataType)) is not None
+                if (found := _check(value.getField(field.name), field.dataType)) is not None
             ]
             return reduce(and_, parts) if parts else None
         case ArrayType():
@@ -148,6 +148,6 @@ def _checked(value: Column, kind: DataType) -> Column | None:
 
 
 def _all(values: Column, kind: DataType) -> Column | None:
-    if _checked(F.lit(None), kind) is None:
+    if _check(F.lit(None), kind) is None:
         return None
     return F.forall(values, lambda value: _is_sound(value, kind))

@@ -20,7 +20,7 @@ from waybill_spark.driver.reading.formats.names import (
     OFFSET,
     PARTITION,
     TEXT,
-    nothing_unknown,
+    no_unknown,
     place,
 )
 from waybill_spark.driver.reading.inputs import DecodedInput
@@ -49,7 +49,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     columns = source.columns_to_parse()
     names = [f"field_{number}" for number in range(len(columns))]
     text = F.col("value").cast("string")
-    parsed = raw.select(*place(), text.alias(TEXT), _parsed(text, names, form).alias("parsed"))
+    parsed = raw.select(*place(), text.alias(TEXT), _parse(text, names, form).alias("parsed"))
     fields = parsed.select(
         PARTITION,
         OFFSET,
@@ -61,7 +61,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         *(PARTITION, OFFSET, TEXT, "no_record"),
         *(F.col(name).isNotNull().alias(f"given_{name}") for name in names),
         *(
-            _typed(column.type)(F.col(name)).alias(f"value_{name}")
+            _as_type(column.type)(F.col(name)).alias(f"value_{name}")
             for name, column in zip(names, columns, strict=True)
         ),
     )
@@ -78,7 +78,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     looked_at = typed.select(
         *(PARTITION, OFFSET, TEXT),
         reduce(or_, wrong, F.col("no_record")).alias(MALFORMED),
-        nothing_unknown(),
+        no_unknown(),
         row.alias("record"),
     )
     return looked_at.select(*EXTRA_COLUMNS, "record.*")
@@ -106,7 +106,7 @@ def why(value: bytes, source: DecodedInput) -> str | None:
     return None
 
 
-def _parsed(text: Column, names: list[str], form: CsvForm, **options: str) -> Column:
+def _parse(text: Column, names: list[str], form: CsvForm, **options: str) -> Column:
     quote = form.quote or NO_TEXT
     schema = ", ".join(f"{name} STRING" for name in (BEGIN, *names, "end"))
     before, after = F.lit(END + form.delimiter), F.lit(form.delimiter + END)
@@ -153,7 +153,7 @@ def _has_text_after_quote(names: list[str], form: CsvForm) -> Column:
     more, so that the field is null.
     """
     fields = [F.col(f"parsed.{name}") for name in names]
-    strictly = _parsed(F.col(TEXT), names, form, unescapedQuoteHandling="SKIP_VALUE")
+    strictly = _parse(F.col(TEXT), names, form, unescapedQuoteHandling="SKIP_VALUE")
     doubtful = reduce(or_, (field.startswith(form.quote) for field in fields))
     skipped = reduce(
         or_,
@@ -174,7 +174,7 @@ def _field(name: str, form: CsvForm) -> Column:
     return F.when(text != form.null_text, text)
 
 
-def _typed(declared: str) -> Typed:
+def _as_type(declared: str) -> Typed:
     kind = re.split(r"[(<]", declared)[0].strip()
     return _decimal(declared) if kind == "DECIMAL" else KINDS[kind]
 
@@ -192,7 +192,7 @@ def _cast(kind: str) -> Typed:
     return lambda text: text.try_cast(kind)
 
 
-def _floating(kind: str) -> Typed:
+def _as_float(kind: str) -> Typed:
     def value(text: Column) -> Column:
         number = text.try_cast(kind)
         return F.when(~number.isin(*INFINITE), number)
@@ -227,8 +227,8 @@ KINDS: Final[dict[str, Typed]] = {
     "INTEGER": _whole(_cast("int")),
     "BIGINT": _whole(_cast("bigint")),
     "LONG": _whole(_cast("bigint")),
-    "FLOAT": _floating("float"),
-    "DOUBLE": _floating("double"),
+    "FLOAT": _as_float("float"),
+    "DOUBLE": _as_float("double"),
     "STRING": lambda text: text,
     "DATE": _of_form(DATE, _date),
     "TIMESTAMP": _of_form(TIMESTAMP, _timestamp),

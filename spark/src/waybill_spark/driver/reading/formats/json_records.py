@@ -43,9 +43,9 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     parsed = raw.select(
         *place(),
         text.alias(TEXT),
-        F.from_json(_wrapped(text), WRAPPED.format(source.columns), options).alias("parsed"),
+        F.from_json(_wrap(text), WRAPPED.format(source.columns), options).alias("parsed"),
     )
-    malformed = _malformed(source)
+    malformed = _is_malformed(source)
     looked_at = parsed.select(
         PARTITION,
         OFFSET,
@@ -78,11 +78,11 @@ def why(value: bytes, source: DecodedInput) -> str | None:
         return None
 
 
-def _wrapped(text: Column) -> Column:
+def _wrap(text: Column) -> Column:
     return F.concat(F.lit(BEFORE), text, F.lit(AFTER))
 
 
-def _malformed(source: DecodedInput) -> Column:
+def _is_malformed(source: DecodedInput) -> Column:
     text = F.col(TEXT)
     conditions = [
         f"NOT (parsed.`end` <=> '{END}')",
@@ -94,7 +94,7 @@ def _malformed(source: DecodedInput) -> Column:
         required = [column.name for column in source.columns_to_parse() if column.required]
         conditions += [f"{_field(name)} IS NULL" for name in required]  # from_json itself takes it
     malformed = F.expr(" OR ".join(conditions)) | only_where(
-        text.contains("]"), _more_keys(F.json_object_keys(_wrapped(text)))
+        text.contains("]"), _more_keys(F.json_object_keys(_wrap(text)))
     )
     if source.own_output or not source.strict:
         return malformed

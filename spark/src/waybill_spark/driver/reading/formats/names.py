@@ -25,5 +25,5 @@ def place() -> tuple[Column, Column]:
     return F.col("partition").alias(PARTITION), F.col("offset").alias(OFFSET)
 
 
-def nothing_unknown() -> Column:
+def no_unknown() -> Column:
     return F.lit(None).cast("array<string>").alias(UNKNOWN)

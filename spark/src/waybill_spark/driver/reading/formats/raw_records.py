@@ -9,7 +9,7 @@ from waybill_spark.driver.reading.formats.names import (
     EXTRA_COLUMNS,
     MALFORMED,
     TEXT,
-    nothing_unknown,
+    no_unknown,
     place,
 )
 from waybill_spark.driver.reading.inputs import DecodedInput
@@ -22,7 +22,7 @@ def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
         *place(),
         F.col("value").alias(TEXT),
         F.lit(False).alias(MALFORMED),
-        nothing_unknown(),
+        no_unknown(),
         "key",
         "value",
         _as_map(F.col("headers")).alias("headers"),
@@ -40,14 +40,14 @@ def _as_map(headers: Column) -> Column:
     If several have one name the last counts, as for Kafka's own clients. They are sorted first, so
     that those of one name are neighbours and a record with very many costs little.
     """
-    ordered = F.array_sort(F.transform(headers, _numbered))
+    ordered = F.array_sort(F.transform(headers, _number))
     following = F.slice(ordered, F.lit(2), F.size(ordered))
     last = F.filter(F.zip_with(ordered, following, _unless_again), lambda each: each.isNotNull())
     pairs = F.transform(last, lambda each: F.struct(each["key"], each["value"]))
     return F.coalesce(F.map_from_entries(pairs), F.create_map().cast(HEADERS))
 
 
-def _numbered(header: Column, number: Column) -> Column:
+def _number(header: Column, number: Column) -> Column:
     return F.struct(
         header["key"].alias("key"), number.alias("number"), header["value"].alias("value")
     )
