@@ -49,7 +49,9 @@ def test_a_server_without_services_tells_its_own(command: Command, server: Scrip
 def test_where_nobody_answers_it_says_so_and_is_no_error(command: Command) -> None:
     result = command("version", "--url", NOBODY)
     assert (result.exit_code, result.stdout) == (0, f"{OURS}\n")
-    assert result.stderr.startswith(f"no service answers with its version: nothing listens at {NOBODY}")
+    assert result.stderr.startswith(
+        f"no service answers with its version: nothing listens at {NOBODY}"
+    )
     told = json.loads(command("version", "--url", NOBODY, "-o", "json").stdout)
     assert (told["client"], told["servers"]) == (client_version(), {})
     assert "nothing listens" in told["error"]

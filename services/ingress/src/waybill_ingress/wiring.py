@@ -36,6 +36,7 @@ from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
 from waybill_ingress.app.idempotency import IdempotentRequests
+from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
@@ -60,7 +61,6 @@ from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.shares import GroupShares
-from waybill_shared.process import metrics
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.health import Health
 from waybill_shared.topic_views.connectors import KnownConnectors
@@ -125,7 +125,7 @@ def _pipelines(
     def accept(record: PipelineRecord) -> None:
         directory.accept(record)
         if record.desired == "deleted":
-            metrics.forget(record.name)
+            forget(record.name)
 
     return stack.enter_context(
         TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)

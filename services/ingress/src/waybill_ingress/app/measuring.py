@@ -19,3 +19,8 @@ def count_token(born: str) -> None:
 
 def count_keyed(result: Literal["carried_out", "repeated", "running", "reused"]) -> None:
     metrics.count("waybill_keyed_requests_total", result=result)
+
+
+def forget(pipeline: str) -> None:
+    """Drop the series of a deleted pipeline."""
+    metrics.forget(pipeline)
