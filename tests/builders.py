@@ -17,7 +17,7 @@ from waybill_shared.contract.commands import (
     Stop,
 )
 from waybill_shared.contract.connectors import ConnectorProgress
-from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Command,

@@ -196,7 +196,7 @@ class Checker:
         what = issued.text if asked == WHOLE else f"{issued.text} {asked}"
         before = self._finals.get(what)
         if before is not None and before != kind:
-            on = " ".join((*asked.sinks, *(leg.pipeline for leg in asked.through)))
+            on = " ".join((*asked.sinks, *(step.pipeline for step in asked.through)))
             self.report("I3", f"a token that was {before} is {kind} {on}")
         if kind in FINAL:
             self._finals[what] = kind
@@ -249,14 +249,14 @@ class Checker:
         """I1 of what leads from pipeline to pipeline, as far as that is still there."""
         uid, generation = issued.uid, issued.generation
         here = {(place.topic_id, row) for place, row in covered(self._contents, token)}
-        for leg in asked.through:
-            now = self._world.newest(leg.uid)
+        for step in asked.through:
+            now = self._world.newest(step.uid)
             here = {
                 written
                 for at in here
                 for written in _written(self._world.newest(uid), generation, at, now)
             }
-            uid, generation = leg.uid, leg.generation
+            uid, generation = step.uid, step.generation
         record = self._world.newest(uid)
         for topic_id, row in here:
             rows = effects(uid, record.stages, generation, topic_id, row)

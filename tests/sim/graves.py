@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sim.effects import Dead
 from sim.log import Place, Row
-from waybill_shared.contract.deaths import DeadLetter
+from waybill_shared.contract.dead_letter_facts import DeadLetter
 from waybill_shared.contract.events import (
     Fact,
     Fence,

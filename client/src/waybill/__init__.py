@@ -7,7 +7,7 @@ client is asked for. So a Spark driver that only uses `waybill_spark` pays for n
 from typing import TYPE_CHECKING
 
 from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
-from waybill.dead_letters import DeadLetter, Dropped, RecordPlace
+from waybill.dead_letters import DeadLetter, Dropped, RecordLocation
 from waybill.errors import (
     Conflict,
     Expired,
@@ -110,7 +110,7 @@ __all__ = [
     "ProblemError",
     "Proposal",
     "Receipt",
-    "RecordPlace",
+    "RecordLocation",
     "Rejected",
     "Replayed",
     "SinkFlow",

@@ -9,7 +9,7 @@ from waybill.fields import Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPlace:
+class RecordLocation:
     """The location of a record in Kafka."""
 
     topic: str
@@ -20,7 +20,7 @@ class RecordPlace:
         return f"{self.topic}[{self.partition}]@{self.offset}"
 
     @classmethod
-    def read(cls, fields: Fields) -> "RecordPlace":
+    def read(cls, fields: Fields) -> "RecordLocation":
         return cls(
             topic=fields.text("topic"),
             partition=fields.whole("partition"),
@@ -49,9 +49,9 @@ class DeadLetter:
     reason: str
     rule: str | None
     message: str
-    dead_letter: RecordPlace | None
+    dead_letter: RecordLocation | None
     id: str | None = None
-    replayed_as: RecordPlace | None
+    replayed_as: RecordLocation | None
 
     @property
     def offset(self) -> int:
@@ -95,6 +95,6 @@ class Dropped:
         )
 
 
-def _place(fields: Fields, name: str) -> RecordPlace | None:
+def _place(fields: Fields, name: str) -> RecordLocation | None:
     found = fields.object_or_none(name)
-    return None if found is None else RecordPlace.read(found)
+    return None if found is None else RecordLocation.read(found)

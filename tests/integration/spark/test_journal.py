@@ -15,7 +15,7 @@ from builders import make_fence
 from integration.conftest import Surroundings
 from integration.waiting import eventually
 from waybill_shared.contract import codec
-from waybill_shared.contract.deaths import DeadLetters, DeadPositions
+from waybill_shared.contract.dead_letter_facts import DeadLetters, DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Fence, pipeline_key
 from waybill_shared.contract.words import DeadReason

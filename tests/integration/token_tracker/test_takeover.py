@@ -12,7 +12,7 @@ from integration.token_tracker.member import POLL_S, WITHIN_S, Member, reached
 from integration.topics import create_anew
 from unit.token_tracker.fakes import FakeStore
 from waybill_shared.contract import codec
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
 from waybill_shared.contract.slots import Slot

@@ -10,13 +10,13 @@ from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST
 from waybill_status.app.outcomes.history import last_of
-from waybill_status.app.ports import Sight
+from waybill_status.app.ports import SlotViews
 from waybill_status.core.outcomes.through import SinkPath
 from waybill_status.core.outcomes.views import PipelineKey, View
 
 
 class OneLook:
-    """A `Sight` of the store without a cache."""
+    """A `SlotViews` of the store without a cache."""
 
     def __init__(self, store: FakeStore) -> None:
         self.store = store
@@ -34,8 +34,8 @@ class OneLook:
 
 
 def found(store: FakeStore, end: int, *, partition: int = 0) -> int | None:
-    sight: Sight = OneLook(store)
-    batch = asyncio.run(last_of(sight, KEY, LOAD, {(TOPIC, partition): end}))
+    slots: SlotViews = OneLook(store)
+    batch = asyncio.run(last_of(slots, KEY, LOAD, {(TOPIC, partition): end}))
     return None if batch is None else batch.batch.batch_id
 
 

@@ -35,7 +35,7 @@ def test_what_died_in_a_removed_stage_stays_told() -> None:
     entry = dead(2, 6, stage="load@1", sink=LOAD)
     before = judged(ASKED, content, entry)
     assert before.kind == TOLD
-    assert judged(ASKED, without_load(content), entry).deaths == before.deaths
+    assert judged(ASKED, without_load(content), entry).dead_records == before.dead_records
     younger = claim(span(3, 5), generation=2)
     assert judged(younger, without_load(content), entry).kind == OutcomeKind.COMPLETE
 
@@ -93,7 +93,7 @@ def test_with_no_sink_left_only_what_was_passed_is_told_of_a_stage_that_goes_on(
         removals=(Removal(generation=2, stages=(replace(enrich, sinks=(copy,)),)),),
     )
     found = judged(claim(span(3, 8)), content, dead(4), dead(6))
-    assert (found.kind, found.deaths.count) == (OutcomeKind.LOST, 1)
+    assert (found.kind, found.dead_records.count) == (OutcomeKind.LOST, 1)
     assert judged(ASKED, content, dead(4), dead(6)).kind == TOLD
 
 
@@ -294,7 +294,10 @@ def test_what_is_told_of_a_token_in_the_end_stays(happens: list[Event]) -> None:
                     found = judged(asked, line.content, *line.entries)
                     before = final.get(place)
                     if before is not None:
-                        assert (found.kind, found.deaths) == (before.kind, before.deaths), place
+                        assert (found.kind, found.dead_records) == (
+                            before.kind,
+                            before.dead_records,
+                        ), place
                     elif found.kind in ARRIVED:
                         final[place] = found
 

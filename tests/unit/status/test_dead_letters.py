@@ -20,7 +20,7 @@ from unit.status.fakes import (
     token,
     view,
 )
-from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
@@ -31,7 +31,7 @@ from waybill_status.core.outcomes.dead_letters import (
     RUNS_MAX,
     DeadOffset,
     DeadRange,
-    deaths_of,
+    dead_records_of,
     runs_of,
 )
 from waybill_status.core.outcomes.judge import judge
@@ -45,14 +45,14 @@ OTHER = "late@2"
 def judged(asked: Claim, content: Slot, *entries: DeadEntry) -> Judgement:
     """As if all entries had been read."""
     judgement = judge(asked, view(burying(content, *entries)))
-    return dead_lettered(judgement, deaths_of(judgement.dead_asked, entries, cut=False))
+    return dead_lettered(judgement, dead_records_of(judgement.dead_asked, entries, cut=False))
 
 
 def offsets_of(judgement: Judgement) -> list[tuple[int, int]]:
     """Partition and place of each, in the order in which they are told."""
     return [
         (each.partition, each.offset if isinstance(each, DeadOffset) else each.start)
-        for each in judgement.deaths.told
+        for each in judgement.dead_records.found
     ]
 
 
@@ -61,8 +61,8 @@ def test_a_token_of_which_something_died_is_dead_lettered_when_the_rest_has_arri
     entries = dead(5), dead(3), dead(1, partition=1), dead(2), dead(6), dead(2, partition=1)
     judgement = judged(asked, DONE, *entries)
     assert judgement.kind == OutcomeKind.DEAD_LETTERED
-    assert (offsets_of(judgement), judgement.deaths.count) == ([(0, 3), (0, 5), (1, 1)], 3)
-    assert judgement.deaths.told[0] == DeadOffset(
+    assert (offsets_of(judgement), judgement.dead_records.count) == ([(0, 3), (0, 5), (1, 1)], 3)
+    assert judgement.dead_records.found[0] == DeadOffset(
         topic="orders.in",
         partition=0,
         offset=3,
@@ -71,7 +71,7 @@ def test_a_token_of_which_something_died_is_dead_lettered_when_the_rest_has_arri
         reason="malformed",
         rule=None,
         message="no number",
-        dead_letter=replace(judgement.deaths.told[0].dead_letter, offset=3),  # type: ignore[union-attr, type-var]
+        dead_letter=replace(judgement.dead_records.found[0].dead_letter, offset=3),  # type: ignore[union-attr, type-var]
         id="orders.in.dlq:0:3:3",
     )
 
@@ -93,7 +93,7 @@ def test_what_died_so_far_is_told_of_what_is_in_progress_or_lost() -> None:
 @pytest.mark.parametrize("sink", [None, ENRICH, COPY])
 def test_a_sink_that_lacks_a_record_is_named(sink: str | None) -> None:
     """One that a stage on the way reads, or that the token waits for."""
-    (told,) = judged(claim(span(3, 4)), DONE, dead(3, sink=sink)).deaths.told
+    (told,) = judged(claim(span(3, 4)), DONE, dead(3, sink=sink)).dead_records.found
     assert told.sink == {None: None, ENRICH: "enriched", COPY: "copy"}[sink]
 
 
@@ -121,7 +121,7 @@ def test_a_sink_that_the_token_does_not_wait_for_says_nothing() -> None:
 def test_a_range_stands_for_some_of_the_records_of_a_batch() -> None:
     entry = dead(2, 8, stage="load@1", sink=LOAD, up_to=4)
     judgement = judged(claim(span(0, 20)), slot(copy=(20,), lake=(20,)), entry)
-    assert judgement.deaths.told == (
+    assert judgement.dead_records.found == (
         DeadRange(
             topic="orders.in",
             partition=0,
@@ -135,7 +135,7 @@ def test_a_range_stands_for_some_of_the_records_of_a_batch() -> None:
             message="no number",
         ),
     )
-    assert judgement.deaths.count == 4
+    assert judgement.dead_records.count == 4
 
 
 def test_of_a_range_no_more_died_than_the_token_has_there() -> None:
@@ -145,9 +145,13 @@ def test_of_a_range_no_more_died_than_the_token_has_there() -> None:
         dead(0, 9, stage="load@1", id="hop", up_to=3, partition=1),
     ]
     one = judged(claim(span(7, 9)), DONE, *hop)
-    assert (one.kind, len(one.deaths.told), one.deaths.count) == (OutcomeKind.DEAD_LETTERED, 1, 1)
-    assert judged(claim(span(0, 9), span(0, 9, 1)), DONE, *hop).deaths.count == 3
-    assert judged(claim(span(7, 9), span(0, 1, 1)), DONE, *hop).deaths.count == 2
+    assert (one.kind, len(one.dead_records.found), one.dead_records.count) == (
+        OutcomeKind.DEAD_LETTERED,
+        1,
+        1,
+    )
+    assert judged(claim(span(0, 9), span(0, 9, 1)), DONE, *hop).dead_records.count == 3
+    assert judged(claim(span(7, 9), span(0, 1, 1)), DONE, *hop).dead_records.count == 2
     assert judged(claim(span(8, 9)), DONE, *hop).kind == OutcomeKind.COMPLETE
 
 
@@ -160,9 +164,9 @@ def test_what_is_long_ago_lies_in_runs_and_nowhere_else() -> None:
         (span(5, 6), (5, 6, 1)),
     ):
         judgement = judged(claim(asked), content, entry)
-        (told,) = judgement.deaths.told
+        (told,) = judgement.dead_records.found
         assert isinstance(told, DeadRange)
-        assert ((told.start, told.end, told.up_to), judgement.deaths.count) == (
+        assert ((told.start, told.end, told.up_to), judgement.dead_records.count) == (
             expected,
             expected[2],
         )
@@ -172,9 +176,9 @@ def test_what_is_long_ago_lies_in_runs_and_nowhere_else() -> None:
 
 def test_a_record_that_died_twice_is_told_twice_and_counted_once() -> None:
     judgement = judged(claim(span(0, 9)), DONE, dead(3, sink=ENRICH), dead(3, sink=COPY))
-    assert (len(judgement.deaths.told), judgement.deaths.count) == (2, 1)
+    assert (len(judgement.dead_records.found), judgement.dead_records.count) == (2, 1)
     mixed = dead(3), dead(3, 4, stage="load@1", up_to=5)
-    assert judged(claim(span(3, 4)), DONE, *mixed).deaths.count == 1, "no more than it has"
+    assert judged(claim(span(3, 4)), DONE, *mixed).dead_records.count == 1, "no more than it has"
 
 
 def test_of_a_merged_token_each_entry_is_told_once() -> None:
@@ -191,7 +195,10 @@ def test_of_a_merged_token_each_entry_is_told_once() -> None:
     content = replace(content, sinks=sinks, definition=replace(content.definition, stages=older))
     for parts in (asked, replace(asked, parts=(both,))):
         judgement = judged(parts, content, dead(4), dead(2), dead(6))
-        assert (offsets_of(judgement), judgement.deaths.count) == ([(0, 2), (0, 4), (0, 6)], 3)
+        assert (offsets_of(judgement), judgement.dead_records.count) == (
+            [(0, 2), (0, 4), (0, 6)],
+            3,
+        )
 
 
 def test_nothing_is_looked_up_where_nothing_died() -> None:
@@ -219,8 +226,8 @@ def test_of_many_gaps_what_lies_between_is_read_too() -> None:
     asked = judge(claim(*spans), content).dead_asked
     (run,) = runs_of(asked, content.dead)
     assert (run.start, run.end, run.longest) == (0, 2 * RUNS_MAX + 1, 1)
-    assert deaths_of(asked, [dead(3)], cut=False).told == ()
-    assert len(deaths_of(asked, [dead(3), dead(4)], cut=False).told) == 1
+    assert dead_records_of(asked, [dead(3)], cut=False).found == ()
+    assert len(dead_records_of(asked, [dead(3), dead(4)], cut=False).found) == 1
 
 
 def missing(content: Slot, *, waiting: str | None = None, past: str | None = None) -> Slot:
@@ -285,7 +292,7 @@ def test_a_dead_lettered_outcome_names_batches_and_moment() -> None:
     outcome = describe(token(span(3, 6)), [judgement], batches)
     assert (outcome.outcome, outcome.completed_at) == (OutcomeKind.DEAD_LETTERED, 40)
     assert {stage.state for stage in outcome.stages} == {StateInStage.DONE}
-    assert (outcome.dead, outcome.dead_count) == (judgement.deaths.told, 1)
+    assert (outcome.dead, outcome.dead_count) == (judgement.dead_records.found, 1)
     assert not outcome.dead_truncated
 
 

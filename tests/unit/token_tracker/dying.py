@@ -7,7 +7,7 @@ from typing import Final
 
 from builders import make_fact
 from unit.token_tracker.flow import ROOTS, Flow, Place, StageShape, Take
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.slots import DeadEntry
 
 LETTERS_MAX: Final = 2  # of a fact, so that a batch may need several

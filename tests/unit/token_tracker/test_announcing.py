@@ -18,7 +18,7 @@ from builders import (
     make_range,
     with_batch,
 )
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact

@@ -14,7 +14,7 @@ from builders import (
     with_batch,
 )
 from unit.token_tracker.line import Bench
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact
 from waybill_shared.contract.slots import DeadEntry, for_readers, slot_to_json
 from waybill_token_tracker.core import dead_letter_entries, snapshots

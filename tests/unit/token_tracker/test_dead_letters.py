@@ -17,7 +17,7 @@ from builders import (
 )
 from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
 from unit.token_tracker.test_losses import inner, loading, root, without, writing, wrote
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import (
     DeadCount,

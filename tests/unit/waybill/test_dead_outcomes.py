@@ -5,7 +5,7 @@ import json
 import pytest
 
 from unit.waybill.conftest import Command
-from waybill import DeadLetter, Dropped, Outcome, RecordPlace, UnexpectedAnswer
+from waybill import DeadLetter, Dropped, Outcome, RecordLocation, UnexpectedAnswer
 from waybill.cli.arrival import DEAD_LINES_MAX
 from waybill.fields import Fields
 from waybill.testing import Response, ScriptedServer, event_stream
@@ -71,8 +71,8 @@ def test_what_died_is_typed() -> None:
         reason="violated",
         rule="positive",
         message="amount > 0\nis not true",
-        dead_letter=RecordPlace(topic="orders.in.dlq", partition=0, offset=3),
-        replayed_as=RecordPlace(topic="orders.in", partition=0, offset=90),
+        dead_letter=RecordLocation(topic="orders.in.dlq", partition=0, offset=3),
+        replayed_as=RecordLocation(topic="orders.in", partition=0, offset=90),
     )
     assert (exact.offset, exact.up_to, exact.exact) == (41, 1, True)
     assert (vague.start, vague.end, vague.up_to, vague.exact) == (12, 20, 2, False)

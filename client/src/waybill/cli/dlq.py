@@ -14,7 +14,7 @@ from waybill.cli.flow import flow_of
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.resending import Sending
 from waybill.cli.session import CommandGroup, PipelineArgument, connect_to_change, direct
-from waybill.dead_letters import RecordPlace
+from waybill.dead_letters import RecordLocation
 from waybill.fields import Fields
 
 TIMEOUT_S = 60.0  # topics are read while it is asked
@@ -178,7 +178,7 @@ def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:
 
 def _row(letter: Fields) -> tuple[str, ...]:
     source = letter.object_or_none("source")
-    at = "" if source is None else str(RecordPlace.read(source))
+    at = "" if source is None else str(RecordLocation.read(source))
     columns = (letter.text_or_none(name) or "" for name in ("stage", "sink", "reason"))
     return (
         letter.text("id"),

@@ -8,7 +8,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
-from waybill_shared.contract.token_views import Leg, LegSink, TokenView, WantedView
+from waybill_shared.contract.token_views import ThroughSink, ThroughStep, TokenView, WantedView
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import ENDLESS, Span
@@ -55,7 +55,7 @@ def settled(
         for topic_id in sorted({span.topic_id for span in part.spans})
     ]
     here = [*dict.fromkeys(here)]
-    legs: list[Leg] = []
+    steps: list[ThroughStep] = []
     for name in wanted.through:
         record = known.by_name(caller.tenant, name)
         if record is None:
@@ -63,14 +63,14 @@ def settled(
             raise _refused(
                 f"{path}through", f"there is no pipeline {name!r:.100}", "known pipelines", names
             )
-        leg, here = _led(record, here, path)
-        legs.append(leg)
-    if sum(len(leg.led_by) + len(leg.late) for leg in legs) > PLACES_MAX:
+        step, here = _enter(record, here, path)
+        steps.append(step)
+    if sum(len(step.led_by) + len(step.late) for step in steps) > PLACES_MAX:
         message = f"more than {PLACES_MAX} sinks and partitions lead there"
         raise _refused(f"{path}through", message, "what may be asked for", ["fewer pipelines"])
     if wanted.sinks:
         _refuse_unknown_sinks(wanted.sinks, here, path)
-    return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(legs))
+    return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(steps))
 
 
 def require_reader(caller: Caller) -> None:
@@ -86,9 +86,9 @@ def require_reader(caller: Caller) -> None:
     raise Refusal(Slug.SCOPE_MISSING, detail, scope=str(Scope.READ), scopes=has)
 
 
-def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, list[_At]]:
+def _enter(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[ThroughStep, list[_At]]:
     read = Topology(record.stages).at(record.generation).root_ids()
-    led_by: list[LegSink] = []
+    led_by: list[ThroughSink] = []
     there: list[_At] = []
     for at in here:
         awaited = at.awaited()
@@ -97,21 +97,21 @@ def _led(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Leg, l
             message = f"{record.name} reads nothing that {at.pipeline} writes of the token"
             sinks = {each.sink.name for each in awaited}
             raise _refused(f"{path}through", message, f"sinks of {at.pipeline}", sinks)
-        led_by += [LegSink(uid=at.uid, topic_id=at.topic_id, sink=each.key) for each in into]
+        led_by += [ThroughSink(uid=at.uid, topic_id=at.topic_id, sink=each.key) for each in into]
         ids = sorted(read & frozenset().union(*(each.sink.ids for each in into)))
         there += [
             _At(record.pipeline_uid, record.name, record.stages, topic_id, record.generation)
             for topic_id in ids
         ]
     reached = {at.topic_id for at in there}
-    leg = Leg(
+    step = ThroughStep(
         pipeline=record.name,
         uid=record.pipeline_uid,
         generation=record.generation,
         led_by=tuple(dict.fromkeys(led_by)),
         late=tuple(sorted({each for each in _late(record.stages) if each.topic_id in reached})),
     )
-    return leg, [*dict.fromkeys(there)]
+    return step, [*dict.fromkeys(there)]
 
 
 def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:

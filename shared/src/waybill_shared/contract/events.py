@@ -9,7 +9,7 @@ from typing import Final, Literal
 from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.commands import CommandBody, QuestionBody
 from waybill_shared.contract.connectors import ConnectorProgress
-from waybill_shared.contract.deaths import DeadLetters, DeadPositions
+from waybill_shared.contract.dead_letter_facts import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent

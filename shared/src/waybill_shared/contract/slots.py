@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import TypeAdapter
 
 from waybill_shared.contract.batches import BatchReport
-from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleEvent

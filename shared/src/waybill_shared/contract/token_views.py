@@ -51,7 +51,7 @@ ALL: Final = WantedView()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LegSink:
+class ThroughSink:
     """A sink, by its key, of the pipeline `uid`, which writes what comes from a root topic on into
     the next pipeline.
     """
@@ -62,7 +62,7 @@ class LegSink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
+class ThroughStep:
     """A pipeline on the way of a token through several pipelines, and what leads there, as they
     were when that was asked. Later changes cannot alter a final outcome.
 
@@ -72,7 +72,7 @@ class Leg:
     pipeline: str
     uid: str
     generation: int
-    led_by: tuple[LegSink, ...]
+    led_by: tuple[ThroughSink, ...]
     late: tuple[Span, ...] = ()
 
 
@@ -82,11 +82,11 @@ class TokenView:
 
     level: TokenLevel = TokenLevel.VISIBLE
     sinks: tuple[str, ...] = ()
-    through: tuple[Leg, ...] = ()
+    through: tuple[ThroughStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLeg:
+class ShownStep:
     pipeline: str
     generation: int
 
@@ -98,12 +98,12 @@ class ShownView:
 
     level: TokenLevel
     sinks: list[str]
-    through: list[ShownLeg]
+    through: list[ShownStep]
 
 
 def shown_view(view: TokenView) -> ShownView:
-    legs = [ShownLeg(pipeline=leg.pipeline, generation=leg.generation) for leg in view.through]
-    return ShownView(level=view.level, sinks=[*view.sinks], through=legs)
+    steps = [ShownStep(pipeline=step.pipeline, generation=step.generation) for step in view.through]
+    return ShownView(level=view.level, sinks=[*view.sinks], through=steps)
 
 
 WHOLE: Final = TokenView()

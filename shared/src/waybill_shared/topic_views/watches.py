@@ -76,7 +76,7 @@ class WatchBook:
 
     def _count(self, watch: TokenWatch) -> None:
         whose = (watch.tenant, watch.actor)
-        places = sum(len(leg.led_by) + len(leg.late) for leg in watch.view.through)
+        places = sum(len(step.led_by) + len(step.late) for step in watch.view.through)
         size = len(watch.token) + sum(map(len, watch.view.sinks)) + PLACE_CHARACTERS * places
         weight = 1 + size // CHARACTERS_OF_ONE if watch.open else 0
         left = self._open.get(whose, 0) + weight - self._weights.pop(watch.id, 0)

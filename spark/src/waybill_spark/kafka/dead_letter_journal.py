@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Fact, Fence, pipeline_key
 from waybill_shared.kafka.clients import position_of

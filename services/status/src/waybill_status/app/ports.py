@@ -88,7 +88,7 @@ class Replays(Protocol):
         ...
 
 
-class Sight(Protocol):
+class SlotViews(Protocol):
     """The views of pipelines, for one request or for many that wait."""
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact
 from waybill_shared.contract.slots import (
     Progress,

@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.dead_letters import LetterId
-from waybill_shared.contract.deaths import DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.lifecycle_events import LifecycleEvent

@@ -19,7 +19,7 @@ from functools import reduce
 from itertools import chain
 from typing import Final
 
-from waybill_shared.contract.deaths import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import (
     DeadEntry,

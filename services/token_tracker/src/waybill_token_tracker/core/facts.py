@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from waybill_shared.contract.batches import BatchReport, later
-from waybill_shared.contract.deaths import DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact, StageDefinition
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import (

@@ -3,8 +3,8 @@
 from typing import Final
 
 from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.dead_letter_facts import DeadLetter
 from waybill_shared.contract.dead_letters import Headers
-from waybill_shared.contract.deaths import DeadLetter
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.dead_letters.records import DeadLetterRecord

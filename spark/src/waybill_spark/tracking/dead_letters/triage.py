@@ -26,7 +26,7 @@ from waybill_shared.contract.batches import (
     BatchReport,
     planned,
 )
-from waybill_shared.contract.deaths import DeadPositions
+from waybill_shared.contract.dead_letter_facts import DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.vectors import Vector

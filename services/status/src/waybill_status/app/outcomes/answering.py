@@ -8,8 +8,8 @@ from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.app.outcomes.dead_letters import NotKnown, with_dead_letters, with_dropped
 from waybill_status.app.outcomes.history import last_of, slot_was_lost
-from waybill_status.app.outcomes.through import OnJudged, ignore_claim, judge_legs
-from waybill_status.app.ports import Sight
+from waybill_status.app.outcomes.through import OnJudged, ignore_claim, judge_steps
+from waybill_status.app.ports import SlotViews
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.claims import unknown as unknown_of
 from waybill_status.core.outcomes.judge import judge
@@ -21,11 +21,11 @@ NEWEST = 64  # batches read first: nearly every question is about something rece
 
 
 async def judge_all(
-    claims: Sequence[Claim], sight: Sight, on_judged: OnJudged = ignore_claim
+    claims: Sequence[Claim], slots: SlotViews, on_judged: OnJudged = ignore_claim
 ) -> list[Judgement]:
     """Return the judgements, in the order in which the pipelines follow each other."""
-    ahead, last = await judge_legs(claims, sight, on_judged)
-    judged = [judge(claim, sight.view(claim.pipeline)) for claim in last]
+    ahead, last = await judge_steps(claims, slots, on_judged)
+    judged = [judge(claim, slots.view(claim.pipeline)) for claim in last]
     for claim in last:
         on_judged(claim)
     known = all(judgement.kind != OutcomeKind.UNKNOWN for judgement in judged)
@@ -36,16 +36,16 @@ async def judge_all(
     return [*ahead, *judged]
 
 
-async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) -> Outcome:
+async def answer(token: Token, judgements: Sequence[Judgement], slots: SlotViews) -> Outcome:
     """Return the outcome, with the batch that wrote the token to each sink, its dead letters and
     its dropped records. Return `unknown` while these cannot be read."""
     batches: dict[tuple[PipelineKey, str], BatchReport | None] = {}
     described: list[Judgement] = []
     for judgement in judgements:
         try:
-            found = await with_dead_letters(judgement, sight)
-            batches |= await _batches_of(judgement, sight)
-            described.append(await with_dropped(found, sight, batches))
+            found = await with_dead_letters(judgement, slots)
+            batches |= await _batches_of(judgement, slots)
+            described.append(await with_dropped(found, slots, batches))
         except NotKnown as unclear:
             return unknown(token, unclear.reason, judgement.name)
         except Retryable:
@@ -55,14 +55,14 @@ async def answer(token: Token, judgements: Sequence[Judgement], sight: Sight) ->
 
 
 async def _batches_of(
-    judgement: Judgement, sight: Sight
+    judgement: Judgement, slots: SlotViews
 ) -> dict[tuple[PipelineKey, str], BatchReport | None]:
     batches: dict[tuple[PipelineKey, str], BatchReport | None] = {}
     pipeline = judgement.pipeline
     sinks = [sink for stage in judgement.stages for sink in stage.sinks]
     for sink in (s for s in sinks if s.brought):
-        found = await last_of(sight, pipeline, sink.key, sink.wanted)
-        if found is None and await slot_was_lost(pipeline, sight):
+        found = await last_of(slots, pipeline, sink.key, sink.wanted)
+        if found is None and await slot_was_lost(pipeline, slots):
             raise NotKnown(UnknownReason.SLOT_MISSING)
         batches[pipeline, sink.key] = None if found is None else found.batch
     return batches

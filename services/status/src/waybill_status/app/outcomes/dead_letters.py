@@ -10,8 +10,8 @@ from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import UnknownReason
 from waybill_status.app.outcomes.history import first_of
-from waybill_status.app.ports import DeadReading, Sight
-from waybill_status.core.outcomes.dead_letters import READ_MAX, Dropped, deaths_of, runs_of
+from waybill_status.app.ports import DeadReading, SlotViews
+from waybill_status.core.outcomes.dead_letters import READ_MAX, Dropped, dead_records_of, runs_of
 from waybill_status.core.outcomes.judgements import Judgement, StageJudgement, dead_lettered
 from waybill_status.core.outcomes.outcome import Batches
 from waybill_status.core.outcomes.views import PipelineKey, View, view_of
@@ -27,27 +27,27 @@ class NotKnown(ContractError):
         self.reason = reason
 
 
-async def with_dead_letters(judgement: Judgement, sight: Sight) -> Judgement:
+async def with_dead_letters(judgement: Judgement, slots: SlotViews) -> Judgement:
     """Return the judgement with its dead letters. Nothing is read if none are counted.
 
     Raises NotKnown if Redis has fewer than the slot counts, and Retryable.
     """
     if not judgement.dead_asked:
         return judgement
-    view = sight.view(judgement.pipeline)
+    view = slots.view(judgement.pipeline)
     for _ in range(TRIES):
         if view.fault is not None:
             raise NotKnown(view.fault)
         runs = runs_of(judgement.dead_asked, view.dead)
-        found = await sight.store.dead(judgement.pipeline, runs, READ_MAX + 1)
+        found = await slots.store.dead(judgement.pipeline, runs, READ_MAX + 1)
         if _of_the_same_moment(found, view):
             if any(found.counts[run.key] < view.dead[run.key].entries for run in runs):
                 raise NotKnown(UnknownReason.SLOT_MISSING)
             entries, cut = found.entries[:READ_MAX], len(found.entries) > READ_MAX
-            replays = partial(sight.replays.of, judgement.pipeline)
-            deaths = deaths_of(judgement.dead_asked, entries, cut=cut, replays=replays)
-            return dead_lettered(judgement, deaths)
-        view = view_of((await sight.store.read([judgement.pipeline]))[judgement.pipeline])
+            replays = partial(slots.replays.of, judgement.pipeline)
+            dead_records = dead_records_of(judgement.dead_asked, entries, cut=cut, replays=replays)
+            return dead_lettered(judgement, dead_records)
+        view = view_of((await slots.store.read([judgement.pipeline]))[judgement.pipeline])
     raise Retryable(f"the slot was written {TRIES} times while it was read")
 
 
@@ -60,7 +60,7 @@ def _of_the_same_moment(found: DeadReading, view: View) -> bool:
     return stamp.version == view.version
 
 
-async def with_dropped(judgement: Judgement, sight: Sight, batches: Batches) -> Judgement:
+async def with_dropped(judgement: Judgement, slots: SlotViews, batches: Batches) -> Judgement:
     """Return the judgement with what the batches of each stage dropped. These are the batches from
     the one with the first record of the token to the one with the last; `batches` are the last
     ones."""
@@ -71,7 +71,7 @@ async def with_dropped(judgement: Judgement, sight: Sight, batches: Batches) -> 
             rules = [] if last is None else [*_rules(stage, last)]
             if last is None or not rules or not sink.begun:
                 continue
-            before = await _dropped_before(sight, judgement.pipeline, sink.key, sink.begun)
+            before = await _dropped_before(slots, judgement.pipeline, sink.key, sink.begun)
             if before is None:
                 continue
             counts = {rule: last.dropped[rule] - before.get(rule, 0) for rule in rules}
@@ -92,12 +92,12 @@ def _rules(stage: StageJudgement, batch: BatchReport) -> Iterator[str]:
 
 
 async def _dropped_before(
-    sight: Sight, pipeline: PipelineKey, sink: str, begun: Vector
+    slots: SlotViews, pipeline: PipelineKey, sink: str, begun: Vector
 ) -> Mapping[str, int] | None:
     """Return the count by rule before the first record of a token arrived; None if that is no
     longer known."""
 
-    found = await first_of(sight, pipeline, sink, begun)
+    found = await first_of(slots, pipeline, sink, begun)
     if found is None:
         return None
     if found.before is not None:

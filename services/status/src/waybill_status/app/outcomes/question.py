@@ -33,8 +33,7 @@ class Change:
 
 
 class SharedQuestion:
-    """A question, with the present views of its pipelines. It is a `Sight`, which means a set of
-    views."""
+    """A question, with the present views of its pipelines. It implements `SlotViews`."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST, answer, judge_all
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.question import Change
-from waybill_status.app.ports import News, Owners, Replays, Sight, SlotStore
+from waybill_status.app.ports import News, Owners, Replays, SlotStore, SlotViews
 from waybill_status.core.outcomes.claims import Claim, pipelines_of
 from waybill_status.core.outcomes.outcome import Outcome, unknown
 from waybill_status.core.outcomes.through import SinkPath
@@ -64,9 +64,9 @@ class Tokens:
         """Return the outcome of each token, from one reading of each pipeline."""
         claims = await self._claims_of(tokens, asked)
         known = [each for each in claims if isinstance(each, list)]
-        sight = await self._snapshot({key for each in known for key in pipelines_of(each)})
+        slots = await self._snapshot({key for each in known for key in pipelines_of(each)})
         return [
-            each if isinstance(each, TokenRefused) else await self._outcome(token, each, sight)
+            each if isinstance(each, TokenRefused) else await self._outcome(token, each, slots)
             for token, each in zip(tokens, claims, strict=True)
         ]
 
@@ -169,10 +169,10 @@ class Tokens:
             views = {key: view_of(None) for key in pipelines}
         return _Snapshot(self._store, self._replays, views)
 
-    async def _outcome(self, token: Token, claims: list[Claim] | None, sight: Sight) -> Outcome:
+    async def _outcome(self, token: Token, claims: list[Claim] | None, slots: SlotViews) -> Outcome:
         if claims is None:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
-        return await answer(token, await judge_all(claims, sight), sight)
+        return await answer(token, await judge_all(claims, slots), slots)
 
     async def _claims_of(
         self, tokens: Sequence[Token], asked: TokenView

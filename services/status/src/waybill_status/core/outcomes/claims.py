@@ -28,8 +28,8 @@ class Claim:
 def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:
     """Return the pipelines that an answer depends on."""
     first = claims[0]
-    legs = [(first.pipeline[0], leg.uid) for leg in first.asked.through]
-    return [*(claim.pipeline for claim in claims), *legs]
+    steps = [(first.pipeline[0], step.uid) for step in first.asked.through]
+    return [*(claim.pipeline for claim in claims), *steps]
 
 
 def unknown(claim: Claim, reason: UnknownReason) -> Judgement:

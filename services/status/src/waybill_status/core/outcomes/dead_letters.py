@@ -136,15 +136,15 @@ class DeadRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deaths:
+class DeadRecords:
     """The dead records of a token. `cut`: there are more than were read."""
 
-    told: tuple[Dead, ...] = ()
+    found: tuple[Dead, ...] = ()
     count: int = 0
     cut: bool = False
 
 
-NONE: Final = Deaths()
+NONE: Final = DeadRecords()
 
 
 def runs_of(asked: Iterable[DeadAsked], known: Mapping[TopicPartition, DeadCount]) -> list[DeadRun]:
@@ -173,13 +173,13 @@ def nowhere(_: Source) -> None:
     """Return None: nothing was sent again."""
 
 
-def deaths_of(
+def dead_records_of(
     asked: Iterable[DeadAsked],
     entries: Iterable[DeadEntry],
     *,
     cut: bool,
     replays: Replays = nowhere,
-) -> Deaths:
+) -> DeadRecords:
     """Return each entry once, whichever of the token's parts asks for it."""
     asking = [(each, _Spans(each.spans)) for each in asked]
     found: dict[DeadEntry, str] = {}
@@ -188,9 +188,9 @@ def deaths_of(
             if spans.within(entry, each.limit_of(entry)):
                 found.setdefault(entry, each.topic)
     together = _Spans(span for each, _ in asking for span in each.spans)
-    told = (_told(entry, topic, together, replays) for entry, topic in found.items())
-    told_in_order = tuple(sorted(told, key=place_of))
-    return Deaths(told=told_in_order, count=_count(found, together), cut=cut)
+    records = (_as_dead(entry, topic, together, replays) for entry, topic in found.items())
+    ordered = tuple(sorted(records, key=place_of))
+    return DeadRecords(found=ordered, count=_count(found, together), cut=cut)
 
 
 def place_of(dead: Dead) -> tuple[str, int, int, str, str]:
@@ -248,7 +248,7 @@ def _count(entries: Iterable[DeadEntry], spans: _Spans) -> int:
     return min(len(exact) + ranges, spans.size)
 
 
-def _told(entry: DeadEntry, topic: str, spans: _Spans, replays: Replays) -> Dead:
+def _as_dead(entry: DeadEntry, topic: str, spans: _Spans, replays: Replays) -> Dead:
     """Return the entry as answers show it. Of an old range only the token's part is shown."""
     stage, _, _ = entry.stage.rpartition("@")
     sink = None if entry.sink is None else entry.sink.partition("/")[2].rpartition("@")[0]

@@ -14,7 +14,7 @@ from waybill_shared.contract.words import (
     UnknownReason,
     meanings,
 )
-from waybill_status.core.outcomes.dead_letters import NONE, DeadAsked, Deaths, Dropped
+from waybill_status.core.outcomes.dead_letters import NONE, DeadAsked, DeadRecords, Dropped
 from waybill_status.core.outcomes.views import PipelineKey
 
 FINAL: Final = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, OutcomeKind.LOST})
@@ -107,7 +107,7 @@ class Judgement:
     stages: tuple[StageJudgement, ...] = ()
     lost: tuple[LostSpan, ...] = ()
     dead_asked: tuple[DeadAsked, ...] = ()
-    deaths: Deaths = NONE
+    dead_records: DeadRecords = NONE
     dropped: tuple[Dropped, ...] = ()
     named: frozenset[str] = frozenset()
     beyond: bool = False
@@ -120,8 +120,8 @@ def kind_of(judgements: Sequence[Judgement]) -> OutcomeKind:
     return next(kind for kind in PRECEDENCE if kind in kinds)
 
 
-def dead_lettered(judgement: Judgement, deaths: Deaths) -> Judgement:
+def dead_lettered(judgement: Judgement, dead_records: DeadRecords) -> Judgement:
     """Return the judgement with the records that were found in dead-letter topics."""
     complete = judgement.kind == OutcomeKind.COMPLETE
-    kind = OutcomeKind.DEAD_LETTERED if complete and deaths.told else judgement.kind
-    return replace(judgement, kind=kind, deaths=deaths)
+    kind = OutcomeKind.DEAD_LETTERED if complete and dead_records.found else judgement.kind
+    return replace(judgement, kind=kind, dead_records=dead_records)

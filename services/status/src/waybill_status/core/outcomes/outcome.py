@@ -152,7 +152,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
         stages=tuple(stage for part in parts for stage in part.stages),
         dead=tuple(sorted((dead for part in parts for dead in part.dead), key=place_of)),
         dead_count=dead if most is None else min(dead, most),
-        dead_truncated=any(judgement.deaths.cut for judgement in judgements),
+        dead_truncated=any(judgement.dead_records.cut for judgement in judgements),
         dropped=tuple(dropped for part in parts for dropped in part.dropped),
         lost=tuple(lost for part in parts for lost in part.lost),
         parts=parts if len(parts) > 1 else None,
@@ -214,8 +214,8 @@ def _part(judgement: Judgement, batches: Batches, most: int | None) -> PartOutco
         outcome=judgement.kind,
         completed_at=None if missing else max(moments, default=None),
         stages=stages,
-        dead=judgement.deaths.told,
-        dead_count=judgement.deaths.count,
+        dead=judgement.dead_records.found,
+        dead_count=judgement.dead_records.count,
         dropped=tuple(
             each if most is None else replace(each, up_to=min(each.up_to, most))
             for each in judgement.dropped

@@ -14,7 +14,7 @@ from waybill_shared.contract.events import (
     SinkDefinition,
 )
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.token_views import WHOLE, Leg, TokenView
+from waybill_shared.contract.token_views import WHOLE, ThroughStep, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.topology import Topology, removed_since
 from waybill_shared.contract.vectors import (
@@ -56,16 +56,19 @@ class StageInputs:
 
 
 def judge_towards(
-    leg: Leg, claim: Claim, here: View, there: View
+    step: ThroughStep, claim: Claim, here: View, there: View
 ) -> tuple[Judgement, Sequence[SinkPath]]:
     """Judge a claim by the sinks that lead to the next pipeline. Also return the paths that lead
     there."""
-    faults = [fault_of(there, leg.generation), *(fault_of(here, p.generation) for p in claim.parts)]
+    faults = [
+        fault_of(there, step.generation),
+        *(fault_of(here, p.generation) for p in claim.parts),
+    ]
     if (fault := next(filter(None, faults), None)) is not None:
         return unknown(claim, fault), ()
     paths: list[SinkPath] = []
     for part in claim.parts:
-        found = _paths(leg, claim.pipeline[1], part, here)
+        found = _paths(step, claim.pipeline[1], part, here)
         if found is None:
             return unknown(claim, UnknownReason.NOTHING_REQUIRED), ()
         paths += found
@@ -129,54 +132,54 @@ def written(
     return without(spans, (*first.gaps, *last.gaps))
 
 
-def next_claim(leg: Leg, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
+def next_claim(step: ThroughStep, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
     """Return the claim to the next pipeline. It has no parts if nothing was written for it."""
     part = Part(
-        pipeline_id=pipeline_id(tenant, leg.uid),
-        generation=leg.generation,
+        pipeline_id=pipeline_id(tenant, step.uid),
+        generation=step.generation,
         spans=merge_spans(spans),
         counted=False,
     )
     return Claim(
-        pipeline=(tenant, leg.uid),
-        name=leg.pipeline,
+        pipeline=(tenant, step.uid),
+        name=step.pipeline,
         parts=(part,) if spans else (),
         asked=TokenView(sinks=asked.sinks),
         beyond=True,
     )
 
 
-def has_later_sink(leg: Leg, spans: Iterable[Span]) -> bool:
+def has_later_sink(step: ThroughStep, spans: Iterable[Span]) -> bool:
     """Return True if some sink of the next pipeline was added after some of the spans were
     written."""
-    late = {each.key: each.end for each in leg.late}
+    late = {each.key: each.end for each in step.late}
     return any(
         span.start < max(late.get(span.key, 0), late.get((span.topic_id, -1), 0)) for span in spans
     )
 
 
-def not_yet(leg: Leg, tenant: str) -> Judgement:
+def not_yet(step: ThroughStep, tenant: str) -> Judgement:
     """Return the judgement that nothing of the token has arrived there, as far as is known."""
-    return _of(leg, tenant, OutcomeKind.IN_PROGRESS)
+    return _of(step, tenant, OutcomeKind.IN_PROGRESS)
 
 
-def not_known(leg: Leg, tenant: str, reason: UnknownReason) -> Judgement:
+def not_known(step: ThroughStep, tenant: str, reason: UnknownReason) -> Judgement:
     """Return the judgement `unknown` for the next pipeline."""
-    return replace(_of(leg, tenant, OutcomeKind.UNKNOWN), reason=reason)
+    return replace(_of(step, tenant, OutcomeKind.UNKNOWN), reason=reason)
 
 
-def _of(leg: Leg, tenant: str, kind: OutcomeKind) -> Judgement:
-    return Judgement(pipeline=(tenant, leg.uid), name=leg.pipeline, kind=kind, beyond=True)
+def _of(step: ThroughStep, tenant: str, kind: OutcomeKind) -> Judgement:
+    return Judgement(pipeline=(tenant, step.uid), name=step.pipeline, kind=kind, beyond=True)
 
 
-def _paths(leg: Leg, uid: str, part: Part, view: View) -> list[SinkPath] | None:
+def _paths(step: ThroughStep, uid: str, part: Part, view: View) -> list[SinkPath] | None:
     """Return the paths; None if some of the part does not lead there any more, or never did."""
     topology = _topology(view, part.generation)
     known = topology.by_key
     found: list[SinkPath] = []
     for topic_id in sorted({span.topic_id for span in part.spans}):
         spans = tuple(span for span in part.spans if span.topic_id == topic_id)
-        led = {each.sink for each in leg.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
+        led = {each.sink for each in step.led_by if (each.uid, each.topic_id) == (uid, topic_id)}
         asked = {key for key in led & known.keys() if _is_asked(known[key].sink, part.generation)}
         named = {each.key for each in topology.awaited(topic_id, part.generation)}
         if not asked or not asked <= named:
