@@ -108,7 +108,7 @@ function redraw(place, name, changed) {
 
 /** @param {string} uid */
 function behindNow(uid) {
-	return live.flowStale ? null : live.behind(uid); // an old figure would promise too much
+	return live.figures.stale ? null : live.figures.pending(uid); // an old figure would promise too much
 }
 
 /**

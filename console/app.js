@@ -101,7 +101,7 @@ function tell() {
 	const { away, blind, deaf } = live;
 	const keyless = away instanceof Problem && away.needsKey;
 	set(document.body, "data-stale", live.stale && live.known);
-	set(document.body, "data-blind", live.flowStale && live.known);
+	set(document.body, "data-blind", live.figures.stale && live.known);
 	say(keyButton, hasKey() ? "API key in use" : "API key");
 	set(document.body, "data-deaf", deaf !== null);
 	if (keyless) {
@@ -109,7 +109,7 @@ function tell() {
 		if (!asked) askForKey((asked = true));
 	} else if (away) say(wrong, `${away.message} It is tried again by itself.`);
 	else if (live.known && live.stale) say(wrong, "Waybill has not answered for some seconds.");
-	else if (live.known && live.flowStale)
+	else if (live.known && live.figures.stale)
 		say(wrong, `No figures: ${blind?.message ?? "they take long."}`);
 	else say(wrong, deaf ? `No events: ${deaf.message} Batches are not new.` : "");
 	const old = live.known && live.stale && !keyless;

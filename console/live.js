@@ -4,16 +4,12 @@
  */
 
 import { ahead, ask, Problem } from "./api.js";
-import { see, since } from "./marks.js";
+import { Figures, LOOK_MS, STALE_MS } from "./figures.js";
 import { Stream } from "./stream.js";
 import { places } from "./words.js";
 
-export const LOOK_MS = 2_000;
-export const STALE_MS = 5_000;
 const KEPT_MS = 10 * 60_000;
-const RATE_MS = 10_000;
 const BATCHES_MAX = 300; // of a stage
-const GAP_MS = 3 * LOOK_MS;
 const TIMEOUT_MS = 8_000; // of a look: a connection may hang
 const DELAY_MS = 50; // of a look that an event asks for: several come together
 
@@ -22,12 +18,7 @@ class Live extends EventTarget {
 		super();
 		/** @type {Summary[]} */
 		this.pipelines = [];
-		/** @type {Map<string, Flow>} by uid */
-		this.flows = new Map();
-		/** @type {Map<string, Sample[]>} by uid */
-		this.samples = new Map();
-		/** @type {Map<string, Map<string, Mark[]>>} by uid and partition of an input */
-		this.marks = new Map();
+		this.figures = new Figures();
 		/** @type {Map<string, Batch[]>} by uid, oldest first */
 		this.batches = new Map();
 		/** @type {Set<string>} */
@@ -40,8 +31,6 @@ class Live extends EventTarget {
 		this.deaf = null;
 		this.known = false;
 		this.readAt = -Infinity; // by performance.now()
-		this.flowAt = -Infinity;
-		this.flowOf = 0; // by Waybill's clock
 		/** @type {Stream | null} */
 		this.stream = null;
 		/** @type {{path: string, follower: Follower} | null} */
@@ -59,14 +48,14 @@ class Live extends EventTarget {
 		this.#shown();
 	}
 
-	/** Anew, as with another key. */
+	/** Begin again, as with another key. */
 	again() {
 		this.away = this.blind = this.deaf = null;
 		this.scopes = new Set();
 		this.position = "";
 		this.pipelines = [];
-		this.flows.clear();
-		for (const kept of [this.samples, this.marks, this.batches]) kept.clear();
+		this.figures.clear();
+		this.batches.clear();
 		this.known = false;
 		this.looking = this.measuring = null;
 		this.#shown();
@@ -81,17 +70,13 @@ class Live extends EventTarget {
 		return performance.now() - this.readAt > STALE_MS;
 	}
 
-	get flowStale() {
-		return performance.now() - this.flowAt > STALE_MS;
-	}
-
 	/** @param {string} scope */
 	may(scope) {
 		return this.scopes.has(scope);
 	}
 
 	/**
-	 * Told now, and of each change, until the returned function is called.
+	 * Call the listener now, and at each change, until the returned function is called.
 	 * @param {() => void} listener
 	 */
 	watch(listener) {
@@ -131,48 +116,6 @@ class Live extends EventTarget {
 	/** @param {string} name */
 	pipeline(name) {
 		return this.pipelines.find((each) => each.name === name) ?? null;
-	}
-
-	/**
-	 * Records a second that arrive, over the last ten seconds; null: not known yet.
-	 * @param {string} uid
-	 */
-	rate(uid) {
-		const samples = this.samples.get(uid) ?? [];
-		const last = samples.at(-1);
-		if (!last || this.flowOf - last.at > STALE_MS) return null;
-		const first = samples.find((each) => last.at - each.at <= RATE_MS);
-		if (!first || last.at === first.at) return null;
-		return (Math.max(0, last.arrived - first.arrived) * 1_000) / (last.at - first.at);
-	}
-
-	/** @param {string} uid */
-	behind(uid) {
-		const inputs = this.flows.get(uid)?.inputs ?? [];
-		return inputs.length
-			? inputs.reduce((sum, each) => sum + each.written - each.arrived, 0)
-			: null;
-	}
-
-	/**
-	 * How old the oldest unfinished record is, at least: since this page has seen it written. null: there is none.
-	 * @param {string} uid
-	 * @returns {{ms: number, older: boolean} | null}
-	 */
-	unfinished(uid) {
-		const inputs = this.flows.get(uid)?.inputs ?? [];
-		let oldest = null;
-		for (const input of inputs) {
-			for (const { partition, end, arrived } of input.partitions) {
-				if (end <= arrived) continue;
-				const marks = this.marks.get(uid)?.get(`${input.name}/${partition}`) ?? [];
-				const mark = since(marks, arrived);
-				if (mark && (!oldest || mark.at < oldest.at)) oldest = mark;
-			}
-		}
-		if (!oldest) return null;
-		const { at, before } = oldest;
-		return { ms: Math.max(0, this.now() - at), older: at - before > GAP_MS };
 	}
 
 	#changed() {
@@ -225,7 +168,7 @@ class Live extends EventTarget {
 	/** What Kafka must be asked for may take longer, and hold up nothing else. */
 	async #measure() {
 		try {
-			this.#takeFlow(await ask("/v1/flow", { signal: AbortSignal.timeout(2 * TIMEOUT_MS) }));
+			this.figures.accept(await ask("/v1/flow", { signal: AbortSignal.timeout(2 * TIMEOUT_MS) }));
 			this.blind = null;
 		} catch (error) {
 			this.blind = /** @type {Error} */ (error);
@@ -233,46 +176,10 @@ class Live extends EventTarget {
 		this.#changed();
 	}
 
-	/** @param {{at: string, items: Flow[]}} flow */
-	#takeFlow(flow) {
-		const at = Date.parse(flow.at);
-		this.flowOf = at;
-		this.flowAt = performance.now();
-		this.flows = new Map(flow.items.map((each) => [each.uid, each]));
-		for (const each of flow.items.filter((one) => one.reason === null)) {
-			const samples = this.samples.get(each.uid) ?? [];
-			if (samples.at(-1)?.at !== at) {
-				samples.push({ at, arrived: each.inputs.reduce((sum, one) => sum + one.arrived, 0) });
-				this.#mark(each, at);
-			}
-			while (samples.length && at - samples[0].at > RATE_MS + GAP_MS) samples.shift();
-			this.samples.set(each.uid, samples);
-		}
-	}
-
-	/**
-	 * When was what written? Seen from here, by partition.
-	 * @param {Flow} flow
-	 * @param {number} at
-	 */
-	#mark({ uid, inputs }, at) {
-		const known = this.marks.get(uid) ?? new Map();
-		this.marks.set(uid, known);
-		for (const input of inputs) {
-			for (const { partition, end } of input.partitions) {
-				const key = `${input.name}/${partition}`;
-				const marks = known.get(key) ?? [];
-				see(marks, at, end);
-				known.set(key, marks);
-			}
-		}
-	}
-
 	#forget() {
 		const living = new Set(this.pipelines.map((each) => each.uid));
-		for (const kept of [this.samples, this.marks, this.batches]) {
-			for (const uid of kept.keys()) if (!living.has(uid)) kept.delete(uid);
-		}
+		this.figures.keep(living);
+		for (const uid of this.batches.keys()) if (!living.has(uid)) this.batches.delete(uid);
 	}
 
 	#open() {

@@ -150,7 +150,7 @@ export function pipelineView(name, query) {
 		actions(doing, summary, () => void read());
 		manifest.show(detail);
 		set(change, "hidden", !live.may("admin"));
-		const flow = live.flows.get(detail.uid);
+		const flow = live.figures.flows.get(detail.uid);
 		dead.show(flow && flow.reason === null ? flow.dead : null);
 		graph.draw(detail.graph.nodes, detail.graph.edges);
 		const { figures, flows } = figuresOf(detail, flow);
@@ -206,7 +206,7 @@ function figuresOf(detail, flow) {
 	const figures = new Map();
 	const flows = new Map();
 	const batches = live.batches.get(detail.uid) ?? [];
-	const perSecond = flow?.reason === null ? live.rate(detail.uid) : null;
+	const perSecond = flow?.reason === null ? live.figures.rate(detail.uid) : null;
 	for (const input of detail.inputs) {
 		const found = flow?.inputs.find((each) => each.name === input.name);
 		const left = found ? `${short(found.written - found.arrived)} unfinished` : "";

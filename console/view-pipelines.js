@@ -97,7 +97,7 @@ function makeRow(pipeline) {
  */
 function updateRow(row, pipeline) {
 	const { stuck, uid } = pipeline;
-	const flow = live.flows.get(uid);
+	const flow = live.figures.flows.get(uid);
 	const [name, phase, since, perSecond, behind, oldest, dead] = row.children;
 	const why = /** @type {HTMLElement} */ (name.lastElementChild);
 	const cause = stuck
@@ -116,9 +116,9 @@ function updateRow(row, pipeline) {
 		fill(since, time(pipeline.since));
 	}
 	const known = flow && flow.reason === null;
-	const unfinished = live.unfinished(uid);
-	const left = live.behind(uid);
-	say(perSecond, known ? rate(live.rate(uid)) : "–");
+	const unfinished = live.figures.unfinished(uid);
+	const left = live.figures.pending(uid);
+	say(perSecond, known ? rate(live.figures.rate(uid)) : "–");
 	say(behind, known && left !== null ? short(left) : "–");
 	say(
 		oldest,

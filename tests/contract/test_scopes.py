@@ -57,7 +57,8 @@ def routers(service: str) -> list[APIRouter]:
             told_by_status.watches_router(NOBODY, NOBODY, NOBODY),
             told_by_status.asyncapi_router(),
             told_by_status.event_log_router(NOBODY, NOBODY),
-            foreign_of_status.feldera_router(NOBODY, NOBODY),
+            foreign_of_status.feldera_router(NOBODY),
+            foreign_of_status.feldera_stats_router(NOBODY, NOBODY),
             foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, held_s=0),
             of_pages.console_router(),
         ]

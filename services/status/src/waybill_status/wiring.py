@@ -3,17 +3,18 @@
 import ssl
 from contextlib import ExitStack
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from waybill_shared.access.authentication import keys_in_force
 from waybill_shared.access.kafka import require_access
 from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.access.redis import require_redis
+from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Keys
 from waybill_shared.contract.status_events import source_of
 from waybill_shared.http.app import create_app
 from waybill_shared.http.names import HostNames
-from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.kafka.shares import GroupShares
@@ -24,7 +25,11 @@ from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.adapters.http.console import console_router
 from waybill_status.adapters.http.dead_letters import dead_letters_router
-from waybill_status.adapters.http.feldera import feldera_router, feldera_tokens_router
+from waybill_status.adapters.http.feldera import (
+    feldera_router,
+    feldera_stats_router,
+    feldera_tokens_router,
+)
 from waybill_status.adapters.http.flow import flow_router
 from waybill_status.adapters.http.operations import key_router, operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
@@ -58,18 +63,14 @@ from waybill_status.settings import Settings
 def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     """Return the application, and the loop that runs while it is served. `stack` closes what is
     started here."""
-    ring = load_key_ring(settings.token_keys_file)
-    keys = keys_in_force(settings.api_keys_file)
+    ring, keys = load_key_ring(settings.token_keys_file), keys_in_force(settings.api_keys_file)
     kafka, prefix, clock = settings.kafka_cluster(), settings.topic_prefix, SystemClock()
     admin = make_admin(kafka)
     require_access(admin, "status", prefix)
     slots = make_slots(settings)
-    waiters_max = settings.status_waiters_max
-    replays, replies = KnownReplays(), Replies()
-    hub = Hub(slots, waiters_max=waiters_max, replays=replays)
-    events, directory = Events(streams_max=waiters_max), PipelineDirectory()
-    since_ms = clock.now_ms() - KEPT_MS
+    replays, replies, directory = KnownReplays(), Replies(), PipelineDirectory()
     connectors, book, deliveries = KnownConnectors(), WatchBook(), DeliveryBook()
+    hub = Hub(slots, waiters_max=settings.status_waiters_max, replays=replays)
     followers = Followers(
         kafka,
         prefix,
@@ -78,75 +79,40 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         connectors=connectors,
         watches=book,
         deliveries=deliveries,
-        events_since_ms=since_ms,
+        events_since_ms=clock.now_ms() - KEPT_MS,
     )
     news = News(followers.pipelines)
     tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
     watched = AllNews(News(followers.watches), News(followers.deliveries))
-    log = EventLog(
-        KafkaPastEvents(kafka, settings.topic("status")),
-        begins=lambda: followers.told.begins,
-        streams_max=waiters_max,
-    )
+    judge = WatchJudge(tokens, hub, clock, source=source_of(prefix), show=shown_outcome)
+    means = _means(settings, admin, ring, book, deliveries)
     loop = Loop(
         slots=slots,
         followers=followers,
         hub=hub,
         tokens=tokens,
         replies=replies,
-        events=events,
-        watchers=Watchers(
-            WatchJudge(tokens, hub, clock, source=source_of(prefix), show=shown_outcome),
-            book,
-            watched,
-            writers=KafkaWatchWriters(kafka, prefix),
-            shares=stack.enter_context(
-                GroupShares(admin, settings.topic("watches"), f"{prefix}.status")
-            ),
-            means=DeliveryMeans(
-                book=deliveries,
-                watches=book,
-                receivers=Webhooks(
-                    ring, settings.webhook_rules, HostNames(), ssl.create_default_context()
-                ),
-                events=KafkaToldEvents(admin, settings.topic("status")),
-                permits=HostPermits(),
-                clock=clock,
-                source=source_of(prefix),
-            ),
-        ),
-        log=log,
+        events=Events(streams_max=settings.status_waiters_max),
+        watchers=_watchers(settings, stack, admin, judge, news=watched, means=means),
+        log=_event_log(settings, followers),
     )
     pipelines = Pipelines(directory, news, slots, connectors)
     progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots, clock, connectors)
     routers = [
-        tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
-        pipelines_router(pipelines),
-        events_router(pipelines, events, caught_up=followers.lifecycle.caught_up.is_set),
+        *_pipeline_routers(loop, pipelines, progress),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
-        flow_router(progress),
+        *_token_routers(settings, tokens, pipelines),
+        watches_router(book, deliveries, watched),
+        event_log_router(loop.log, News(followers.told)),
+        asyncapi_router(),
         key_router(),
         operations_router(replies),
-        watches_router(book, deliveries, watched),
-        event_log_router(log, News(followers.told)),
-        asyncapi_router(),
-        feldera_router(pipelines, progress),
-        feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
         console_router(),
     ]
-    checks = {
-        "pipelines": followers.pipelines.check,
-        "replies": followers.replies.check,
-        "replays": followers.replays.check,
-        "connectors": followers.connectors.check,
-        "watches": followers.watches.check,
-        "deliveries": followers.deliveries.check,
-        "redis": loop.check_redis,
-    }
     app = create_app(
         "status",
         routers,
-        Health(checks=checks),
+        Health(checks={**followers.checks(), "redis": loop.check_redis}),
         loop.run,
         keys,
         open_tokens=settings.open_tokens,
@@ -154,6 +120,70 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         hosts=settings.hosts,
     )
     return app, loop
+
+
+def _means(
+    settings: Settings, admin: KafkaAdmin, ring: KeyRing, book: WatchBook, deliveries: DeliveryBook
+) -> DeliveryMeans:
+    tls = ssl.create_default_context()
+    return DeliveryMeans(
+        book=deliveries,
+        watches=book,
+        receivers=Webhooks(ring, settings.webhook_rules, HostNames(), tls),
+        events=KafkaToldEvents(admin, settings.topic("status")),
+        permits=HostPermits(),
+        clock=SystemClock(),
+        source=source_of(settings.topic_prefix),
+    )
+
+
+def _watchers(
+    settings: Settings,
+    stack: ExitStack,
+    admin: KafkaAdmin,
+    judge: WatchJudge,
+    *,
+    news: AllNews,
+    means: DeliveryMeans,
+) -> Watchers:
+    prefix = settings.topic_prefix
+    shares = GroupShares(admin, settings.topic("watches"), f"{prefix}.status")
+    return Watchers(
+        judge,
+        means.watches,
+        news,
+        writers=KafkaWatchWriters(settings.kafka_cluster(), prefix),
+        shares=stack.enter_context(shares),
+        means=means,
+    )
+
+
+def _event_log(settings: Settings, followers: Followers) -> EventLog:
+    return EventLog(
+        KafkaPastEvents(settings.kafka_cluster(), settings.topic("status")),
+        begins=lambda: followers.told.begins,
+        streams_max=settings.status_waiters_max,
+    )
+
+
+def _pipeline_routers(
+    loop: Loop, pipelines: Pipelines, progress: ProgressReader
+) -> list[APIRouter]:
+    caught_up = loop.followers.lifecycle.caught_up.is_set
+    return [
+        pipelines_router(pipelines),
+        events_router(pipelines, loop.events, caught_up=caught_up),
+        flow_router(progress),
+        feldera_router(pipelines),
+        feldera_stats_router(pipelines, progress),
+    ]
+
+
+def _token_routers(settings: Settings, tokens: Tokens, pipelines: Pipelines) -> list[APIRouter]:
+    return [
+        tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
+        feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
+    ]
 
 
 def make_slots(settings: Settings) -> RedisSlots:

@@ -18,8 +18,7 @@ class Word(StrEnum):
 
     def __new__(cls, value: str, meaning: str = "") -> Self:
         """Create a word with its meaning. Enum finds a word by its text alone; a test ensures that
-        each has a meaning.
-        """
+        each has a meaning."""
         word = str.__new__(cls, value)
         word._value_ = value
         word.meaning = meaning

@@ -45,7 +45,7 @@ Selector = Annotated[
 ]
 
 
-def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
+def feldera_router(pipelines: Pipelines) -> APIRouter:
     router = APIRouter(prefix="/v0", tags=["feldera"])
 
     @router.get("/config", summary="What clients of Feldera ask first")
@@ -85,8 +85,14 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         """Return the pipeline: inputs are its tables, and sinks its views."""
         return await in_full(request, pipeline)
 
+    return router
+
+
+def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
+    router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
+
     @router.get(
-        "/pipelines/{pipeline}/stats",
+        "/stats",
         summary="How far a pipeline has come, counted in offsets",
         responses=STATS_ERRORS,
     )
@@ -96,7 +102,7 @@ def feldera_router(pipelines: Pipelines, progress: ProgressReader) -> APIRouter:
         return stats_of(detail, await progress.of(caller(request), pipeline))
 
     @router.get(
-        "/pipelines/{pipeline}/tables/{table}/connectors/{connector}/stats",
+        "/tables/{table}/connectors/{connector}/stats",
         summary="How far a connector is with its file",
         responses=errors(*OF_PIPELINES, Slug.INPUT_NOT_FOUND, Slug.CONNECTOR_NOT_FOUND),
     )

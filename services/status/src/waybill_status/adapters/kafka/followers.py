@@ -15,6 +15,7 @@ from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.follower import TopicFollower
 from waybill_shared.kafka.replies import follow_replies
+from waybill_shared.process.health import Check
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_shared.topic_views.watches import WatchBook
@@ -105,6 +106,17 @@ class Followers:
             stack.enter_context(self.deliveries)
             stack.enter_context(self.told)
             yield
+
+    def checks(self) -> dict[str, Check]:
+        """Return the checks of the followers without which status is not ready, by name."""
+        return {
+            "pipelines": self.pipelines.check,
+            "replies": self.replies.check,
+            "replays": self.replays.check,
+            "connectors": self.connectors.check,
+            "watches": self.watches.check,
+            "deliveries": self.deliveries.check,
+        }
 
     def _accept_record(self, record: PipelineRecord) -> None:
         self._directory.accept(record)
