@@ -192,7 +192,7 @@ class Live extends EventTarget {
 		this.#changed();
 	}
 
-	/** What was told before it was opened is read first, for the last ten minutes. */
+	/** The events before it was opened are read first, for the last ten minutes. */
 	async #openAll() {
 		while (!this.position) {
 			try {
@@ -210,9 +210,9 @@ class Live extends EventTarget {
 		}
 		if (this.wanted || this.stream || document.hidden) return;
 		const follower = {
-			told: (/** @type {Told} */ told) => {
-				this.position = told.id || this.position;
-				this.#take(told.data);
+			receive: (/** @type {Received} */ received) => {
+				this.position = received.id || this.position;
+				this.#take(received.data);
 			},
 			lost: (/** @type {Error | null} */ lost) => {
 				this.deaf = lost;
@@ -253,7 +253,7 @@ class Live extends EventTarget {
 	}
 
 	/**
-	 * What was told of the batches of one pipeline before this page was opened.
+	 * Read the batches of one pipeline from before this page was opened.
 	 * @param {string} name
 	 */
 	async recall(name) {
@@ -262,7 +262,7 @@ class Live extends EventTarget {
 		items.forEach((/** @type {any} */ event) => this.#takeBatch(event));
 	}
 
-	/** A phase is shown as it is told; why it is so comes with the next look. @param {any} event */
+	/** A phase is shown at once; its reason comes with the next look. @param {any} event */
 	#takePhase(event) {
 		this.pipelines = this.pipelines.map((each) => {
 			if (each.uid !== event.data.pipeline_uid) return each;

@@ -18,7 +18,7 @@ export class EventReader {
 
 	/**
 	 * @param {string} piece
-	 * @returns {Told[]}
+	 * @returns {Received[]}
 	 */
 	read(piece) {
 		const blocks = (this.rest + piece).replaceAll("\r\n", "\n").split("\n\n");
@@ -28,7 +28,7 @@ export class EventReader {
 
 	/**
 	 * @param {string} block
-	 * @returns {Told | null}
+	 * @returns {Received | null}
 	 */
 	#event(block) {
 		let name = "message";
@@ -100,8 +100,8 @@ export class Stream {
 				heard();
 				clearTimeout(silence);
 				silence = setTimeout(end, SILENCE_MS);
-				for (const told of reader.read(piece.value)) {
-					if (!this.abort.signal.aborted) this.follower.told(told);
+				for (const received of reader.read(piece.value)) {
+					if (!this.abort.signal.aborted) this.follower.receive(received);
 				}
 				this.after = reader.id || this.after;
 			}

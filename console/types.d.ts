@@ -93,7 +93,7 @@ type Column = { name: string; type: string; required: boolean };
 
 type Dot = { at: number; value: number };
 
-type Told = { name: string; data: any; id: string };
+type Received = { name: string; data: any; id: string };
 
 type SinkOutcome = {
   name: string;
@@ -132,8 +132,8 @@ type Asked = {
 };
 
 type Follower = {
-  told: (told: Told) => void;
-  /** told when the stream breaks, and with null when it is there */
+  receive: (received: Received) => void;
+  /** called when the stream breaks, and with null when it is there */
   lost: (lost: Error | null) => void;
   /** whether a stream that has ended is at its end for good */
   over?: () => boolean;

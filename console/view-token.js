@@ -248,7 +248,7 @@ export function tokenView(token) {
 	if (token.length > PATH_CHARACTERS_MAX) end = poll(token, take, lost);
 	else {
 		end = live.follow(`/v1/tokens/${encodeURIComponent(token)}`, {
-			told: (event) => {
+			receive: (event) => {
 				if (event.name === "outcome") take(event.data);
 				if (over) setTimeout(() => end(), 0); // the stream of all goes on
 			},

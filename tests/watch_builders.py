@@ -6,7 +6,7 @@ from builders import NOW, TENANT
 from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import WebhookDelivery, new_delivery
 from waybill_shared.contract.status_events import StatusEvent, final_event
-from waybill_shared.contract.watches import TokenWatch, told
+from waybill_shared.contract.watches import TokenWatch, as_reported
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchEnd, WatchState
 
@@ -33,7 +33,7 @@ def make_webhook(url: str = HOOK) -> Webhook:
 
 
 def make_delivery() -> WebhookDelivery:
-    watch = told(make_watch(), WatchEnd.COMPLETE, "e.final", NOW)
+    watch = as_reported(make_watch(), WatchEnd.COMPLETE, "e.final", NOW)
     return new_delivery(watch, make_webhook(), to_json(make_event()), NOW)
 
 

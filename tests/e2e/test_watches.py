@@ -116,9 +116,9 @@ def test_a_watch_is_told_with_what_asking_gives(
     listener = Listener(stack, "asking")
     token = client.send(orders.name, "orders", [order(1)]).token
     watch = client.watch(token, labels={"test": "asking", "number": "1"})
-    eventually(lambda: client.find_watch(watch.id).state == "told", within_s=WITHIN_S)
+    eventually(lambda: client.find_watch(watch.id).state == "reported", within_s=WITHIN_S)
     late = client.watch(token, labels={"test": "asking", "number": "2"})
-    eventually(lambda: client.find_watch(late.id).state == "told", within_s=WITHIN_S)
+    eventually(lambda: client.find_watch(late.id).state == "reported", within_s=WITHIN_S)
 
     events = {each.subject: each for each in told_in_kafka(stack, kafka)}
     for each in (watch, late):
@@ -152,7 +152,7 @@ def test_a_token_is_followed_into_a_pipeline_that_reads_on(
         client.watch(token, through=[orders.name])
     assert client.find_watch(watch.id).state == "open"
     client.start(audit)
-    eventually(lambda: client.find_watch(watch.id).state == "told", within_s=WITHIN_S)
+    eventually(lambda: client.find_watch(watch.id).state == "reported", within_s=WITHIN_S)
     assert client.find_watch(watch.id).ended_as == "complete"
     assert {2, 3} <= {*numbers_in(stack, f"{audit}.out")}
     complete = followed(stack, token, audit)
@@ -194,7 +194,7 @@ def test_every_watch_is_told_once_through_faults_of_all_parts(
                 tokens[client.watch(token, labels={"test": pipeline.name}).id] = token
         breaking.join()
     await_ready(stack)
-    eventually(lambda: all(each.told_at for each in client.watches()), within_s=WITHIN_S)
+    eventually(lambda: all(each.reported_at for each in client.watches()), within_s=WITHIN_S)
 
     told = told_in_kafka(stack, kafka)
     events = Counter(each.subject for each in told)
@@ -269,7 +269,7 @@ def test_an_event_comes_to_a_webhook_signed_and_again_when_it_is_asked_for(
         hook = client.find_watch(other.id).webhook
         assert hook is not None
         assert (hook.state, hook.last_error, hook.url) == ("due", "it answered 401", url)
-        assert client.redeliver(watch.id).state == "told"
+        assert client.redeliver(watch.id).state == "reported"
         eventually(lambda: client.find_watch(watch.id).state == "delivered", within_s=WITHIN_S)
         assert printed.count(f"waybill.token.final {watch.id} complete\n") == 1
     client.redeliver(watch.id)

@@ -41,7 +41,7 @@ class WatchWebhook:
 class Watch:
     """A watch of a token.
 
-    `state`: open, `told` (its event is written), delivered, failed or closed. `ended_as`: the
+    `state`: open, `reported` (its event is written), delivered, failed or closed. `ended_as`: the
     outcome in the event, or expired. `secret`: by which the receiver checks the signature, if this
     call made it.
     """
@@ -51,7 +51,7 @@ class Watch:
     labels: Mapping[str, str]
     created_at: datetime | None
     expires_at: datetime | None
-    told_at: datetime | None
+    reported_at: datetime | None
     event_id: str | None
     ended_as: str | None
     webhook: WatchWebhook | None = None
@@ -68,7 +68,7 @@ class Watch:
             labels={name: str(value) for name, value in labels.items()},
             created_at=fields.moment_or_none("created_at"),
             expires_at=fields.moment_or_none("expires_at"),
-            told_at=fields.moment_or_none("told_at"),
+            reported_at=fields.moment_or_none("reported_at"),
             event_id=fields.text_or_none("event_id"),
             ended_as=fields.text_or_none("ended_as"),
             webhook=None if webhook is None else WatchWebhook.read(webhook),

@@ -32,7 +32,7 @@ from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
-from waybill_shared.contract.watches import TokenWatch, told
+from waybill_shared.contract.watches import TokenWatch, as_reported
 from waybill_shared.contract.webhooks import (
     WebhookRules,
     open_secret,
@@ -260,7 +260,7 @@ def told_watch(around: Around, client: TestClient) -> TokenWatch:
     client.post("/v1/watches", json={"token": TOKEN, "webhook": hook})
     begun = around.written()[-1]
     around.book.accept(begun)
-    return told(begun, WatchEnd.COMPLETE, f"{begun.id}.final", NOW)
+    return as_reported(begun, WatchEnd.COMPLETE, f"{begun.id}.final", NOW)
 
 
 def test_what_was_told_is_sent_again_when_it_is_asked_for(
@@ -275,7 +275,7 @@ def test_what_was_told_is_sent_again_when_it_is_asked_for(
     )
     around.book.accept(watch)
     answer = client.post(path)
-    assert (answer.status_code, answer.json()["state"]) == (202, WatchState.TOLD)
+    assert (answer.status_code, answer.json()["state"]) == (202, WatchState.REPORTED)
     assert around.written()[-1] == replace(watch, redeliveries=1, redelivery_at=NOW)
     around.book.accept(around.written()[-1])
     client.post(path)
@@ -288,7 +288,7 @@ def test_what_was_told_is_sent_again_when_it_is_asked_for(
 def test_a_watch_without_a_webhook_has_nothing_to_send(around: Around, client: TestClient) -> None:
     client.post("/v1/watches", json={"token": TOKEN})
     begun = around.written()[-1]
-    around.book.accept(told(begun, WatchEnd.COMPLETE, "e", NOW))
+    around.book.accept(as_reported(begun, WatchEnd.COMPLETE, "e", NOW))
     answer = client.post(f"/v1/watches/{begun.id}/redeliver")
     assert (answer.status_code, answer.json()["detail"]) == (409, "the watch has no webhook")
 

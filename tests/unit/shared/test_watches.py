@@ -7,13 +7,13 @@ import pytest
 from builders import TENANT
 from watch_builders import make_watch
 from waybill_shared.contract.token_life import WATCH_LIFE_MS
-from waybill_shared.contract.watches import closed, told
+from waybill_shared.contract.watches import as_closed, as_reported
 from waybill_shared.contract.words import WatchEnd, WatchState
 from waybill_shared.topic_views.watches import WatchBook
 
 OPEN = make_watch()
-TOLD = told(OPEN, WatchEnd.COMPLETE, "e", OPEN.at + 5)
-CLOSED = closed(OPEN)
+REPORTED = as_reported(OPEN, WatchEnd.COMPLETE, "e", OPEN.at + 5)
+CLOSED = as_closed(OPEN)
 
 
 def book_of(*watches: object) -> WatchBook:
@@ -28,12 +28,12 @@ def book_of(*watches: object) -> WatchBook:
     [
         ([OPEN], OPEN, 1),
         ([OPEN, OPEN], OPEN, 1),
-        ([OPEN, TOLD], TOLD, 0),
+        ([OPEN, REPORTED], REPORTED, 0),
         ([OPEN, CLOSED], None, 0),
-        ([OPEN, CLOSED, TOLD], None, 0),
-        ([OPEN, TOLD, CLOSED], None, 0),
-        ([TOLD], TOLD, 0),
-        ([TOLD, OPEN], TOLD, 0),
+        ([OPEN, CLOSED, REPORTED], None, 0),
+        ([OPEN, REPORTED, CLOSED], None, 0),
+        ([REPORTED], REPORTED, 0),
+        ([REPORTED, OPEN], REPORTED, 0),
         ([CLOSED, OPEN], None, 0),
         ([], None, 0),
     ],
@@ -58,7 +58,7 @@ def test_of_another_tenant_nothing_is_shown() -> None:
 def test_the_newest_come_first_and_those_of_last_month_are_forgotten() -> None:
     day = WATCH_LIFE_MS // 31
     ids = [f"w{number:02}" for number in range(40)]
-    watches = [replace(TOLD, id=each, at=OPEN.at + n * day) for n, each in enumerate(ids)]
+    watches = [replace(REPORTED, id=each, at=OPEN.at + n * day) for n, each in enumerate(ids)]
     book = book_of(*watches[20:], *watches[:20], *watches[20:])
     assert [each.id for each in book.of(TENANT)] == ids[::-1]
     book = book_of(*watches)
@@ -74,7 +74,7 @@ def test_one_that_is_open_is_never_forgotten_whatever_the_clocks_of_others_say()
 
 def test_of_those_that_are_open_no_more_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("waybill_shared.topic_views.watches.ENDED_MAX", 3)
-    book = book_of(*(replace(TOLD, id=f"w{number}") for number in range(9)))
+    book = book_of(*(replace(REPORTED, id=f"w{number}") for number in range(9)))
     assert {each.id for each in book.of(TENANT)} == {"w6", "w7", "w8"}
 
 
@@ -84,13 +84,13 @@ def test_a_long_token_counts_as_several_until_it_is_told() -> None:
         book = WatchBook(with_tokens=with_tokens)
         book.accept(long)
         assert book.count_open(TENANT, OPEN.actor) == 3
-        book.accept(TOLD)
+        book.accept(REPORTED)
         assert book.count_open(TENANT, OPEN.actor) == 0
 
 
 def test_what_is_open_no_more_has_no_token() -> None:
-    assert (CLOSED.token, TOLD.token, OPEN.token != "") == ("", "", True)
-    assert (TOLD.state, CLOSED.state) == (WatchState.TOLD, WatchState.CLOSED)
+    assert (CLOSED.token, REPORTED.token, OPEN.token != "") == ("", "", True)
+    assert (REPORTED.state, CLOSED.state) == (WatchState.REPORTED, WatchState.CLOSED)
 
 
 def test_a_book_without_tokens_keeps_none() -> None:

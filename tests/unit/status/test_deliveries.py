@@ -10,7 +10,7 @@ from unit.status.fakes import NOW
 from unit.status.test_tokens import DONE
 from unit.status.watching import Process, Scene, run, watch
 from waybill_shared.contract.codec import to_json
-from waybill_shared.contract.watches import closed
+from waybill_shared.contract.watches import as_closed
 from waybill_shared.contract.words import DeliveryState, EventType, WatchState
 from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
 from waybill_status.core.watches.deliveries import (
@@ -55,7 +55,7 @@ def test_what_is_told_is_delivered_once_as_it_was_told() -> None:
         assert [each.event == sent.event for each in s.log.deliveries] == [True, False]
         assert (sent.event, sent.event_id, now_s) == (to_json(event), "a.final", NOW // 1000)
         assert process.detail("a").state == WatchState.DELIVERED
-        assert process.detail("none").state == WatchState.TOLD
+        assert process.detail("none").state == WatchState.REPORTED
         shown = process.detail("a").webhook
         assert shown is not None
         assert (shown.attempts, shown.url) == (1, "https://hooks.example/a")
@@ -120,7 +120,7 @@ def test_what_was_delivered_or_given_up_is_sent_again_when_it_is_asked_for() -> 
         await again(s, process, 3)
         first, second, third = [sent for sent, _ in s.receiver.sent]
         assert first.event == second.event == third.event
-        assert [each.turn for each in (first, second, third)] == [0, 1, 2]
+        assert [each.redelivery for each in (first, second, third)] == [0, 1, 2]
 
     run(scene)
 
@@ -139,7 +139,7 @@ def test_it_is_shown_as_due_from_when_it_is_asked_for() -> None:
         shown = process.detail("a")
         assert shown.webhook is not None
         assert (shown.state, shown.webhook.state, shown.webhook.attempts) == (
-            WatchState.TOLD,
+            WatchState.REPORTED,
             DeliveryState.DUE,
             0,
         )
@@ -177,7 +177,7 @@ def test_a_watch_that_is_deleted_is_tried_no_more() -> None:
         first = s.receiver.sent[0][0].watch
         known = process.book.find(first)
         assert known is not None
-        s.log.write(closed(known))
+        s.log.write(as_closed(known))
         await delivered(s, 1)
         s.receiver.hold.set()
         await delivered(s, 2)
@@ -361,7 +361,7 @@ def test_a_watch_that_is_deleted_before_its_delivery_is_heard_is_not_sent() -> N
         process.shares.give()
         await s.quiet()
         s.log.deliveries[:] = [first]
-        s.log.write(closed(known))
+        s.log.write(as_closed(known))
         late = await s.process()
         await s.quiet()
         assert len(s.receiver.sent) == 1
@@ -405,7 +405,7 @@ def test_what_is_asked_for_while_it_is_tried_needs_no_event_that_is_found_again(
         s.receiver.hold.set()
         await delivered(s, 1)
         assert process.detail("a").state == WatchState.DELIVERED
-        assert s.receiver.sent[-1][0].turn == 1
+        assert s.receiver.sent[-1][0].redelivery == 1
 
     run(scene)
 

@@ -112,6 +112,6 @@ def test_a_book_knows_the_newest_and_forgets_the_oldest_that_are_over(
     assert (book.get(due.watch), [*book.all_due()]) == (ended, [])
     book.accept(due)
     assert book.get(due.watch) == ended, "what is heard again takes nothing back"
-    book.accept(replace(due, turn=1))
+    book.accept(replace(due, redelivery=1))
     book.accept(ended)
-    assert book.get(due.watch) == replace(due, turn=1)
+    assert book.get(due.watch) == replace(due, redelivery=1)

@@ -18,7 +18,7 @@ from unit.status.watching import TEXT, WAIT_S, Scene, run, watch
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.status_events import token_hash
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
-from waybill_shared.contract.watches import closed
+from waybill_shared.contract.watches import as_closed
 from waybill_shared.contract.words import EventType, OutcomeKind, WatchEnd, WatchState
 from waybill_status.app.watches import open_watches, watch_judge, watchers
 
@@ -61,7 +61,7 @@ def test_a_watch_is_told_when_its_token_is_final_and_not_before() -> None:
         known = process.book.get(DEFAULT_TENANT, "a")
         assert known is not None
         assert (known.state, known.ended_as, known.event_id, known.token) == (
-            WatchState.TOLD,
+            WatchState.REPORTED,
             WatchEnd.COMPLETE,
             "a.final",
             "",
@@ -87,7 +87,7 @@ def test_a_watch_that_was_closed_is_not_told() -> None:
         process = await s.process()
         s.log.write(watch("a"), watch("b"))
         await s.quiet()
-        s.log.write(closed(watch("a")))
+        s.log.write(as_closed(watch("a")))
         await s.quiet()
         s.store.put(DONE, version=2)
         assert [each.subject for each in await s.reports(1)] == ["b"]

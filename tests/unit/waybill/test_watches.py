@@ -19,11 +19,11 @@ WATCH: dict[str, Any] = {
     "labels": {"batch": "7"},
     "created_at": "2026-11-26T21:00:00.000Z",
     "expires_at": "2026-12-26T21:00:00.000Z",
-    "told_at": None,
+    "reported_at": None,
     "event_id": None,
     "ended_as": None,
 }
-TOLD = {**WATCH, "id": "w0", "state": "told", "ended_as": "complete", "labels": {}}
+TOLD = {**WATCH, "id": "w0", "state": "reported", "ended_as": "complete", "labels": {}}
 
 
 def event(number: int) -> dict[str, object]:
@@ -151,7 +151,7 @@ def test_the_command_begins_lists_and_ends_watches(
     assert json.loads(server.requests[-1].body)["labels"] == {"batch": "7", "x": "a=b"}
     listed = command("watches").stdout.splitlines()
     assert listed[1].split() == ["w1", "open", "2026-11-26T21:00:00+00:00", "batch=7"]
-    assert listed[2].split()[:3] == ["w0", "told:", "complete"]
+    assert listed[2].split()[:3] == ["w0", "reported:", "complete"]
     assert run_json(command("watches", "-o", "json"))["items"] == [WATCH, TOLD]
     assert command("unwatch", "w1").stdout == "w1 closed\n"
 

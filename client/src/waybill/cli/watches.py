@@ -161,7 +161,7 @@ def _state(found: Watch) -> str:
 
 
 def _when(found: Watch) -> str:
-    moment = found.told_at or found.created_at
+    moment = found.reported_at or found.created_at
     return "" if moment is None else moment.isoformat(timespec="seconds")
 
 

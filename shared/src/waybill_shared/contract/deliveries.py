@@ -18,16 +18,16 @@ class WebhookDelivery:
     `event`: as it is sent; empty after the end, and if it is long: then it is found in
     `waybill.status`.
 
-    `turn`: the number of the redelivery, 0 for the first delivery. `since`: when the attempts
-    started; `next_at`: when the next one is due; `at`: the time of the last attempt or of the end.
-    All three by the clock of the process that made the last attempt.
+    `redelivery`: its number, 0 for the first delivery. `since`: when the attempts started;
+    `next_at`: when the next one is due; `at`: the time of the last attempt or of the end. All
+    three by the clock of the process that made the last attempt.
     """
 
     watch: str
     event_id: str
     event: str
     webhook: Webhook
-    turn: int
+    redelivery: int
     state: DeliveryState
     attempts: int
     since: int
@@ -42,7 +42,7 @@ class WebhookDelivery:
     @property
     def age(self) -> tuple[int, bool, int]:
         """Grows with each step."""
-        return self.turn, not self.due, self.attempts
+        return self.redelivery, not self.due, self.attempts
 
     def ended(
         self, state: DeliveryState, now_ms: int, error: str | None = None
@@ -60,7 +60,7 @@ def new_delivery(watch: TokenWatch, webhook: Webhook, event: str, now_ms: int) -
         event_id=watch.event_id,
         event=event if len(event) <= EVENT_BYTES_MAX else "",
         webhook=webhook,
-        turn=watch.redeliveries,
+        redelivery=watch.redeliveries,
         state=DeliveryState.DUE,
         attempts=0,
         since=now_ms,

@@ -227,7 +227,7 @@ def webhook_failed_event(
 ) -> StatusEvent:
     """Build the event of a delivery that was given up."""
     return StatusEvent(
-        id=f"{watch.id}.failed.{delivery.turn}",
+        id=f"{watch.id}.failed.{delivery.redelivery}",
         source=source,
         type=EventType.WEBHOOK_FAILED,
         subject=watch.id,

@@ -23,7 +23,7 @@ class WebhookDetail:
         default=None, metadata={"description": "if it was made here; in the first answer only"}
     )
     state: DeliveryState | None = field(
-        default=None, metadata={"description": "null before the watch is told"}
+        default=None, metadata={"description": "null before the watch is reported"}
     )
     attempts: int = 0
     next_attempt_at: Moment | None = None
@@ -38,9 +38,9 @@ class WatchDetail:
     labels: dict[str, str]
     view: ShownView
     created_at: Moment
-    expires_at: Moment = field(metadata={"description": "then it is told as `expired`"})
-    told_at: Moment | None
-    event_id: str | None = field(metadata={"description": "of what was told in `waybill.status`"})
+    expires_at: Moment = field(metadata={"description": "then it is reported as `expired`"})
+    reported_at: Moment | None
+    event_id: str | None = field(metadata={"description": "of its event in `waybill.status`"})
     ended_as: WatchEnd | None
     webhook: WebhookDetail | None
 
@@ -51,7 +51,7 @@ def watch_detail(watch: TokenWatch, delivery: WebhookDelivery | None = None) -> 
     `delivery` is its newest known delivery; if a redelivery was asked for after it, that one is
     shown as due.
     """
-    if delivery is not None and delivery.turn < watch.redeliveries:
+    if delivery is not None and delivery.redelivery < watch.redeliveries:
         now_due = DeliveryState.DUE
         delivery = replace(delivery, state=now_due, attempts=0, at=None, error=None)
     ended = None if delivery is None or watch.webhook is None else STATES.get(delivery.state)
@@ -62,7 +62,7 @@ def watch_detail(watch: TokenWatch, delivery: WebhookDelivery | None = None) -> 
         view=shown_view(watch.view),
         created_at=watch.at,
         expires_at=watch.expires_at,
-        told_at=watch.told_at,
+        reported_at=watch.reported_at,
         event_id=watch.event_id,
         ended_as=watch.ended_as,
         webhook=None if watch.webhook is None else _webhook_detail(watch.webhook, delivery),

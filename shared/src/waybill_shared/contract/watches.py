@@ -28,7 +28,7 @@ class TokenWatch:
     expires_at: int
     state: WatchState
     labels: dict[str, str]
-    told_at: int | None = None
+    reported_at: int | None = None
     event_id: str | None = None
     ended_as: WatchEnd | None = None
     view: TokenView = WHOLE
@@ -49,15 +49,15 @@ def without_token(watch: TokenWatch) -> TokenWatch:
     return replace(watch, token="")
 
 
-def closed(watch: TokenWatch) -> TokenWatch:
+def as_closed(watch: TokenWatch) -> TokenWatch:
     return replace(without_token(watch), state=WatchState.CLOSED, webhook=None)
 
 
-def told(watch: TokenWatch, ended_as: WatchEnd, event_id: str, now_ms: int) -> TokenWatch:
+def as_reported(watch: TokenWatch, ended_as: WatchEnd, event_id: str, now_ms: int) -> TokenWatch:
     return replace(
         without_token(watch),
-        state=WatchState.TOLD,
-        told_at=now_ms,
+        state=WatchState.REPORTED,
+        reported_at=now_ms,
         event_id=event_id,
         ended_as=ended_as,
     )

@@ -267,7 +267,7 @@ class WatchState(Word):
     """
 
     OPEN = "open", "its token is not final yet"
-    TOLD = "told", "the event was written to `waybill.status`; a webhook may still be tried"
+    REPORTED = "reported", "the event was written to `waybill.status`; a webhook may still be tried"
     DELIVERED = "delivered", "the event was written, and its webhook has answered 2xx"
     FAILED = "failed", "the event was written, and its webhook was given up"
     CLOSED = "closed", "it was deleted, and no event is written"

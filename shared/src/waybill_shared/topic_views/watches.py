@@ -11,7 +11,7 @@ ENDED_MAX: Final = 200_000
 """So many that are open no more are remembered, about."""
 CHARACTERS_OF_ONE: Final = 4_096
 PLACE_CHARACTERS: Final = 64  # that a place in another pipeline counts for
-RANKS: Final = {WatchState.OPEN: 0, WatchState.TOLD: 1, WatchState.CLOSED: 2}
+RANKS: Final = {WatchState.OPEN: 0, WatchState.REPORTED: 1, WatchState.CLOSED: 2}
 
 
 class WatchBook:

@@ -18,7 +18,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.token_views import ALL, TokenView, WantedView
 from waybill_shared.contract.tokens import Token
-from waybill_shared.contract.watches import TokenWatch, closed
+from waybill_shared.contract.watches import TokenWatch, as_closed
 from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 from waybill_shared.topic_views.pipelines import PipelineDirectory
@@ -131,15 +131,15 @@ class Watches:
             raise _not_due("the watch has no webhook")
         if watch.open:
             raise _not_due("the watch is still open: its event is sent when it ends")
-        if self._mint.now_ms() - (watch.told_at or 0) > EVENTS_KEPT_MS:
-            raise _not_due("it was told more than a week ago, and its event is not kept any more")
-        turn, now_ms = watch.redeliveries + 1, self._mint.now_ms()
-        again = replace(watch, redeliveries=turn, redelivery_at=now_ms)
+        if self._mint.now_ms() - (watch.reported_at or 0) > EVENTS_KEPT_MS:
+            raise _not_due("it was reported over a week ago, and its event is not kept any more")
+        number, now_ms = watch.redeliveries + 1, self._mint.now_ms()
+        again = replace(watch, redeliveries=number, redelivery_at=now_ms)
         await self._write(again, log)
         return again
 
     async def end(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
-        ended = closed(await self._found(caller, id))
+        ended = as_closed(await self._found(caller, id))
         await self._write(ended, log)
         return ended
 

@@ -159,21 +159,21 @@ class EventLog:
             yield SentEvent(id=write_ends(seen))
             async for older in self._read_again(wanted, seen):
                 yield older
-            at, told_at = self._first, _now_s()
+            at, sent_at = self._first, _now_s()
             while not self._closing:
                 while at >= self._first and (placed := self._at(at)) is not None:
                     at += 1
                     if (sent := _send(placed, wanted, seen)) is not None:
                         yield sent
-                        told_at = _now_s()
+                        sent_at = _now_s()
                     elif at % TOGETHER_MAX == 0:
                         await asyncio.sleep(0)
                 if at < self._first:
                     yield SentEvent(id=write_ends(seen), cut=True)
                     return
-                if (left_s := told_at + SILENCE_S - _now_s()) <= 0:
+                if (left_s := sent_at + SILENCE_S - _now_s()) <= 0:
                     yield SentEvent(id=write_ends(seen))
-                    told_at = _now_s()
+                    sent_at = _now_s()
                 elif not self._closing:
                     await self._changed.wait(left_s)
         finally:

@@ -30,7 +30,7 @@ class KafkaToldEvents:
             raise Retryable(f"topic {self._topic} does not exist")
         partition = [partition_of(watch.id, len(identity.partitions))]
         end = self._admin.ends(self._topic, partition)
-        begin = self._admin.starts_at(self._topic, partition, (watch.told_at or 0) - BEFORE_MS)
+        begin = self._admin.starts_at(self._topic, partition, (watch.reported_at or 0) - BEFORE_MS)
         ranges = {p: (begin.get(p, end[p]), end[p]) for p in partition}
         messages = read_ranges(self._admin.cluster, self._topic, ranges)
         wanted, id_there = watch.id.encode(), f'"id":"{watch.event_id}"'.encode()

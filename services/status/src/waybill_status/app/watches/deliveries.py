@@ -61,7 +61,7 @@ class PartitionDeliveries:
         self._carried: dict[str, tuple[WebhookDelivery, asyncio.Task[None]]] = {}
         """Deliveries in progress, as they were when they started."""
         self._over: dict[str, int] = {}
-        """By watch: the round that ended here, until that is read from Kafka."""
+        """By watch: the redelivery that ended here, until that is read from Kafka."""
         self._notes: dict[str, tuple[DeliveryNote, asyncio.Future[None]]] = {}
         self._changed = asyncio.Event()
         self._together = TOGETHER_MAX
@@ -75,7 +75,7 @@ class PartitionDeliveries:
         watch = self._means.watches.find(delivery.watch)
         if not delivery.due:
             self._forget(delivery)
-        elif delivery.turn <= self._turn_here(delivery.watch):
+        elif delivery.redelivery <= self._redelivery_here(delivery.watch):
             return
         elif watch is not None and watch.closed:
             self._note(given_up(delivery, self._now_ms(), UNWATCHED))
@@ -89,11 +89,15 @@ class PartitionDeliveries:
         if watch.closed and carried is not None:
             self._end_task(watch.id)
             self._note(given_up(carried[0], self._now_ms(), UNWATCHED))
-        elif watch.state == WatchState.TOLD and watch.webhook is not None and watch.redeliveries:
+        elif (
+            watch.state == WatchState.REPORTED and watch.webhook is not None and watch.redeliveries
+        ):
             before = self._means.book.get(watch.id)
             known = carried[0] if carried is not None else before
-            turn = max(self._turn_here(watch.id), -1 if before is None else before.turn)
-            if watch.redeliveries > turn and (known is not None or self._is_fresh(watch)):
+            newest = max(
+                self._redelivery_here(watch.id), -1 if before is None else before.redelivery
+            )
+            if watch.redeliveries > newest and (known is not None or self._is_fresh(watch)):
                 event = known.event if known is not None else ""
                 self._carry(new_delivery(watch, watch.webhook, event, self._now_ms()))
 
@@ -108,9 +112,9 @@ class PartitionDeliveries:
         for each in [*self._carried]:
             self._end_task(each)
 
-    def _turn_here(self, watch: str) -> int:
+    def _redelivery_here(self, watch: str) -> int:
         carried = self._carried.get(watch)
-        return max(self._over.get(watch, -1), -1 if carried is None else carried[0].turn)
+        return max(self._over.get(watch, -1), -1 if carried is None else carried[0].redelivery)
 
     def _now_ms(self) -> int:
         return self._means.clock.now_ms()
@@ -131,10 +135,10 @@ class PartitionDeliveries:
         return self._now_ms() - (watch.redelivery_at or 0) < TRIED_MS
 
     def _forget(self, ended: WebhookDelivery) -> None:
-        if ended.turn >= self._over.get(ended.watch, 0):
+        if ended.redelivery >= self._over.get(ended.watch, 0):
             self._over.pop(ended.watch, None)
         carried = self._carried.get(ended.watch)
-        if carried is not None and carried[0].turn <= ended.turn:
+        if carried is not None and carried[0].redelivery <= ended.redelivery:
             self._end_task(ended.watch)
 
     async def _deliver(self, delivery: WebhookDelivery) -> None:
@@ -200,7 +204,7 @@ class PartitionDeliveries:
             event = webhook_failed_event(watch, delivery, source=source, now_ms=now_ms)
         count_attempt(delivery.state)
         if not delivery.due:
-            self._over[delivery.watch] = delivery.turn
+            self._over[delivery.watch] = delivery.redelivery
         noted = asyncio.get_running_loop().create_future()
         self._notes[delivery.watch] = (DeliveryNote(delivery, event), noted)
         self._changed.set()

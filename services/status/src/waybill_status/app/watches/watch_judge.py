@@ -9,7 +9,7 @@ from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import new_delivery
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
 from waybill_shared.contract.status_events import final_event, shortened
-from waybill_shared.contract.watches import TokenWatch, told
+from waybill_shared.contract.watches import TokenWatch, as_reported
 from waybill_shared.contract.words import WatchEnd
 from waybill_shared.process.clock import Clock
 from waybill_status.app.outcomes.hub import Hub
@@ -72,7 +72,7 @@ class WatchJudge:
             shown = shortened(shown)
             event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
             text = to_json(event)
-        after = told(watch, end, event.id, now_ms)
+        after = as_reported(watch, end, event.id, now_ms)
         if watch.webhook is None:
             return WatchReport(event, text, after)
         delivery = new_delivery(after, watch.webhook, text, now_ms)
