@@ -411,7 +411,7 @@ def make_claim(id: str = "c" * 32) -> RequestClaim:
         transactional_id="waybill/ingress/write/p/1",
         after="",
         root=id,
-        begun="",
+        operation="",
         forgets_before=0,
     )
 

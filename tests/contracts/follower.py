@@ -30,7 +30,7 @@ class FollowerContract:
 
     def test_where_nothing_was_told_all_is_known(self, bench: Bench) -> None:
         assert bench.run(bench.news.catch_up)
-        eventually(bench.news.begun)  # its own thread says so
+        eventually(bench.news.has_caught_up)  # its own thread says so
         assert bench.directory.living(TENANT) == []
 
     def test_what_was_told_is_known_to_who_has_heard(self, bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 from builders import NOW, TENANT
 from waybill_ingress.app.replays import ReplayLog
 from waybill_ingress.core.dead_letters import Resent
-from waybill_ingress.core.replays import replayed
+from waybill_ingress.core.replays import record_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.replays import Replay
 
@@ -132,7 +132,7 @@ def records(bench: Bench, offsets: Sequence[int] = OFFSETS) -> list[Resent]:
 
 def answer_of(bench: Bench, uid: str, token: str, offsets: Sequence[int], places: Places) -> Replay:
     sent = [
-        replayed(each, place, generation=1, now_ms=NOW)
+        record_of(each, place, generation=1, now_ms=NOW)
         for each, place in zip(records(bench, offsets), places, strict=True)
     ]
     return Replay(

@@ -88,7 +88,7 @@ class Follower(PipelineDirectory):
             self.accept(record)
         self._at = len(self._records)
 
-    def begun(self) -> bool:
+    def has_caught_up(self) -> bool:
         return True
 
     async def catch_up(self) -> bool:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from sim.world import World
-from waybill_ingress.core.token_coverage import merged_parts
+from waybill_ingress.core.token_coverage import merge_parts
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.words import OutcomeKind
@@ -24,7 +24,7 @@ def ask_merged(world: World) -> None:
     if len(world.issued) < 2:
         return
     chosen = [world.some(world.issued) for _ in range(world.dice.randint(2, MERGED_MAX))]
-    parts = merged_parts(world.open(issued) for issued in chosen)
+    parts = merge_parts(world.open(issued) for issued in chosen)
     sealed = world.ingress.seal(parts, tenant=DEFAULT_TENANT)
     each = [world.status.ask(issued.text) for issued in chosen]
     merged = world.status.ask(sealed.token)

@@ -12,7 +12,7 @@ from integration.conftest import Surroundings
 from integration.waiting import eventually
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
+from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -92,7 +92,7 @@ class Grave:
             self.dead,
             value,
             key,
-            headers=list(with_told(own, told)),
+            headers=list(with_facts(own, told)),
             on_delivery=lambda error, message: reports.append(message),
         )
         assert self._producer.flush(WAIT_S) == 0

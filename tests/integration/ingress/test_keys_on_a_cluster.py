@@ -12,7 +12,7 @@ from integration.conftest import StartService, Surroundings, make_surroundings
 from integration.ingress.keyed import done, send, written
 from integration.ingress.test_records import NDJSON, PARTITIONS, Known, make_pipeline
 from integration.waiting import eventually
-from waybill_ingress.core.keys import keyed
+from waybill_ingress.core.keys import keyed_request
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.topics import topic_specs
@@ -68,7 +68,7 @@ def key_in(known: Known, *, first: bool) -> str:
     """A key whose claims stand in the first partition, or in another one."""
     while True:
         key = str(uuid.uuid4())
-        who = keyed(
+        who = keyed_request(
             ANYONE, key, method="POST", path=known.path, query="", media_type="", digest=""
         ).who
         if (partition_of(who, REQUESTS.partitions) == 0) is first:

@@ -161,14 +161,14 @@ def test_a_value_is_read_as_it_was_written(raw_frame: RawFrame) -> None:
 
 def test_a_row_of_json_becomes_the_same_value(raw_frame: RawFrame) -> None:
     assert refusal(parse_columns(columns_of(SCHEMA), binary=True), ROW) is None
-    assert AvroRecords(SCHEMA).made_of(ROW) == WHOLE
+    assert AvroRecords(SCHEMA).write(ROW) == WHOLE
 
 
 def test_a_field_that_lacks_has_its_default(raw_frame: RawFrame) -> None:
     few = {
         k: v for k, v in ROW.items() if k in ("id", "placed_at", "tags", "counts", "raw", "paid")
     }
-    (row,) = rows_of(raw_frame, avro_input(SCHEMA), [AvroRecords(SCHEMA).made_of(few)])
+    (row,) = rows_of(raw_frame, avro_input(SCHEMA), [AvroRecords(SCHEMA).write(few)])
     assert row == {**dict.fromkeys(READ), **{name: READ[name] for name in few}, "size": "S"}
 
 
@@ -214,7 +214,7 @@ def test_what_ingress_writes_comes_out_of_spark(
 ) -> None:
     form = AvroRecords(SCHEMA)
     sent = [{**row, "raw": ""} for row in rows]
-    found = rows_of(raw_frame, avro_input(SCHEMA), [form.made_of(row) for row in sent])
+    found = rows_of(raw_frame, avro_input(SCHEMA), [form.write(row) for row in sent])
     for row, read in zip(sent, found, strict=True):
         amount = row["amount"]
         expected = {**row, "amount": None if amount is None else float(amount)}

@@ -181,7 +181,7 @@ def test_what_ingress_writes_comes_out_of_spark(
 
 def _written(row: dict[str, object], form: CsvForm, columns: tuple[Column, ...]) -> bytes | None:
     try:
-        return CsvRecords(form, columns).made_of(row)
+        return CsvRecords(form, columns).write(row)
     except ValueError:
         return None
 

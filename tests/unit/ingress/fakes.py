@@ -169,7 +169,7 @@ class FakeDirectory:
         self.kafka_away = False
         self.asked = 0
 
-    def begun(self) -> bool:
+    def has_caught_up(self) -> bool:
         return self.caught_up
 
     async def catch_up(self) -> bool:

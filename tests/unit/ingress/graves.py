@@ -14,7 +14,7 @@ from waybill_ingress.core.dead_letters import (
     too_many,
 )
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
+from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.replays import Replay
 
@@ -54,7 +54,7 @@ class FakeLetters:
     def bury(self, offset: int, at: int | None = None, **changes: str | None) -> str:
         """The id of the letter."""
         where = place(offset, at)
-        headers = with_told(OWN, told(offset, **changes))
+        headers = with_facts(OWN, told(offset, **changes))
         value = b'{"id": %d}' % offset
         self.there[where] = FoundDeadLetter(key=b"\x00k", value=value, headers=headers)
         return str(where)

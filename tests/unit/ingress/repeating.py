@@ -61,14 +61,14 @@ class Process:
     def nonce(self) -> str:
         return f"{next(self.world.ids):032x}"
 
-    def owned(self, who: str) -> OwnedKey | None:
+    def owner(self, who: str) -> OwnedKey | None:
         self._see(self.world.dice.random() < self.sees)
-        return self._requests.owned(who, self.world.now_ms)
+        return self._requests.owner(who, self.world.now_ms)
 
-    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
+    async def await_owner(self, who: str, before: OwnedKey) -> OwnedKey | None:
         await self.pause()
         self._see(self.sees == 0.0 or self.world.dice.random() < self.sees)
-        return self._requests.owned(who, self.world.now_ms)
+        return self._requests.owner(who, self.world.now_ms)
 
     def forgets_before(self) -> int:
         return self._requests.forgets_before(self.world.now_ms)
@@ -79,7 +79,7 @@ class Process:
         at = len(self.world.claims)
         await self.pause()
         self._see_claims(at)
-        return self._requests.owned(claim.who, self.world.now_ms)
+        return self._requests.owner(claim.who, self.world.now_ms)
 
     async def settle(self, owned: OwnedKey) -> None:
         await self.pause()
@@ -93,7 +93,7 @@ class Process:
         return self.world.answers[owned.place[1]]
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
-        self._requests.answered(answer, place)
+        self._requests.note_answer(answer, place)
 
     async def next(self, *, apart: bool = False) -> "Transaction":
         await self.pause()
@@ -105,7 +105,7 @@ class Process:
         if all_of_it:
             self._see_claims(len(self.world.claims))
             for at in range(self._answers_read, len(self.world.answers)):
-                self._requests.answered(self.world.answers[at], (0, at))
+                self._requests.note_answer(self.world.answers[at], (0, at))
             self._answers_read = len(self.world.answers)
 
     def _see_claims(self, end: int) -> None:

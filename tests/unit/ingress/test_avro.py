@@ -138,7 +138,7 @@ def test_a_record_that_does_not_fit_is_named() -> None:
     assert found.rejected[0].index == 1
     assert "id: INT takes" in found.rejected[0].reason
     as_bytes = container([{"id": 1, "name": b"x"}], ID, {"name": "name", "type": "bytes"})
-    assert "type bytes is taken by no column" in rows(as_bytes).rejected[0].reason
+    assert "no column accepts a value of Avro's type bytes" in rows(as_bytes).rejected[0].reason
 
 
 @given(st.integers(0, 10_000))
@@ -180,8 +180,8 @@ EMPTIES = {"name": "a", "type": {"type": "array", "items": "E"}}
         (by_hand(schema(ID, NAME), (1, b"\x02\x04\xff\xfe")), "is not what its schema says"),
         (by_hand(schema(ID), (1, bytes(BLOCK_BYTES_MAX + 1))), "is the most"),
         (by_hand(schema(ID, NEXT), (1, b"\x02\x02" * 100_000)), "inside of itself"),
-        (by_hand(schema(ID, NULLS)), "type that is not taken"),
-        (by_hand(schema(ID, {"name": "e", "type": E}, EMPTIES)), "type that is not taken"),
+        (by_hand(schema(ID, NULLS)), "type that is not accepted"),
+        (by_hand(schema(ID, {"name": "e", "type": E}, EMPTIES)), "type that is not accepted"),
     ],
 )  # fmt: skip
 def test_what_is_no_container_that_can_be_read_is_refused_as_a_whole(
@@ -268,7 +268,7 @@ def test_types_that_grow_by_their_names_end_with_the_bytes_or_the_depth() -> Non
 
 def test_a_schema_that_says_it_was_checked_is_refused() -> None:
     written = {**schema(ID), "__fastavro_parsed__": True}
-    assert "names that are not taken" in refused(by_hand(written, (1, b"\x02"))).detail
+    assert "names that are not accepted" in refused(by_hand(written, (1, b"\x02"))).detail
 
 
 def test_a_schema_without_any_column_is_refused() -> None:
@@ -295,7 +295,7 @@ def test_escapes_hide_no_name_of_the_library() -> None:
     text = json.dumps({**schema(ID), "__fastavro_parsed__": True})
     hidden = text.replace("__fastavro", "\\u005f\\u005ffastavro")
     body = by_hand({}, (1, b"\x02")).replace(long(2) + b"{}", long(len(hidden)) + hidden.encode())
-    assert "names that are not taken" in refused(body).detail
+    assert "names that are not accepted" in refused(body).detail
 
 
 def test_what_would_become_another_value_is_refused_by_its_schema() -> None:

@@ -121,5 +121,5 @@ def test_after_a_restart_on_a_recreated_topic_there_are_tokens_again() -> None:
 
 def test_a_command_that_is_not_acknowledged_is_not_accepted() -> None:
     world = World(pipeline(source()), kafka=FakeKafka(failing={0: "not acknowledged by kafka: x"}))
-    with pytest.raises(Retryable, match="stop of orders was not taken"):
+    with pytest.raises(Retryable, match="stop of orders was not accepted"):
         asyncio.run(world.commands.act(ANYONE, "orders", Stop(), "r"))

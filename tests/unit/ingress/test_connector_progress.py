@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from builders import make_progress
 from strategies import patiently
-from waybill_ingress.core.connectors.progress import RUNS_MAX, advanced, joined, pause_s, runs_of
+from waybill_ingress.core.connectors.progress import RUNS_MAX, advance, join_spans, pause_s, runs_of
 from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows
 from waybill_ingress.core.rows import RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
@@ -45,22 +45,22 @@ def test_spans_have_all_that_was_written_and_there_are_few(
 ) -> None:
     spans: tuple[Span, ...] = ()
     for places in written:
-        spans = joined(spans, runs_of(places, "t"))
+        spans = join_spans(spans, runs_of(places, "t"))
     for partition, offset in (place for places in written for place in places):
         assert any(s.partition == partition and s.start <= offset < s.end for s in spans)
     assert len(spans) <= RUNS_MAX + 4
 
 
 def test_a_run_behind_the_end_of_a_transaction_goes_on_with_it() -> None:
-    assert joined([span(0, 5, 10)], [span(0, 11, 20)]) == (span(0, 5, 20),)
-    assert joined([span(0, 5, 10)], [span(0, 12, 20)]) == (span(0, 5, 10), span(0, 12, 20))
-    assert joined([span(0, 5, 10)], [span(1, 11, 20)]) == (span(0, 5, 10), span(1, 11, 20))
+    assert join_spans([span(0, 5, 10)], [span(0, 11, 20)]) == (span(0, 5, 20),)
+    assert join_spans([span(0, 5, 10)], [span(0, 12, 20)]) == (span(0, 5, 10), span(0, 12, 20))
+    assert join_spans([span(0, 5, 10)], [span(1, 11, 20)]) == (span(0, 5, 10), span(1, 11, 20))
 
 
 def test_old_runs_are_one_from_the_first_to_the_last() -> None:
     spans: tuple[Span, ...] = ()
     for number in range(RUNS_MAX + 10):
-        spans = joined(spans, [span(0, 10 * number, 10 * number + 1)])
+        spans = join_spans(spans, [span(0, 10 * number, 10 * number + 1)])
     assert spans[0] == span(0, 0, 91)
     assert spans[1:] == tuple(span(0, 10 * n, 10 * n + 1) for n in range(10, RUNS_MAX + 10))
 
@@ -110,7 +110,7 @@ def test_rows_of_csv_have_theirs() -> None:
 def test_progress_counts_what_was_read_and_written() -> None:
     (chunk,) = chunks_of([lines(3) + b"no\n"])
     before = make_progress()
-    after = advanced(before, chunk, [(0, 1_000), (0, 1_001), (0, 1_002)], "AAAA")
+    after = advance(before, chunk, [(0, 1_000), (0, 1_001), (0, 1_002)], "AAAA")
     assert (after.rows, after.records, after.dead) == (4, before.records + 3, before.dead + 1)
     assert after.spans == (
         *before.spans,

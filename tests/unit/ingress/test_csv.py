@@ -153,7 +153,7 @@ def test_what_is_no_csv_is_refused_as_a_whole_with_its_place(body: bytes, said: 
     caught = refused(body)
     assert said in caught.detail
     assert caught.slug == "body_not_csv"
-    assert caught.detail.endswith("nothing was taken")
+    assert caught.detail.endswith("nothing was written")
 
 
 def test_a_header_of_no_column_at_all_has_a_hint() -> None:
@@ -275,7 +275,7 @@ def test_the_media_type_may_name_the_encoding() -> None:
     with pytest.raises(UserError):
         form_of("text/csv; charset=none", [])
     form_of("application/json; charset=UTF-8", [])
-    with pytest.raises(Refusal, match="taken in UTF-8"):
+    with pytest.raises(Refusal, match="accepted in UTF-8"):
         form_of("application/json; charset=utf-16", [])
 
 

@@ -93,7 +93,7 @@ def test_what_is_no_update_is_named(update: str) -> None:
 def test_a_name_that_stands_twice_is_refused_wherever_it_is() -> None:
     for body in ('{"insert": {"id": 1}, "insert": {"id": 2}}', '{"insert": {"id": 1, "id": 2}}'):
         ((_, reason),) = reasons(taken(body))
-        assert "stands twice" in reason
+        assert "is there twice" in reason
 
 
 def captured(op: str, before: object, after: object) -> str:

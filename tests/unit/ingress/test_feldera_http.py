@@ -150,7 +150,7 @@ def test_what_may_be_written_is_not_answered_so_that_the_client_sends_again(
 def test_a_wrong_parameter_and_an_unknown_pipeline_are_named(client: TestClient) -> None:
     status, said = post(client, "", params={"update_format": "weighted"})
     assert (status, said["error_code"]) == (400, "InvalidParam")
-    assert said["message"] == "update_format=weighted is not taken"
+    assert said["message"] == "update_format=weighted is not accepted"
     status, said = post(client, "", "/v0/pipelines/order/ingress/orders")
     assert (status, said["error_code"]) == (404, "UnknownPipelineName")
     status, said = post(client, "", "/v0/pipelines/orders/start", params={"initial": "paused"})

@@ -10,7 +10,7 @@ import pytest
 
 from waybill_ingress.adapters.files import download, patience
 from waybill_ingress.adapters.files.download import FileFetcher, FileReading
-from waybill_ingress.adapters.files.web import _behind
+from waybill_ingress.adapters.files.web import _redirect_target
 from waybill_ingress.app.connector_ports import FetchFailed
 from waybill_ingress.core.connectors.limits import FetchLimits
 from waybill_shared.contract.addresses import allowed
@@ -177,10 +177,10 @@ def test_a_part_that_is_packed_otherwise_is_of_another_file(
 
 
 def test_from_https_nothing_leads_to_http() -> None:
-    assert _behind("http://a/b", "https://c/d") == "https://c/d"
-    assert _behind("https://a/b", "../é") == "https://a/%C3%A9"
+    assert _redirect_target("http://a/b", "https://c/d") == "https://c/d"
+    assert _redirect_target("https://a/b", "../é") == "https://a/%C3%A9"
     with pytest.raises(FetchFailed, match="which is not fetched"):
-        _behind("https://a/b", "http://c/d?secret")
+        _redirect_target("https://a/b", "http://c/d?secret")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from unit.ingress.repeating import DAY_MS, Process, World
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
-from waybill_ingress.core.keys import KeyedRequest, keyed, read_key
+from waybill_ingress.core.keys import KeyedRequest, keyed_request, read_key
 from waybill_ingress.core.requests import OwnedKey
 from waybill_ingress.core.rows import Record
 from waybill_shared.contract.callers import Caller
@@ -205,9 +205,9 @@ def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
     world = World()
     repeats, ids = repeats_of(world.process()), []
 
-    async def act(id: str, taken_over: bool) -> HttpAnswer:
+    async def act(id: str, resumed: bool) -> HttpAnswer:
         ids.append(id)
-        assert taken_over is (len(ids) > 1)
+        assert resumed is (len(ids) > 1)
         if len(ids) < 3:
             raise Retryable("nobody knows")
         return HttpAnswer(status=200, headers={}, body=b"done")
@@ -228,7 +228,7 @@ def test_a_refusal_does_not_free_a_key_for_which_something_may_have_been_done() 
     world = World()
     repeats, ids = repeats_of(world.process()), []
 
-    async def act(id: str, taken_over: bool) -> HttpAnswer:
+    async def act(id: str, resumed: bool) -> HttpAnswer:
         ids.append(id)
         if len(ids) == 1:
             raise Retryable("nobody knows")
@@ -252,7 +252,7 @@ def test_no_other_request_takes_a_key_for_which_something_may_have_been_done() -
     world = World()
     repeats, ids = repeats_of(world.process()), []
 
-    async def act(id: str, taken_over: bool) -> HttpAnswer:
+    async def act(id: str, resumed: bool) -> HttpAnswer:
         ids.append(id)
         if len(ids) == 1:
             raise Retryable("nobody knows")
@@ -347,7 +347,9 @@ def test_an_answer_that_another_process_has_just_given_is_waited_for() -> None:
 def test_keys_of_different_callers_never_meet() -> None:
     def who(tenant: str, key_id: str | None, key: str) -> str:
         caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)
-        return keyed(caller, key, method="POST", path="/", query="", media_type="", digest="").who
+        return keyed_request(
+            caller, key, method="POST", path="/", query="", media_type="", digest=""
+        ).who
 
     found = [
         who("t", "a", "k"), who("t", "b", "k"), who("u", "a", "k"), who("t", None, "k"),

@@ -50,7 +50,7 @@ def test_behind_a_piece_that_kafka_does_not_acknowledge_nothing_is_sent() -> Non
     assert receipt.accepted == 5
     assert [each.index for each in receipt.rejected] == [0, 5, 7, 8, 9, 10]
     assert receipt.rejected[1] == Rejection(5, "away")
-    assert receipt.rejected[2].reason.startswith("not sent, because kafka did not take others")
+    assert receipt.rejected[2].reason.startswith("not sent, because kafka did not accept others")
     assert world.mint.parts[0].spans == (span(0, 0, 2), span(1, 0, 3))
 
 

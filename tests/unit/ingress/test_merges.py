@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span, unsealed
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.merges import TOKENS_MAX, Merges
-from waybill_ingress.core.token_coverage import merged_parts
+from waybill_ingress.core.token_coverage import merge_parts
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
@@ -160,7 +160,7 @@ def test_a_merge_covers_exactly_what_its_tokens_cover(
         )
         for parts in drawn
     ]
-    merged = merged_parts(tokens)
+    merged = merge_parts(tokens)
     assert covered(merged) == covered(part for token in tokens for part in token.parts)
     assert len({(part.pipeline_id, part.generation) for part in merged}) == len(merged)
 

@@ -82,8 +82,8 @@ def test_good_rows_are_kept_and_bad_ones_named() -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (b'{"id": 1, "id": 2}', "stands twice"),
-        (b'{"more": {"a": 1, "a": 1}}', "stands twice"),
+        (b'{"id": 1, "id": 2}', "is there twice"),
+        (b'{"more": {"a": 1, "a": 1}}', "is there twice"),
         (b'{"amount": NaN}', "NaN is not JSON"),
         (b'{"extra": -Infinity}', "-Infinity is not JSON"),
         (b'{"name": "\xff"}', "not UTF-8"),

@@ -43,7 +43,7 @@ def of(kind: object, **more: object) -> dict[str, Any]:
 
 
 def made(schema: dict[str, Any], row: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever stands there
-    return ValueReader(schema).read(AvroRecords(schema).made_of(row))["c"]
+    return ValueReader(schema).read(AvroRecords(schema).write(row))["c"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_field_that_lacks_has_its_default(kind: object, default: object, value
     read = fastavro.schemaless_reader(
         BytesIO(written.getvalue()), fastavro.parse_schema(writer), reading.schema
     )
-    assert ValueReader(schema).read(reading.taken(read, None)[0])["c"] == value
+    assert ValueReader(schema).read(reading.write_value(read, None)[0])["c"] == value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from waybill_shared.contract.dead_letters import (
     LetterId,
     parted,
     place_of,
-    with_told,
+    with_facts,
 )
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -27,7 +27,7 @@ def sayings(draw: st.DrawFn) -> dict[str, str | None]:
 @given(OWN, sayings())
 def test_own_headers_and_what_was_told_come_back(own: Headers, told: dict[str, str | None]) -> None:
     """Whatever its own are called, how often, and without a value: as after an earlier death."""
-    found = parted(with_told(own, told))
+    found = parted(with_facts(own, told))
     assert found is not None
     assert found.own == own
     assert found.told == {name: text for name, text in told.items() if text is not None}
@@ -41,7 +41,7 @@ def test_record_that_nobody_buried_has_nothing_told(own: Headers) -> None:
 
 def test_header_of_ours_without_a_value_is_not_ours() -> None:
     told = dict.fromkeys(NAMES, "x")
-    headers = with_told((), told)
+    headers = with_facts((), told)
     assert parted((*headers[:-1], (named.AT, None))) is None
     assert parted((*headers, ("behind", b""))) is None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from unit.status.fakes import UID
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_told
+from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_status.app.dead_letters.reading import DeletedDeadLetter, Take
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary, DeadRecord
 from waybill_status.core.dead_letters.pages import Bounds, Partition
@@ -45,7 +45,7 @@ def raw(
         at=at,
         key=key,
         value=value,
-        headers=with_told(own, {**TOLD, **(told or {})}),
+        headers=with_facts(own, {**TOLD, **(told or {})}),
     )
 
 

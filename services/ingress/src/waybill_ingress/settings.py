@@ -52,7 +52,7 @@ class Settings(ServiceSettings, WebhookSettings):
         default=1_000_000, ge=1, description="keys that are remembered; above it the oldest go"
     )
     ingress_key_patience_s: int = Field(
-        default=30, ge=1, description="until the request of another process is taken over"
+        default=30, ge=1, description="until the request of another process may be carried out here"
     )
 
     connectors_allow: str = Field(
@@ -61,7 +61,7 @@ class Settings(ServiceSettings, WebhookSettings):
         " public addresses",
     )
     connectors_files: Path | None = Field(
-        default=None, description="folder whose files `file:` may name; else none"
+        default=None, description="folder with the files that `file:` may name; else none"
     )
     connections_file: Path | None = Field(
         default=None, description="how object stores are reached: docs/connections.md"

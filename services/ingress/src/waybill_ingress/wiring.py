@@ -259,7 +259,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Event, Followe
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
-        async with answers.run(app), requests.run(), connectors.running():
+        async with answers.run(app), requests.run(), connectors.run():
             yield
             await transactions.close()
 

@@ -50,7 +50,7 @@ class LetterHeaders:
     told: Mapping[str, str]
 
 
-def with_told(own: Headers, told: Mapping[str, str | None]) -> Headers:
+def with_facts(own: Headers, told: Mapping[str, str | None]) -> Headers:
     """Return the headers of the record followed by ours.
 
     `told` has a value for each of NAMES; a value of None is left out.
@@ -60,7 +60,7 @@ def with_told(own: Headers, told: Mapping[str, str | None]) -> Headers:
 
 
 def parted(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
-    """Split headers that `with_told` made; return None if the last headers are not ours.
+    """Split headers that `with_facts` made; return None if the last headers are not ours.
 
     A record that was a dead letter before has such headers among its own: only the last of them
     count.

@@ -129,9 +129,9 @@ class Slug(StrEnum):
     TOO_MANY_TOKENS = ("too_many_tokens", 413, Acts.CALLER,
         "more than `tokens_max` tokens: send parts")
     UNSUPPORTED_ENCODING = ("unsupported_encoding", 415, Acts.CALLER,
-        "the `Content-Encoding` is not one of those in `taken`")
+        "the `Content-Encoding` is not one of those in `supported`")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported_media_type", 415, Acts.CALLER,
-        "the `Content-Type` is not one of those in `taken`")
+        "the `Content-Type` is not one of those in `supported`")
     HOST_REFUSED = ("host_refused", 421, Acts.CALLER,
         "without API keys: `Host` is neither loopback nor in `WAYBILL_ALLOWED_HOSTS`")
     BODY_NOT_AVRO = ("body_not_avro", 422, Acts.CALLER,

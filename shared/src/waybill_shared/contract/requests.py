@@ -21,8 +21,8 @@ class RequestClaim:
     """A claim to carry a request out.
 
     `who` is the hash of an Idempotency-Key and its owner, `request` that of what was asked. `after`
-    is the claim that this one replaces, `root` the first of those. `begun` is the operation that
-    one of them has started, or BY_ID. Claims before `forgets_before` do not count for this one.
+    is the claim that this one replaces, `root` the first of those. `operation` is the one that one
+    of them has started, or BY_ID. Claims before `forgets_before` do not count for this one.
     """
 
     id: str
@@ -32,7 +32,7 @@ class RequestClaim:
     transactional_id: str
     after: str
     root: str
-    begun: str
+    operation: str
     forgets_before: int
     released: bool = False
     """Nothing was written, and the key is free again."""

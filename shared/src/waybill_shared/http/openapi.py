@@ -71,8 +71,8 @@ MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
     Slug.RECORDS_LOST: {"lost": []},
     Slug.RECORDS_DEAD_LETTERED: {"dead": []},
     Slug.DEAD_LETTER_GONE: {"rejected": [_GONE]},
-    Slug.UNSUPPORTED_MEDIA_TYPE: {"taken": ["application/x-ndjson", "text/csv"]},
-    Slug.UNSUPPORTED_ENCODING: {"taken": ["gzip", "zstd"]},
+    Slug.UNSUPPORTED_MEDIA_TYPE: {"supported": ["application/x-ndjson", "text/csv"]},
+    Slug.UNSUPPORTED_ENCODING: {"supported": ["gzip", "zstd"]},
     Slug.INVALID: {"errors": [_ERROR]},
     Slug.TARGET_SHARED: {
         "errors": [

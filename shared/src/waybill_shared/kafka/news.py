@@ -34,7 +34,7 @@ class News:
         self._next: asyncio.Future[bool] | None = None
         self._asking: asyncio.Task[None] | None = None
 
-    def begun(self) -> bool:
+    def has_caught_up(self) -> bool:
         """Return True if all is known that was written before this process started."""
         return self._follower.caught_up.is_set()
 
@@ -71,8 +71,8 @@ class AllNews:
     def __init__(self, *news: News) -> None:
         self._news = news
 
-    def begun(self) -> bool:
-        return all(each.begun() for each in self._news)
+    def has_caught_up(self) -> bool:
+        return all(each.has_caught_up() for each in self._news)
 
     async def catch_up(self) -> bool:
         return all(await asyncio.gather(*(each.catch_up() for each in self._news)))

@@ -247,5 +247,5 @@ class Commands:
         appended = await (log or self._log).append(f"{self._prefix}.commands", record)
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
-            said = f"{command.action} of {command.pipeline} was not taken: {missing.reason}"
+            said = f"{command.action} of {command.pipeline} was not accepted: {missing.reason}"
             raise Retryable(said)

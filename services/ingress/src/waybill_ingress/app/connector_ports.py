@@ -26,9 +26,9 @@ class FileChanged(FetchFailed):
 
 
 class FileDownload(Protocol):
-    """A file that is being read. `taken` bytes of `size` were read so far; it may be packed."""
+    """A file that is being read, packed or not: `bytes_read` bytes of `size` so far."""
 
-    taken: int
+    bytes_read: int
     size: int | None
     version: str | None
     encoding: str
@@ -78,7 +78,7 @@ class ConnectorTransaction(Protocol):
 
 class ConnectorLog(Protocol):
     def transaction(
-        self, record: PipelineRecord, begun: ConnectorProgress
+        self, record: PipelineRecord, initial: ConnectorProgress
     ) -> AbstractAsyncContextManager[ConnectorTransaction]:
         """Get the exclusive right for that connector. The earlier owner is fenced, and what it has
         not committed is aborted.

@@ -46,9 +46,9 @@ class ConnectorTokens:
         if not await self._news.catch_up():
             raise Retryable("this ingress does not know what was fetched by now: try again")
         progress = self._known.of(record, declared.topic, wanted)
-        told = connector_detail(progress, running=record.desired == "running")
+        detail = connector_detail(progress, running=record.desired == "running")
         count_token("connector")
         if not progress.spans:
-            return await self._tokens.for_nothing(caller, pipeline, source), told
+            return await self._tokens.for_nothing(caller, pipeline, source), detail
         await self._registry.present(record, declared, fresh=True)
-        return self._mint.seal([part_of(record, progress.spans)], tenant=caller.tenant), told
+        return self._mint.seal([part_of(record, progress.spans)], tenant=caller.tenant), detail

@@ -23,8 +23,9 @@ from waybill_ingress.app.file_job import FileJob
 from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.connectors.limits import FileLimits
-from waybill_ingress.core.connectors.progress import failed, pause_s
+from waybill_ingress.core.connectors.progress import fail, pause_s
 from waybill_ingress.core.inputs import find_input
+from waybill_ingress.core.rows import NOTHING_WRITTEN
 from waybill_shared.contract.connector_view import beginning
 from waybill_shared.contract.errors import ContractError, Refusal, UserError
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
@@ -68,7 +69,7 @@ def _connectors_of(manifest: AppliedManifest) -> tuple[tuple[str, FileConnector]
     return tuple((source.name, each) for source in inputs for each in source.connectors)
 
 
-def declared(record: PipelineRecord) -> list[tuple[str, FileConnector]]:
+def connectors_of(record: PipelineRecord) -> list[tuple[str, FileConnector]]:
     """Return the connectors of the inputs that a stage reads."""
     found = _connectors_of(record.manifest)
     return [each for each in found if each[0] in record.root_inputs()] if found else []
@@ -100,7 +101,7 @@ class Connectors:
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="files")
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
         looking = asyncio.create_task(self._run())
         try:
             yield
@@ -123,7 +124,7 @@ class Connectors:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _look(self) -> None:
-        wanted = {each.id: each for each in self._wanted()}
+        wanted = {each.id: each for each in self._jobs_to_run()}
         for known, task in [*self._tasks.items()]:
             if task.done():
                 del self._tasks[known]
@@ -133,7 +134,7 @@ class Connectors:
             if new not in self._tasks:
                 self._tasks[new] = asyncio.create_task(self._fetch(file))
 
-    def _wanted(self) -> list[WantedFile]:
+    def _jobs_to_run(self) -> list[WantedFile]:
         """Return each file that is not done, of pipelines that run and belong to this
         process.
         """
@@ -141,7 +142,7 @@ class Connectors:
             WantedFile(record, source, connector)
             for record in self._directory.everywhere()
             if record.desired == "running" and record.stages
-            for source, connector in declared(record)
+            for source, connector in connectors_of(record)
             if self._known.of(record, record.root_inputs()[source].topic, connector).state
             != ConnectorState.DONE
             and self._shares.has(pipeline_key(record.tenant, record.pipeline_uid))
@@ -169,9 +170,9 @@ class Connectors:
         then.
         """
         source = find_input(wanted.record, wanted.input)
-        begun = beginning(wanted.record, source.topic, wanted.connector)
-        async with self._log.transaction(wanted.record, begun) as transaction:
-            progress = replace(await transaction.read() or begun, connector=wanted.connector.name)
+        initial = beginning(wanted.record, source.topic, wanted.connector)
+        async with self._log.transaction(wanted.record, initial) as transaction:
+            progress = replace(await transaction.read() or initial, connector=wanted.connector.name)
             if progress.state == ConnectorState.DONE:
                 return
             job = FileJob(
@@ -185,18 +186,18 @@ class Connectors:
                 limits=self._limits,
             )
             if before is not None and progress.error is None:
-                await job.report(failed(progress, before))
+                await job.report(fail(progress, before))
             try:
                 await job.run(partial(self._fetcher.fetch, wanted.connector), self._threads)
             except OwnedByAnother:
                 raise
             except ContractError as error:
                 if job.certain:
-                    await job.report(failed(job.progress, _reason(error)))
+                    await job.report(fail(job.progress, _reason(error)))
                 raise
 
 
 def _reason(error: ContractError) -> str:
     if isinstance(error, UserError | Refusal):
-        return str(error).removesuffix("; nothing was taken")
+        return str(error).removesuffix(f"; {NOTHING_WRITTEN}")
     return str(error)

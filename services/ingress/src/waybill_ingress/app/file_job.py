@@ -17,7 +17,7 @@ from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.bodies.packed import ENCODINGS, unpack
 from waybill_ingress.core.connectors.limits import FileLimits
-from waybill_ingress.core.connectors.progress import advanced, form_of
+from waybill_ingress.core.connectors.progress import advance, form_of
 from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows
 from waybill_ingress.core.inputs import row_rules
 from waybill_shared.contract.connectors import ConnectorProgress
@@ -74,7 +74,7 @@ class FileJob:
                     skip=self.progress.rows,
                     give=lambda chunk: wait_for(self._write(chunk, file)),
                 )
-                read_rows(self._connector, self._unpacked(file), rows)
+                read_rows(self._connector, self._unpack(file), rows)
                 wait_for(self._end(rows.count, file))
             finally:
                 file.close()
@@ -93,7 +93,7 @@ class FileJob:
         await self._transaction.send(self._source.topic, [], self._dead_topic, [])
         await self._conclude(progress)
 
-    def _unpacked(self, file: FileDownload) -> Iterator[bytes]:
+    def _unpack(self, file: FileDownload) -> Iterator[bytes]:
         if file.encoding not in ENCODINGS:
             raise FetchFailed(f"it is packed as {file.encoding:.60}, which is not accepted")
         return unpack(file.pieces(), file.encoding, self._limits.unpacked)
@@ -133,8 +133,8 @@ class FileJob:
             topic.name, chunk.records, self._dead_topic, chunk.dead
         )
         await self._registry.present(self._record, self._source, fresh=True)
-        then = advanced(self.progress, chunk, places, topic.topic_id)
-        await self._conclude(replace(then, bytes=file.taken))
+        then = advance(self.progress, chunk, places, topic.topic_id)
+        await self._conclude(replace(then, bytes=file.bytes_read))
 
     async def _end(self, rows: int, file: FileDownload) -> None:
         before = self.progress
@@ -142,7 +142,7 @@ class FileJob:
         if rows < before.rows:
             note = f"the file has {rows} rows now, and {before.rows} were written of it before"
         await self.report(
-            replace(before, state=ConnectorState.DONE, bytes=file.taken, error=None, note=note)
+            replace(before, state=ConnectorState.DONE, bytes=file.bytes_read, error=None, note=note)
         )
 
     async def _conclude(self, progress: ConnectorProgress) -> None:

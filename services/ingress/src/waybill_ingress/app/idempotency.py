@@ -33,9 +33,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_ingress.app.idempotency_answers import key_reused, repeated_answer, still_running
+from waybill_ingress.app.idempotency_answers import key_reused, repeat_answer, still_running
 from waybill_ingress.app.idempotency_ports import (
-    BEGUN,
+    STARTED,
     Aborted,
     Draws,
     HttpAnswer,
@@ -115,15 +115,15 @@ class IdempotentRequests:
 
         async def carry_out(owned: OwnedClaim) -> HttpAnswer:
             owned.keeps = True
-            taken_over = owned.claim.root != owned.claim.id
+            resumed = owned.claim.root != owned.claim.id
             try:
-                said = await act(owned.claim.root, taken_over)
+                said = await act(owned.claim.root, resumed)
             except (Refusal, UserError):
-                owned.keeps = taken_over  # what an earlier attempt has done is not known here
+                owned.keeps = resumed  # what an earlier attempt has done is not known here
                 raise
-            return await self._answer(owned, _at_hand(said))
+            return await self._answer(owned, _ready(said))
 
-        return await self._try(wanted, carry_out, begun=BY_ID)
+        return await self._try(wanted, carry_out, operation=BY_ID)
 
     async def operation(
         self,
@@ -134,16 +134,16 @@ class IdempotentRequests:
         """Start an operation once. `answer` waits for its end, and refuses nothing."""
 
         async def carry_out(owned: OwnedClaim) -> HttpAnswer:
-            operation = owned.claim.begun or await self._begin(owned, begin)
+            operation = owned.claim.operation or await self._begin(owned, begin)
             owned.keeps = True
-            return await self._answer(owned, _at_hand(await answer(operation)), operation)
+            return await self._answer(owned, _ready(await answer(operation)), operation)
 
         return await self._try(wanted, carry_out)
 
     async def _try(
-        self, wanted: KeyedRequest, carry_out: CarryOut, begun: str = NOBODY
+        self, wanted: KeyedRequest, carry_out: CarryOut, operation: str = NOBODY
     ) -> HttpAnswer:
-        """Run attempts until one has an answer. `begun` is noted in the first claim.
+        """Run attempts until one has an answer. `operation` is noted in the first claim.
 
         Another attempt follows one with an end that is not known here.
         """
@@ -153,8 +153,8 @@ class IdempotentRequests:
                 if known is not None and known.place is not None:
                     answer = await self._requests.answer(known)
                     count_keyed("repeated")
-                    return repeated_answer(answer)
-                owned = await self._claim(wanted, known, begun, apart=apart)
+                    return repeat_answer(answer)
+                owned = await self._claim(wanted, known, operation, apart=apart)
                 if owned is None:
                     continue
                 try:
@@ -188,9 +188,9 @@ class IdempotentRequests:
 
     async def _find(self, wanted: KeyedRequest) -> OwnedKey | None:
         """Return the owner of the key: it has an answer, or is fenced. Raises Refusal."""
-        owned = self._requests.owned(wanted.who)
+        owned = self._requests.owner(wanted.who)
         if owned is not None and owned.request == wanted.request and self._is_elsewhere(owned):
-            owned = await self._requests.known_soon(wanted.who, owned)
+            owned = await self._requests.await_owner(wanted.who, owned)
         if owned is None:
             return None
         same = owned.request == wanted.request
@@ -199,11 +199,11 @@ class IdempotentRequests:
                 raise still_running() if same else key_reused()
             if not self._given_up.get(owned.id):
                 await self._requests.settle(owned)
-            settled = self._requests.owned(wanted.who)
+            settled = self._requests.owner(wanted.who)
             if settled is not None and settled.id != owned.id:
                 return await self._find(wanted)  # somebody else owns it now
             owned = settled
-        if owned is not None and not same and (owned.place is not None or owned.begun):
+        if owned is not None and not same and (owned.place is not None or owned.operation):
             raise key_reused()
         return owned
 
@@ -224,7 +224,7 @@ class IdempotentRequests:
         return owned.id in self._mine or 0 <= age_ms < self._patience_ms
 
     async def _claim(
-        self, wanted: KeyedRequest, before: OwnedKey | None, begun: str, *, apart: bool
+        self, wanted: KeyedRequest, before: OwnedKey | None, operation: str, *, apart: bool
     ) -> OwnedClaim | None:
         """Claim the key. Return None if somebody else was first."""
         transaction = await self._transactions.next(apart=apart)
@@ -238,7 +238,7 @@ class IdempotentRequests:
             transactional_id=transaction.id,
             after=before.id if before is not None else NOBODY,
             root=before.root if before is not None and same else own,
-            begun=before.begun if before is not None and before.begun else begun,
+            operation=before.operation if before is not None and before.operation else operation,
             forgets_before=self._requests.forgets_before(),
         )
         self._mine.add(own)
@@ -291,7 +291,7 @@ class IdempotentRequests:
         return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body)
 
     def _answer_of(
-        self, claim: RequestClaim, *, operation: str, said: HttpAnswer = BEGUN
+        self, claim: RequestClaim, *, operation: str, said: HttpAnswer = STARTED
     ) -> RequestAnswer:
         return RequestAnswer(
             claim=claim.id,
@@ -323,7 +323,7 @@ class IdempotentRequests:
         remember(self._given_up, claim.id, over)
 
 
-def _at_hand(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
+def _ready(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
     async def say(_: Log) -> HttpAnswer:
         return said
 

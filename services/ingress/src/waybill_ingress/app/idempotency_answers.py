@@ -9,13 +9,13 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import RequestAnswer
 
 
-def repeated_answer(answer: RequestAnswer) -> HttpAnswer:
+def repeat_answer(answer: RequestAnswer) -> HttpAnswer:
     return HttpAnswer(status=answer.status, headers=answer.headers, body=answer.body, replayed=True)
 
 
 def key_reused() -> Refusal:
     count_keyed("reused")
-    hint = "a key stands for one request: take another one, or send exactly what was sent first"
+    hint = "a key is for one request: use another one, or send exactly what was sent first"
     detail = "another request was sent with this key: its method, path, query or body differs"
     return Refusal(Slug.KEY_REUSED, detail, hint=hint)
 

@@ -28,7 +28,7 @@ class HttpAnswer:
     replayed: bool = False
 
 
-BEGUN: Final = HttpAnswer(status=0, headers={}, body=b"")
+STARTED: Final = HttpAnswer(status=0, headers={}, body=b"")
 """In place of the answer, while an operation is only started."""
 
 
@@ -45,11 +45,11 @@ class Draws(Protocol):
 class RequestLog(Protocol):
     """The log of claims and answers, and what is known of it. Each call may raise Retryable."""
 
-    def owned(self, who: str) -> OwnedKey | None:
+    def owner(self, who: str) -> OwnedKey | None:
         """Return what was known of the key a moment ago."""
         ...
 
-    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
+    async def await_owner(self, who: str, before: OwnedKey) -> OwnedKey | None:
         """Wait a moment for the claim `before` of another process. Return what is known of the key
         then.
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.ports import Sealed, SealingClock, Vault
-from waybill_ingress.core.token_coverage import bad_tokens, merged_parts
+from waybill_ingress.core.token_coverage import bad_tokens, merge_parts
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, TokenExpired, TokenRefused
 from waybill_shared.contract.problems import Slug
@@ -22,7 +22,7 @@ class Merges:
     async def merge(self, caller: Caller, texts: Sequence[str]) -> Sealed:
         if len(texts) > TOKENS_MAX:
             detail = f"{len(texts)} tokens in one request, {TOKENS_MAX} is the most"
-            hint = "merge them in parts, then what came of it"
+            hint = "merge them in parts, then the results"
             raise Refusal(Slug.TOO_MANY_TOKENS, detail, hint=hint, tokens_max=TOKENS_MAX)
         # opening many of them needs a while
         sealed = await asyncio.to_thread(self._merge, caller.tenant, texts)
@@ -32,7 +32,7 @@ class Merges:
     def _merge(self, tenant: str, texts: Sequence[str]) -> Sealed:
         tokens = self._open(tenant, texts)
         sealed = self._mint.seal(
-            merged_parts(tokens),
+            merge_parts(tokens),
             tenant=tenant,
             oldest_at=min(token.lives_since for token in tokens),
             identity_assumed=any(token.identity_assumed for token in tokens),

@@ -32,7 +32,7 @@ class Directory(Protocol):
 class News(Protocol):
     """How much the directory has read."""
 
-    def begun(self) -> bool:
+    def has_caught_up(self) -> bool:
         """Return True if it has read all that was written before this process started."""
         ...
 

@@ -36,10 +36,10 @@ THREADS: Final = 2
 """Threads that read large bodies, so that small requests are answered meanwhile."""
 
 KEY_HINT = (
-    "a compacted topic takes only records with a key: set `key` of the input in the manifest,"
+    "a compacted topic accepts only records with a key: set `key` of the input in the manifest,"
     " and let no record's key be null"
 )
-NOT_SENT: Final = "not sent, because kafka did not take others before it"
+NOT_SENT: Final = "not sent, because kafka did not accept others before it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +91,12 @@ class Records:
         demand: Demand | None = None,
         atomic: bool = False,
         log: Log | None = None,
-        begun: Callable[[], None] = lambda: None,
+        on_start: Callable[[], None] = lambda: None,
     ) -> Receipt:
         """Write the records of a body, and return the token for them.
 
         `atomic`: one rejected record rejects all; what Kafka has accepted by then stays. `log`:
-        another log to write to, in which nothing counts if this raises. `begun` is called before
+        another log to write to, in which nothing counts if this raises. `on_start` is called before
         the first record is written.
         """
         record, source = await self._registry.input(caller.tenant, pipeline, input_name, demand)
@@ -104,10 +104,10 @@ class Records:
         with self._spool() as good:
             rejected = await self._read(body, read, rule, good, whole=log is not None)
             if not good.count or (atomic and rejected):
-                raise _rejected(rejected, good.count, input_name)
+                raise _reject(rejected, good.count, input_name)
             topic = await self._registry.present(record, source, fresh=False)
             floors = await self._floors.of(topic)
-            begun()
+            on_start()
             sent = await _send(log or self._log, source.topic, good, len(rejected))
         rejected = sorted([*rejected, *sent.failed, *sent.refused])
         acknowledged = sent.acknowledged
@@ -117,7 +117,7 @@ class Records:
         parts = [part_of(record, spans, counted=not acknowledged.unplaced)]
         sealed = self._mint.seal(parts, tenant=caller.tenant)
         if sent.left:
-            raise _broken_off(sent, sealed.token, rejected)
+            raise _partial(sent, sealed.token, rejected)
         return Receipt(token=sealed.token, accepted=acknowledged.count, rejected=rejected)
 
     async def _read(
@@ -163,12 +163,12 @@ class Records:
         except Refusal as refusal:
             detail = f"{without}: {refusal.detail}"
             raise Refusal(refusal.slug, detail, **refusal.members) from refusal
-        back = acknowledged.gone_back(floors, ends)
+        back = acknowledged.shrunk_partitions(floors, ends)
         if back:
             where = ", ".join(f"{source.topic}-{partition}" for partition in sorted(back))
             raise Retryable(
                 f"{without}: {where} seems to have lost others, or"
-                " to be created anew; what brokers say of it does not fit together"
+                " to be created again; what brokers say of it does not fit together"
             )
         return acknowledged.spans(identity.topic_id, floors, ends)
 
@@ -198,17 +198,17 @@ async def _send(log: Log, topic: str, good: Spool, named: int) -> _Sent:
     return sent
 
 
-def _broken_off(sent: _Sent, token: str, rejected: list[Rejection]) -> Refusal:
+def _partial(sent: _Sent, token: str, rejected: list[Rejection]) -> Refusal:
     detail = (
-        f"kafka does not take all of it ({(sent.failed or sent.refused)[0].reason}): `token` is for"
-        f" the {sent.acknowledged.count} records below `not_sent_from` that are not in `rejected`"
+        f"kafka does not accept all of it ({(sent.failed or sent.refused)[0].reason}): `token` is"
+        f" for the {sent.acknowledged.count} records below `not_sent_from` and not in `rejected`"
     )
     members = {"not_sent_from": sent.left_from, "accepted": sent.acknowledged.count}
     listed = as_json(rejected)
     return Refusal(Slug.NOT_AVAILABLE_NOW, detail, token=token, rejected=listed, **members)
 
 
-def _rejected(rejected: list[Rejection], good: int, input_name: str) -> Refusal:
+def _reject(rejected: list[Rejection], good: int, input_name: str) -> Refusal:
     bad = len(rejected)
     if good:
         some = "1 record does" if bad == 1 else f"{bad} records do"

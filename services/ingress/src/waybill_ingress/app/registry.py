@@ -7,7 +7,7 @@ end. A pipeline that was applied here a moment ago is "not ready" until the comm
 from dataclasses import dataclass
 
 from waybill_ingress.app.ports import Directory, News, SealingClock, Topics
-from waybill_ingress.core.if_match import Demand, behind, meets
+from waybill_ingress.core.if_match import Demand, meets, too_old
 from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply
@@ -56,24 +56,24 @@ class Registry:
         """Return the pipeline. Before it is refused as unknown or too old, all until this call is
         read.
         """
-        if self._news.begun() and (record := self._find(tenant, name, demand)) is not None:
+        if self._news.has_caught_up() and (record := self._find(tenant, name, demand)) is not None:
             return record
-        heard = await self._news.catch_up()
+        caught_up = await self._news.catch_up()
         record = self._directory.by_name(tenant, name)
-        if record is None or not (heard or self._news.begun()):
-            raise self._unknown(tenant, name, heard=heard)
+        if record is None or not (caught_up or self._news.has_caught_up()):
+            raise self._unknown(tenant, name, caught_up=caught_up)
         if demand is not None and self._find(tenant, name, demand) is None:
-            raise behind(record, demand)
+            raise too_old(record, demand)
         return record
 
     async def known(self, tenant: str, name: str) -> PipelineRecord | None:
         """Return the pipeline of that name; None only if there is none."""
         record = self._directory.by_name(tenant, name)
         if record is None:
-            heard = await self._news.catch_up()
+            caught_up = await self._news.catch_up()
             record = self._directory.by_name(tenant, name)
-            if record is None and not heard:
-                raise self._unknown(tenant, name, heard=False)
+            if record is None and not caught_up:
+                raise self._unknown(tenant, name, caught_up=False)
         return record
 
     async def lives(self, tenant: str, name: str) -> list[PipelineRecord]:
@@ -82,15 +82,15 @@ class Registry:
         These are the ones recorded before this call. While Kafka does not answer, they are the ones
         known here.
         """
-        if not await self._news.catch_up() and not self._news.begun():
-            raise self._unknown(tenant, name, heard=False)
+        if not await self._news.catch_up() and not self._news.has_caught_up():
+            raise self._unknown(tenant, name, caught_up=False)
         return self._directory.lives()
 
     async def life_for(self, tenant: str, name: str) -> Life:
         """Return the life of a name. For a free name all its earlier lives must be known first."""
         known = self._directory.by_name(tenant, name) is not None
-        if not (known and self._news.begun()) and not await self._news.catch_up():
-            raise self._unknown(tenant, name, heard=False)
+        if not (known and self._news.has_caught_up()) and not await self._news.catch_up():
+            raise self._unknown(tenant, name, caught_up=False)
         return self._directory.life_for(tenant, name)
 
     async def input(
@@ -100,13 +100,13 @@ class Registry:
         try:
             return record, find_input(record, name)
         except Refusal:
-            heard = await self._news.catch_up()
+            caught_up = await self._news.catch_up()
         record = await self.pipeline(tenant, pipeline, demand)
         try:
             return record, find_input(record, name)
         except Refusal as refusal:
             if refusal.slug is Slug.INPUT_NOT_FOUND and (
-                not heard or self._just_applied(tenant, pipeline)
+                not caught_up or self._just_applied(tenant, pipeline)
             ):
                 reason = f"{refusal.detail}, but it may have been changed just now"
                 raise not_ready(Slug.INPUT_NOT_READY, reason, **refusal.members) from refusal
@@ -126,7 +126,7 @@ class Registry:
             identity = await self._topics.describe(source.topic)
         if identity is None or identity.topic_id != source.topic_id:
             await self._check_others(source)
-            present = "is gone" if identity is None else f"now has id {identity.topic_id}"
+            present = "does not exist" if identity is None else f"now has id {identity.topic_id}"
             raise Refusal(
                 Slug.TOPIC_RECREATED,
                 f"topic {source.topic} {present}, but input {source.name} reads id"
@@ -151,8 +151,8 @@ class Registry:
         named = self._directory.by_uid(uid) if uid is not None else None
         return record if record is not None and meets(record, demand, named) else None
 
-    def _unknown(self, tenant: str, name: str, *, heard: bool) -> Refusal:
-        if not heard:
+    def _unknown(self, tenant: str, name: str, *, caught_up: bool) -> Refusal:
+        if not caught_up:
             detail = "this ingress does not know all pipelines yet, or cannot ask kafka: try again"
             return Refusal(Slug.PIPELINE_NOT_READY, detail)
         if self._just_applied(tenant, name):

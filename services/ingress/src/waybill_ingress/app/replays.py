@@ -22,7 +22,7 @@ from waybill_ingress.core.dead_letters import (
     resent_of,
 )
 from waybill_ingress.core.if_match import Demand
-from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, replayed
+from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, record_of
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Refusal
@@ -118,15 +118,15 @@ class Replays:
         *,
         again: bool,
         request_id: str,
-        taken_over: bool = False,
+        resumed: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
         """Send the letters and return a token for them.
 
-        `taken_over`: an earlier attempt of this request may have an answer; then that is returned.
+        `resumed`: an earlier attempt of this request may have an answer; then that is returned.
         """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
-        if taken_over and (mine := await self._told(record, request_id)) is not None:
+        if resumed and (mine := await self._find_answer(record, request_id)) is not None:
             return receipt_of(mine)
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
@@ -139,7 +139,7 @@ class Replays:
         count_token("replay")
         return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
 
-    async def _told(self, record: PipelineRecord, request_id: str) -> Replay | None:
+    async def _find_answer(self, record: PipelineRecord, request_id: str) -> Replay | None:
         """Return the answer to that request, if any. An earlier attempt is fenced by this."""
         async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
             return answer_to(request_id, await transaction.read())
@@ -151,7 +151,7 @@ class Replays:
         await self._check_topics(asked, planned)
         now_ms, generation = self._mint.now_ms(), record.generation
         sent = [
-            replayed(each, place, generation=generation, now_ms=now_ms)
+            record_of(each, place, generation=generation, now_ms=now_ms)
             for each, place in zip(planned.fresh, places, strict=True)
         ]
         records = (*planned.kept, *sent)

@@ -13,16 +13,16 @@ from waybill_ingress.app.ports import Sealed, SealingClock, Topics
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.token_coverage import (
-    HeldOffsets,
     NamedSpan,
+    StoredOffsets,
     beyond,
     check_cluster,
     check_identity,
     check_partitions,
-    given_spans,
-    held_spans,
     input_of,
+    named_spans,
     part_of,
+    stored_spans,
 )
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.events import PipelineRecord
@@ -44,9 +44,9 @@ class TokenIssuer:
         """Return a token for all that the input contains now."""
         record, source = await self._registry.input(caller.tenant, pipeline, name, demand)
         identity = await self._registry.present(record, source, fresh=True)
-        held = await self._read_held(source.topic, identity.partitions)
+        stored = await self._read_stored(source.topic, identity.partitions)
         await self._registry.present(record, source, fresh=True)
-        spans = held_spans(record, source, held)
+        spans = stored_spans(record, source, stored)
         count_token("input")
         return self._mint.seal([part_of(record, spans, counted=False)], tenant=caller.tenant)
 
@@ -82,7 +82,7 @@ class TokenIssuer:
         count_token("positions")
         return self._mint.seal(parts, tenant=caller.tenant, identity_assumed=assumed)
 
-    async def _read_held(self, topic: str, partitions: Iterable[int]) -> dict[int, HeldOffsets]:
+    async def _read_stored(self, topic: str, partitions: Iterable[int]) -> dict[int, StoredOffsets]:
         """Return what each partition contains now. What is written meanwhile may be in it."""
         wanted = tuple(partitions)
         starts = await self._topics.starts(topic, wanted)
@@ -99,7 +99,7 @@ class TokenIssuer:
         check_partitions(positions, identity.partitions)
         await self._check_ends(topic, positions)
         await self._registry.present(record, source, fresh=True)
-        return given_spans(identity.topic_id, positions)
+        return named_spans(identity.topic_id, positions)
 
     async def _check_ends(self, topic: str, positions: list[NamedSpan]) -> None:
         partitions = {position.partition for position in positions}

@@ -27,7 +27,7 @@ from waybill_shared.topic_views.watches import WatchBook
 WATCHES_MAX: Final = 100_000  # open ones of one API key
 EVENTS_KEPT_MS: Final = 7 * 24 * 3_600_000 - 600_000  # in `waybill.status`
 NEEDED: Final = (
-    "it is needed with an Idempotency-Key, whose answers are remembered, and secrets are not:"
+    "it is needed with an Idempotency-Key: answers to those are stored, and secrets must not be:"
     " send `whsec_` and 24 to 64 random bytes in Base64"
 )
 
@@ -77,8 +77,8 @@ class Watches:
             detail = f"{WATCHES_MAX} watches of this API key are open"
             hint = "one watch may be for many tokens: merge them by POST /v1/tokens"
             raise Refusal(Slug.TOO_MANY_WATCHES, detail, hint=hint, watches_max=WATCHES_MAX)
-        view = await self._settled(wanted.view, caller, opened)
-        made = await self._made_secret(wanted, remembered=log is not None)
+        view = await self._resolve(wanted.view, caller, opened)
+        made = await self._make_secret(wanted, remembered=log is not None)
         own = self._mint.nonce()
         watch = TokenWatch(
             id=own,
@@ -95,7 +95,7 @@ class Watches:
         await self._write(watch, log)
         return watch, made
 
-    async def _made_secret(self, wanted: WantedWatch, *, remembered: bool) -> bytes | None:
+    async def _make_secret(self, wanted: WantedWatch, *, remembered: bool) -> bytes | None:
         """Return a new secret for a webhook; None if it needs none.
 
         `remembered`: the answer is kept, so no secret may be in it.
@@ -109,24 +109,24 @@ class Watches:
             raise invalid("webhook.secret", NEEDED)
         return self._vault.draw_secret()
 
-    async def _settled(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
+    async def _resolve(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
         if not (wanted.sinks or wanted.through):
             return TokenView(level=wanted.level)
         with suppress(Refusal, Retryable):
-            return self._settled_now(wanted, caller, token)
+            return self._resolve_now(wanted, caller, token)
         await self._news.catch_up()  # other processes may know more of the pipelines by now
-        return self._settled_now(wanted, caller, token)
+        return self._resolve_now(wanted, caller, token)
 
-    def _settled_now(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
+    def _resolve_now(self, wanted: WantedView, caller: Caller, token: Token) -> TokenView:
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         known = [(part, owner) for part, owner in owned if owner is not None]
-        behind = any(record.generation < part.generation for part, record in known)
-        if behind or len(known) < len(owned):
+        lags = any(record.generation < part.generation for part, record in known)
+        if lags or len(known) < len(owned):
             raise Retryable("this ingress does not know all pipelines of the token yet: try again")
         return settled(wanted, caller, known, self._owners, "view.")
 
     async def redeliver(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
-        watch = await self._found(caller, id)
+        watch = await self._find(caller, id)
         if watch.webhook is None:
             raise _not_due("the watch has no webhook")
         if watch.open:
@@ -139,11 +139,11 @@ class Watches:
         return again
 
     async def end(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
-        ended = as_closed(await self._found(caller, id))
+        ended = as_closed(await self._find(caller, id))
         await self._write(ended, log)
         return ended
 
-    async def _found(self, caller: Caller, id: str) -> TokenWatch:
+    async def _find(self, caller: Caller, id: str) -> TokenWatch:
         """Return the watch as it is at this moment."""
         if not await self._news.catch_up():
             raise Retryable("this ingress does not know all watches yet: try again")
@@ -161,7 +161,7 @@ class Watches:
         appended = await (log or self._log).append(self._topic, one(encode(watch), watch.id))
         if not appended.delivered:
             (missing,) = (*appended.failed, *appended.refused)
-            raise Retryable(f"the watch was not taken: {missing.reason}")
+            raise Retryable(f"the watch was not accepted: {missing.reason}")
 
 
 def _not_due(detail: str) -> Refusal:

@@ -50,18 +50,18 @@ def manifest_of(sql: str, name: str) -> str:
         message = f"these are {len(tables)} tables, and a pipeline has {TABLES_MAX} inputs at most"
         raise UserError([Problem(message=message, hint="make several pipelines of them")])
     written = (_input(table, name) for table in tables)
-    text = "".join([HEAD.format(name=_written(name)), *written, STAGES, *_stages(tables, name)])
+    text = "".join([HEAD.format(name=_quote(name)), *written, STAGES, *_stages(tables, name)])
     try:
         inputs = read_manifest(text).model.inputs
     except UserError as error:  # their places are in a text that nobody has seen
         raise error.without_places() from error
     read = [(each.columns, each.key, each.connectors) for each in inputs]
-    if read != [(table.columns, *_told(table)) for table in tables]:
+    if read != [(table.columns, *_statements(table)) for table in tables]:
         raise UserError([Problem(message="a name in it has a character that YAML does not keep")])
     return text
 
 
-def _told(table: SqlTable) -> tuple[str | None, tuple[FileConnector, ...]]:
+def _statements(table: SqlTable) -> tuple[str | None, tuple[FileConnector, ...]]:
     key = table.keys[0] if table.keys else None
     return key, tuple(FileConnector.model_validate(each) for each in table.connectors)
 
@@ -69,32 +69,32 @@ def _told(table: SqlTable) -> tuple[str | None, tuple[FileConnector, ...]]:
 def _input(table: SqlTable, pipeline: str) -> str:
     name = table.name.lower()
     lines = (f"      {line}" if line else "" for line in table.sql.split("\n"))
-    return INPUT.format(table=_written(name), pipeline=pipeline, topic=name, sql="\n".join(lines))
+    return INPUT.format(table=_quote(name), pipeline=pipeline, topic=name, sql="\n".join(lines))
 
 
 def _stages(tables: Sequence[SqlTable], pipeline: str) -> Iterator[str]:
     """Yield the stages, with names that nothing else has."""
     names = [table.name.lower() for table in tables]
-    taken, stages, places = set(names), set[str](), set[str]()
+    used, stages, places = set(names), set[str](), set[str]()
     for name in names:
         yield STAGE.format(
             stage=_free(f"load_{name}", stages),
-            table=_written(name),
-            sink=_free(f"{name}_rows", taken),
+            table=_quote(name),
+            sink=_free(f"{name}_rows", used),
             namespace=_plain(pipeline),
             place=_free(_plain(name), places),
         )
 
 
-def _free(wanted: str, taken: set[str]) -> str:
+def _free(wanted: str, used: set[str]) -> str:
     ends = chain([""], map("_{}".format, count(2)))
     tries = (f"{wanted[: NAME_MAX - len(end)]}{end}" for end in ends)
-    found = next(name for name in tries if name not in taken)
-    taken.add(found)
+    found = next(name for name in tries if name not in used)
+    used.add(found)
     return found
 
 
-def _written(name: str) -> str:
+def _quote(name: str) -> str:
     """Quote a name that YAML would read as another type."""
     return f'"{name}"' if name in OF_YAML else name
 

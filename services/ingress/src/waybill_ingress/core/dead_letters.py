@@ -134,12 +134,12 @@ def _read(
     record: PipelineRecord, place: LetterId, found: FoundDeadLetter | ExpiredDeadLetter | None
 ) -> Resent | _Wrong:
     if isinstance(found, ExpiredDeadLetter):
-        return _gone(place, found)
+        return _expired(place, found)
     letter = None if found is None else parted(found.headers)
     if found is None or letter is None or not _is_meant(record, place, letter.told):
         return _unknown(f"it is no dead letter of pipeline {record.name}")
     topic, topic_id = letter.told[named.TOPIC], letter.told[named.TOPIC_ID]
-    misplaced = _misplaced(record, topic, topic_id)
+    misplaced = _find_misplaced(record, topic, topic_id)
     if misplaced is not None:
         return misplaced
     return Resent(
@@ -159,7 +159,7 @@ def _is_meant(record: PipelineRecord, place: LetterId, told: Mapping[str, str]) 
     return meant == (record.pipeline_uid, str(place.source)) and told[named.PARTITION].isdecimal()
 
 
-def _misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | None:
+def _find_misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | None:
     """Return why a record that died in that topic cannot be sent there again; None if it can."""
     read = {source.topic: source for stage in record.stages for source in stage.inputs}
     source = read.get(topic)
@@ -175,9 +175,9 @@ def _misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | No
     return None
 
 
-def _gone(place: LetterId, gone: ExpiredDeadLetter) -> _Wrong:
-    held = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
-    reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {held}"
+def _expired(place: LetterId, found: ExpiredDeadLetter) -> _Wrong:
+    rest = "nothing" if found.since is None else f"records since {format_moment(found.since)}"
+    reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {rest}"
     return _Wrong(problem=Slug.DEAD_LETTER_GONE, reason=reason)
 
 

@@ -21,7 +21,7 @@ def dead_topic_problems(
     """Yield the conflicts that the manifest would add. `known` is its pipeline now, if there is
     one.
     """
-    before = frozenset() if known is None else _buried_at(known.manifest)
+    before = frozenset() if known is None else _dead_topic_at(known.manifest)
     coming = manifest.dead_letter_topics() - before
     written = {
         sink.settings.feeds.topic: f"stages.{s}.sinks.{k}.{sink.kind}.topic"
@@ -30,16 +30,16 @@ def dead_topic_problems(
         if sink.settings.feeds is not None
     }
     for other in others:
-        for topic, whose in _topics_of(other):
+        for topic, owner in _topics_of(other):
             if topic in coming:
-                message = f"its dead letters would go to {topic!r}, which is that of {whose}"
+                message = f"its dead letters would go to {topic!r}, which is that of {owner}"
                 yield Problem(message=message, path="deadLetter.topic", hint=HINT)
-        for topic in _buried_at(other.manifest) & written.keys() if written else ():
+        for topic in _dead_topic_at(other.manifest) & written.keys() if written else ():
             message = f"topic {topic!r} has the dead letters of pipeline {other.name!r}"
             yield Problem(message=message, path=written[topic], hint="write to another topic")
 
 
-def _buried_at(manifest: AppliedManifest) -> frozenset[str]:
+def _dead_topic_at(manifest: AppliedManifest) -> frozenset[str]:
     """Return the dead-letter topics of the manifest.
 
     None for a manifest that is refused today: its runner reports what is wrong with it.

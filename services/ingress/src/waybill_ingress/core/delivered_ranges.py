@@ -47,7 +47,7 @@ class DeliveredRanges:
         """Partitions in which an acknowledged record has no offset."""
         return frozenset(self._unplaced)
 
-    def gone_back(self, floors: Mapping[int, int], ends: Mapping[int, int]) -> set[int]:
+    def shrunk_partitions(self, floors: Mapping[int, int], ends: Mapping[int, int]) -> set[int]:
         """Return the partitions that did not grow by what was written, if brokers are right.
 
         A broker that lags reports the id of the earlier topic, or an end from before another broker

@@ -41,10 +41,10 @@ def meets(record: PipelineRecord, demand: Demand | None, named: PipelineRecord |
     return named is not None and named.desired == "deleted"
 
 
-def behind(record: PipelineRecord, demand: Demand) -> Refusal:
+def too_old(record: PipelineRecord, demand: Demand) -> Refusal:
     detail = (
         f"generation {demand.generation} of pipeline {record.name} is not known here yet: this"
         f" ingress knows generation {record.generation}"
     )
-    hint = "try again in a moment; without If-Match the generation that is known here is taken"
+    hint = "try again in a moment; without If-Match the generation that is known here is used"
     return Refusal(Slug.PIPELINE_BEHIND, detail, hint=hint, generation=record.generation)

@@ -39,7 +39,7 @@ def read_key(given: list[str]) -> str | None:
     return key
 
 
-def keyed(
+def keyed_request(
     caller: Caller, key: str, *, method: str, path: str, query: str, media_type: str, digest: str
 ) -> KeyedRequest:
     """Return the request with its key. Keys of different callers never collide. `digest` is of the

@@ -68,10 +68,10 @@ def windows(starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, Win
     """Return where the newest records are: equally many of each partition, more if others have
     fewer.
     """
-    held = {at: end - starts[at] for at, end in ends.items() if end > starts[at]}
+    sizes = {at: end - starts[at] for at, end in ends.items() if end > starts[at]}
     found, left = {}, RECORDS_MAX
-    for done, at in enumerate(sorted(held, key=lambda at: (held[at], at))):
-        records = min(held[at], left // (len(held) - done))
+    for done, at in enumerate(sorted(sizes, key=lambda at: (sizes[at], at))):
+        records = min(sizes[at], left // (len(sizes) - done))
         left -= records
         if records > 0:
             start = max(starts[at], ends[at] - OFFSETS_PER_RECORD * records)
@@ -94,8 +94,8 @@ def propose(topic: str, values: Sequence[bytes | None]) -> Proposed:
         )
     notes = reader.notes
     if others := len(values) - len(rows):
-        told = "1 record is" if others == 1 else f"{others} records are"
-        notes.insert(0, f"{told} no JSON object: a stage stops at such a record")
+        others_are = "1 record is" if others == 1 else f"{others} records are"
+        notes.insert(0, f"{others_are} no JSON object: a stage stops at such a record")
     more = [f"and {len(notes) - NOTES_MAX} more notes"] if len(notes) > NOTES_MAX else []
     return Proposed(records=len(rows), schema=", ".join(columns), notes=(*notes[:NOTES_MAX], *more))
 
@@ -145,13 +145,13 @@ class _Reader:
         self, rows: Sequence[dict[str, object]], path: str, *, depth: int
     ) -> list[tuple[str, str]]:
         fields: list[tuple[str, str]] = []
-        taken: dict[str, str] = {}
+        used: dict[str, str] = {}
         for name, values in _by_name(rows).items():
             place = path + (name if len(name) <= SHOWN_CHARACTERS_MAX else _shown(name))
-            if reason := _unfit(name, taken):
+            if reason := _unfit(name, used):
                 self.notes.append(f"{path}{_shown(name)} is left out: {reason}")
             elif (type_ := self._type(values, place, depth)) is not None:
-                taken[name.lower()] = name  # SQL ignores case
+                used[name.lower()] = name  # SQL ignores case
                 fields.append((name, type_))
         return fields
 
@@ -211,12 +211,12 @@ def _by_name(rows: Sequence[dict[str, object]]) -> dict[str, list[object]]:
     return values
 
 
-def _unfit(name: str, taken: Mapping[str, str]) -> str | None:
+def _unfit(name: str, used: Mapping[str, str]) -> str | None:
     if not name.strip() or "`" in name or not name.isprintable():
         return "the name cannot be that of a column"
     if len(name) > NAME_CHARACTERS_MAX:
         return f"the name is longer than {NAME_CHARACTERS_MAX} characters"
-    other = taken.get(name.lower())
+    other = used.get(name.lower())
     return (
         None if other is None else f"its name is that of {other}, apart from upper and lower case"
     )

@@ -54,7 +54,7 @@ def newest(answers: Iterable[Replay], now_ms: int) -> dict[Source, ReplayedRecor
     return {key: record for key, record in found.items() if now_ms - record.at < TOKEN_LIFE_MS}
 
 
-def replayed(
+def record_of(
     resent: Resent, place: tuple[int, int], *, generation: int, now_ms: int
 ) -> ReplayedRecord:
     """Return the record of a replay. `place` is its new partition and offset."""

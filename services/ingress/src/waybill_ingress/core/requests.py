@@ -28,7 +28,7 @@ class OwnedKey:
     at: int
     transactional_id: str
     root: str
-    begun: str
+    operation: str
     place: Place | None = None
 
 
@@ -44,7 +44,7 @@ class Requests:
         self._forgotten_at = 0
         """Claims that are older than this may be forgotten."""
 
-    def owned(self, who: str, now_ms: int) -> OwnedKey | None:
+    def owner(self, who: str, now_ms: int) -> OwnedKey | None:
         found = self._of(who)
         return None if found is None or found.at < self.forgets_before(now_ms) else found
 
@@ -63,7 +63,7 @@ class Requests:
             self._owned[who] = self._packing.pack(self._with_answer(claim, now_ms))
         self._forget(now_ms)
 
-    def answered(self, answer: RequestAnswer, place: Place) -> None:
+    def note_answer(self, answer: RequestAnswer, place: Place) -> None:
         """Note an answer. It is read from another topic, and may arrive before its claim."""
         owned = self._of(answer.who)
         if owned is None or owned.id != answer.claim:
@@ -86,11 +86,11 @@ class Requests:
             at=min(claim.at, now_ms),  # one clock that is ahead must not make others forget
             transactional_id=claim.transactional_id,
             root=claim.root,
-            begun=claim.begun,
+            operation=claim.operation,
         )
         early = self._early.pop(claim.id, None)
         if isinstance(early, RequestAnswer):
-            return replace(owned, begun=early.operation)
+            return replace(owned, operation=early.operation)
         return replace(owned, place=early)
 
     def _forget(self, now_ms: int) -> None:
@@ -108,7 +108,7 @@ class Requests:
 def _with_place(owned: OwnedKey, answer: RequestAnswer, place: Place) -> OwnedKey:
     if answer.status:
         return replace(owned, place=place)
-    return replace(owned, begun=answer.operation)
+    return replace(owned, operation=answer.operation)
 
 
 class _Packing:
@@ -122,11 +122,11 @@ class _Packing:
     def pack(self, owned: OwnedKey) -> bytes:
         ids = (bytes.fromhex(each) for each in (owned.id, owned.request, owned.root))
         partition, offset = owned.place or NO_PLACE
-        texts = self._number(owned.transactional_id), self._number(owned.begun)
+        texts = self._number(owned.transactional_id), self._number(owned.operation)
         return PACKED.pack(*ids, owned.at, *texts, partition, offset)
 
     def unpack(self, packed: bytes) -> OwnedKey:
-        claim, request, root, at, transaction, begun, *place = PACKED.unpack(packed)
+        claim, request, root, at, transaction, operation, *place = PACKED.unpack(packed)
         partition, offset = place
         return OwnedKey(
             id=claim.hex(),
@@ -134,7 +134,7 @@ class _Packing:
             at=at,
             transactional_id=self._texts[transaction],
             root=root.hex(),
-            begun=self._texts[begun],
+            operation=self._texts[operation],
             place=None if (partition, offset) == NO_PLACE else (partition, offset),
         )
 

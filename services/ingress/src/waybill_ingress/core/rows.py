@@ -26,7 +26,7 @@ NAMED_OF_TOO_MANY: Final = 100
 WHOLE_RECORDS_MAX: Final = 10_000
 WHOLE_BYTES_MAX: Final = 10_000_000
 """Limits of a request that counts completely or not at all: its transaction must be short."""
-NOTHING_TAKEN: Final = "nothing was taken"
+NOTHING_WRITTEN: Final = "nothing was written"
 TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 
@@ -78,7 +78,7 @@ Keep = Callable[[Record], None]
 
 def row_refusal(problem: Slug, reason: str, **members: object) -> Refusal:
     """Return the refusal of a complete body."""
-    return Refusal(problem, f"{reason}; {NOTHING_TAKEN}", **members)
+    return Refusal(problem, f"{reason}; {NOTHING_WRITTEN}", **members)
 
 
 class RowReader:
@@ -147,11 +147,11 @@ class RowReader:
         self, raw: bytes, value: object, reason: str | None = None, key: bytes | None = None
     ) -> None:
         """Keep the row, or reject it with the reason."""
-        self.take_checked(*self._checked(raw, value, reason, key))
+        self.take_checked(*self._check(raw, value, reason, key))
 
     def take_together(self, rows: Sequence[tuple[bytes, object, str | None]]) -> None:
         """Keep all these rows, which are one record of the body, or reject them with the reason."""
-        checked = [self._checked(raw, value, reason, None) for raw, value, reason in rows]
+        checked = [self._check(raw, value, reason, None) for raw, value, reason in rows]
         wrong = [
             reason for raw, key, given in checked if (reason := given or self._large(raw, key))
         ]
@@ -162,7 +162,7 @@ class RowReader:
         for raw, key, _ in checked:
             self._put(row, raw, key)
 
-    def _checked(
+    def _check(
         self, raw: bytes, value: object, reason: str | None, key: bytes | None
     ) -> tuple[bytes, bytes | None, str | None]:
         if len(raw) > self.limits.record_bytes_max:
@@ -174,7 +174,7 @@ class RowReader:
         if reason is None and self.rule.form is not None:
             assert isinstance(value, dict)
             try:
-                raw = self.rule.form.made_of(value)
+                raw = self.rule.form.write(value)
             except ValueError as error:
                 reason = str(error)
         return raw, key, reason
@@ -224,7 +224,7 @@ class RowReader:
         """Reject the row. `raw` is its text, as far as it is known."""
         self.rejected.append(Rejection(self.next(), reason))
         if len(self.rejected) > REJECTED_MAX:
-            detail = f"more than {REJECTED_MAX} records do not fit; {NOTHING_TAKEN}"
+            detail = f"more than {REJECTED_MAX} records do not fit; {NOTHING_WRITTEN}"
             named = [asdict(each) for each in self.rejected[:NAMED_OF_TOO_MANY]]
             raise Refusal(Slug.RECORDS_REJECTED, detail, rejected=named)
 
@@ -264,7 +264,7 @@ class RowReader:
         found = dict(pairs)
         if len(found) != len(pairs):
             (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-            self._complaints.append(f"the name {twice[:100]!r} stands twice in one object")
+            self._complaints.append(f"the name {twice[:100]!r} is there twice in one object")
         return found
 
     def _long_object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -64,14 +64,14 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Own:
-    """A sink of the manifest. `came_with`: the keys by which the pipeline wrote there before; None
-    if it did not.
+    """A sink of the manifest. `previous_keys`: the keys by which the pipeline wrote there before;
+    None if it did not.
     """
 
     stage: str
     sink: Sink
     path: str
-    came_with: frozenset[str] | None
+    previous_keys: frozenset[str] | None
 
     @property
     def what(self) -> str:
@@ -102,8 +102,8 @@ def find_shared(
             if target is None:
                 continue
             path = f"stages.{s}.sinks.{k}.{sink.kind}.{KINDS[sink.kind].place}"
-            came_with = next((each.keys for each in before.get(target, ())), None)
-            own = _Own(stage=stage.name, sink=sink, path=path, came_with=came_with)
+            previous_keys = next((each.keys for each in before.get(target, ())), None)
+            own = _Own(stage=stage.name, sink=sink, path=path, previous_keys=previous_keys)
             found = _join(found, _judge(own, others.get(target, ()), tenant))
     return found
 
@@ -115,11 +115,11 @@ def _judge(own: _Own, writers: Sequence[_Writer], tenant: str) -> SharedTargets:
         return SharedTargets(notes=notes)
     keys = own.sink.settings.merge_keys
     differing = [writer for writer in living if keys and writer.keys and writer.keys != keys]
-    if differing and own.came_with != keys:
+    if differing and own.previous_keys != keys:
         return SharedTargets(refused=(_of_keys(own, differing[0], tenant),), notes=notes)
     said = f"{own.what} is written by {_named(living, tenant, own)}, too"
     silent = [writer for writer in living if not writer.admits_others]
-    if own.came_with is None and (silent or not own.sink.settings.admits_others):
+    if own.previous_keys is None and (silent or not own.sink.settings.admits_others):
         problem = Problem(message=said, path=own.path, hint=_hint(own, silent, tenant))
         return SharedTargets(undeclared=(problem,), permitted=(own.note(said),), notes=notes)
     return SharedTargets(notes=(own.note(said), *notes))
@@ -127,7 +127,7 @@ def _judge(own: _Own, writers: Sequence[_Writer], tenant: str) -> SharedTargets:
 
 def _of_deleted(own: _Own, deleted: list[_Writer], tenant: str) -> Iterator[str]:
     """Name the newest deleted writer, if the pipeline starts to write there."""
-    if deleted and own.came_with is None:
+    if deleted and own.previous_keys is None:
         deleted.sort(key=lambda writer: writer.record.updated_at, reverse=True)
         said = f"{own.what} was written by {_named(deleted, tenant, own)}, deleted since"
         yield own.note(f"{said}; what it wrote stays there")

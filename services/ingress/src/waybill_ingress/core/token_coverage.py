@@ -8,14 +8,14 @@ offsets. The generation says which sinks the token waits for. There are four way
 1. Records that ingress wrote itself (over HTTP, from files, as replays): the spans of what Kafka
 acknowledged.
 
-2. Positions that a producer names (`given_spans`). `TokenIssuer` first refuses another cluster, a
+2. Positions that a producer names (`named_spans`). `TokenIssuer` first refuses another cluster, a
 topic that is no input, another topic id, an unknown partition, and an offset that is not written
 yet.
 
-3. All that an input contains now (`held_spans`). A span starts where every sink takes part, and
+3. All that an input contains now (`stored_spans`). A span starts where every sink takes part, and
 ends at the end of the partition. Such a part is not counted: its records are not known one by one.
 
-4. Other tokens (`merged_parts`): the union of their spans, for each pipeline and generation.
+4. Other tokens (`merge_parts`): the union of their spans, for each pipeline and generation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from waybill_shared.contract.vectors import (
     merge_spans,
 )
 
-HeldOffsets = tuple[int, int]
+StoredOffsets = tuple[int, int]
 """The first offset that a partition still has, and its end."""
 
 
@@ -59,8 +59,8 @@ def part_of(record: PipelineRecord, spans: Sequence[Span], *, counted: bool = Tr
     )
 
 
-def held_spans(
-    record: PipelineRecord, source: InputDefinition, held: Mapping[int, HeldOffsets]
+def stored_spans(
+    record: PipelineRecord, source: InputDefinition, stored: Mapping[int, StoredOffsets]
 ) -> tuple[Span, ...]:
     """Return the spans of all that the input contains and that every sink takes part in.
 
@@ -69,11 +69,11 @@ def held_spans(
     """
     whole = _whole(record, source.topic_id)
     begins = {
-        at: max(start, whole.get((source.topic_id, at), 0)) for at, (start, _) in held.items()
+        at: max(start, whole.get((source.topic_id, at), 0)) for at, (start, _) in stored.items()
     }
     spans = [
         Span(topic_id=source.topic_id, partition=at, start=begins[at], end=max(begins[at], end))
-        for at, (_, end) in sorted(held.items())
+        for at, (_, end) in sorted(stored.items())
     ]
     return tuple(span for span in spans if span.end > 0) or tuple(spans)
 
@@ -138,13 +138,13 @@ def _runs(partitions: set[int]) -> str:
     return f"0 to {max(partitions)}" if partitions else "none"
 
 
-def given_spans(topic_id: str, positions: Iterable[NamedSpan]) -> tuple[Span, ...]:
+def named_spans(topic_id: str, positions: Iterable[NamedSpan]) -> tuple[Span, ...]:
     return merge_spans(
         Span(topic_id=topic_id, partition=p.partition, start=p.start, end=p.end) for p in positions
     )
 
 
-def merged_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
+def merge_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
     """Return parts that cover exactly what the tokens cover.
 
     Generations stay apart, because a generation says which sinks the token waits for.

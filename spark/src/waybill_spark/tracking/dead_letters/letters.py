@@ -44,7 +44,7 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
         named.BATCH: f"{fence.batch.lineage}:{fence.batch.batch_id}",
         named.AT: str(fence.batch.started_at),
     }
-    return named.with_told(record.headers, values)
+    return named.with_facts(record.headers, values)
 
 
 def letter_of(dead: DeadLetterRecord, topic_id: str, place: tuple[str, int, int]) -> DeadLetter:

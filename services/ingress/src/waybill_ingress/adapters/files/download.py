@@ -73,8 +73,8 @@ class FileReading:
         self, place: Callable[[FetchPatience], FilePlace], limits: FetchLimits, stop: Event
     ) -> None:
         self._bytes_max = limits.bytes_max
-        self.taken = 0
-        self._patience = FetchPatience(stop, limits.time_s, lambda: self.taken)
+        self.bytes_read = 0
+        self._patience = FetchPatience(stop, limits.time_s, lambda: self.bytes_read)
         try:
             self._place = place(self._patience)
             self._first: Opened | None = self._open(0)
@@ -88,14 +88,14 @@ class FileReading:
         tries, opened = 0, self._first
         self._first = None
         while True:
-            before = self.taken
+            before = self.bytes_read
             try:
                 opened = opened or self._again()
                 with closing(opened):
                     yield from self._rest(opened)
                 return
             except Passing:
-                tries = 1 if self.taken > before else tries + 1
+                tries = 1 if self.bytes_read > before else tries + 1
                 opened = None
                 if tries == TRIES_MAX:
                     raise
@@ -107,36 +107,36 @@ class FileReading:
             self._first.close()
 
     def _open(self, at: int) -> Opened:
-        with self._patience.waiting():
+        with self._patience.count_wait():
             return self._place.open(at)
 
     def _again(self) -> Opened:
-        if self.taken and self.version is None:
-            reason = f"the connection broke at byte {self.taken}"
+        if self.bytes_read and self.version is None:
+            reason = f"the connection broke at byte {self.bytes_read}"
             raise FileChanged(f"{reason}, and its server does not say whether a file has changed")
-        opened = self._open(self.taken)
-        if self.taken and (opened.version, opened.encoding) != (self.version, self.encoding):
+        opened = self._open(self.bytes_read)
+        if self.bytes_read and (opened.version, opened.encoding) != (self.version, self.encoding):
             opened.close()
             raise FileChanged("the file is another one than a moment ago")
         return opened
 
     def _rest(self, opened: Opened) -> Iterator[bytes]:
-        left = self.taken - opened.at  # bytes that were read before and are sent again
+        left = self.bytes_read - opened.at  # bytes that were read before and are sent again
         self.size = opened.size if self.size is None else self.size
         while piece := self._read(opened):
             fresh, left = piece[left:], max(0, left - len(piece))
             if fresh:
-                self.taken += len(fresh)
-                if self.taken > self._bytes_max:
+                self.bytes_read += len(fresh)
+                if self.bytes_read > self._bytes_max:
                     raise FetchFailed(f"the file is larger than {self._bytes_max} bytes")
                 yield fresh
-        if self.size is not None and self.taken < self.size:
-            raise Passing(f"the connection ended at byte {self.taken} of {self.size}")
+        if self.size is not None and self.bytes_read < self.size:
+            raise Passing(f"the connection ended at byte {self.bytes_read} of {self.size}")
 
     def _read(self, opened: Opened) -> bytes:
         self._patience.check()
         try:
-            with self._patience.waiting():
+            with self._patience.count_wait():
                 piece = opened.read(READ_BYTES)
         except Passing:
             self._patience.check()  # it may have been ended, which breaks the connection too

@@ -18,13 +18,13 @@ SLOWEST: Final = 1_000  # bytes per second
 class FetchPatience:
     """The limits of one download. `stop` ends it at once, and is set at its end.
 
-    `taken` returns how many bytes are read so far.
+    `bytes_read` returns how many bytes are read so far.
     """
 
-    def __init__(self, stop: Event, time_s: float, taken: Callable[[], int]) -> None:
+    def __init__(self, stop: Event, time_s: float, bytes_read: Callable[[], int]) -> None:
         self._stop = stop
         self._time_s = time_s
-        self._taken = taken
+        self._bytes_read = bytes_read
         self._late: str | None = None
         self._waited_s, self._waits_since = 0.0, math.inf
         self._socket: socket.socket | None = None
@@ -36,7 +36,7 @@ class FetchPatience:
         return connected
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def count_wait(self) -> Iterator[None]:
         """Count this time as waiting for the server, and not for the reader of its data."""
         self._waits_since = time.monotonic()
         try:
@@ -68,7 +68,7 @@ class FetchPatience:
             waited_s = self._waited_s + max(0.0, now - self._waits_since)
             if now > deadline:
                 self._late = f"it takes longer than {self._time_s:.0f} s"
-            elif waited_s > SLOW_S and self._taken() < waited_s * SLOWEST:
+            elif waited_s > SLOW_S and self._bytes_read() < waited_s * SLOWEST:
                 self._late = f"it comes slower than {SLOWEST} bytes a second"
         self._stop.set()
         if self._socket is not None:

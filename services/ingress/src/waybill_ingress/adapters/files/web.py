@@ -66,7 +66,7 @@ class WebFile:
             connection, answer = self._ask(url, at)
             if answer.status not in MOVED or self._signature is not None:
                 try:
-                    return self._opened(connection, answer, at)
+                    return self._accept_answer(connection, answer, at)
                 except FetchFailed:
                     _end(connection, answer)
                     raise
@@ -74,7 +74,7 @@ class WebFile:
             target = answer.getheader("Location")
             if not target:
                 raise FetchFailed(f"{answer.status} without a Location")
-            url = _behind(url, target)
+            url = _redirect_target(url, target)
         raise FetchFailed(f"it leads to another place more than {REDIRECTS_MAX} times")
 
     def _ask(self, url: str, at: int) -> tuple[HTTPConnection, "_Answer"]:
@@ -83,12 +83,12 @@ class WebFile:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
         except ValueError as error:
-            raise FetchFailed(f"{_shown(url)} is no URL: {error}") from error
+            raise FetchFailed(f"{_without_query(url)} is no URL: {error}") from error
         connection = _Connection(host, port, timeout=SILENCE_S)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = self._headers(url, parts.netloc.rpartition("@")[2], at)
         try:
-            connection.sock = self._patience.watch(self._connected(host, port))
+            connection.sock = self._patience.watch(self._connect(host, port))
             if parts.scheme == "https":
                 secured = self._web.tls.wrap_socket(
                     connection.sock, server_hostname=host, suppress_ragged_eofs=False
@@ -101,7 +101,7 @@ class WebFile:
         except (OSError, HTTPException, ValueError) as error:
             connection.close()
             self._patience.check()
-            raise Passing(_said(error)) from error
+            raise Passing(_describe(error)) from error
 
     def _headers(self, url: str, host: str, at: int) -> dict[str, str]:
         headers = {
@@ -113,7 +113,7 @@ class WebFile:
             headers["Range"] = f"bytes={at}-"
         return headers if self._signature is None else {**self._signature.headers(url, headers)}
 
-    def _connected(self, host: str, port: int) -> socket.socket:
+    def _connect(self, host: str, port: int) -> socket.socket:
         """Connect to the first address that answers, if all of them may be fetched from."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -137,7 +137,7 @@ class WebFile:
                 last = error
         raise last
 
-    def _opened(self, connection: HTTPConnection, answer: "_Answer", at: int) -> Opened:
+    def _accept_answer(self, connection: HTTPConnection, answer: "_Answer", at: int) -> Opened:
         status = answer.status
         if status not in (200, 206) or (status == 206 and not at):
             kind = Passing if status in PASSING else FetchFailed
@@ -191,7 +191,7 @@ class _Answer(HTTPResponse):
         try:
             piece = self.read1(most)
         except (OSError, HTTPException, ValueError) as error:
-            raise Passing(_said(error)) from error
+            raise Passing(_describe(error)) from error
         if not piece and self.length:
             raise Passing(f"the connection ended, and {self.length} bytes were to come")
         return piece
@@ -206,7 +206,7 @@ def _end(connection: HTTPConnection, answer: HTTPResponse) -> None:
     connection.close()
 
 
-def _behind(url: str, target: str) -> str:
+def _redirect_target(url: str, target: str) -> str:
     """Return where a redirect leads."""
     try:
         found = urljoin(url, quote(target, safe=IN_URLS))
@@ -214,7 +214,7 @@ def _behind(url: str, target: str) -> str:
     except ValueError as error:
         raise FetchFailed(f"it leads to {target!r:.200}, which is no URL") from error
     if scheme not in {before, "https"}:
-        raise FetchFailed(f"it leads to {_shown(found)}, which is not fetched")
+        raise FetchFailed(f"it leads to {_without_query(found)}, which is not fetched")
     return found
 
 
@@ -235,7 +235,7 @@ def _version(answer: HTTPResponse) -> str | None:
     return None
 
 
-def _shown(url: str) -> str:
+def _without_query(url: str) -> str:
     """Return the URL without its query, which may have a signature."""
     return url.partition("?")[0][:200]
 
@@ -245,5 +245,5 @@ def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and known else None
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error)[:300] or type(error).__name__

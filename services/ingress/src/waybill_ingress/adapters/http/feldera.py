@@ -23,7 +23,7 @@ from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
-from waybill_ingress.core.feldera.options import TAKEN, read_options
+from waybill_ingress.core.feldera.options import ACCEPTED, read_options
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.commands import Delete, Start, Stop
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -42,9 +42,9 @@ OF_UPDATES: Final[list[dict[str, Any]]] = [
         "name": name,
         "in": "query",
         "required": False,
-        "schema": {"type": "string", "enum": list(taken), "default": taken[0]},
+        "schema": {"type": "string", "enum": list(accepted), "default": accepted[0]},
     }
-    for name, taken in TAKEN.items()
+    for name, accepted in ACCEPTED.items()
 ]
 BODY: Final[dict[str, Any]] = {
     "required": True,
@@ -161,15 +161,15 @@ async def _sure(write: Callable[..., Awaitable[Receipt]], *, whole: bool) -> Rec
 
     `whole`: if it fails, nothing counts.
     """
-    begun: list[bool] = []
+    started: list[bool] = []
     try:
-        return await write(begun=lambda: begun.append(True))
+        return await write(on_start=lambda: started.append(True))
     except Retryable as error:
-        if whole or not begun:
+        if whole or not started:
             raise
         raise Refusal(Slug.WRITTEN_PERHAPS, str(error)) from error
     except Refusal as error:
-        if whole or not begun or error.slug.status < 500:
+        if whole or not started or error.slug.status < 500:
             raise
         raise Refusal(Slug.WRITTEN_PERHAPS, error.detail, **error.members) from error
 

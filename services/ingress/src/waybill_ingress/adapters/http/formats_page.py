@@ -18,7 +18,7 @@ BODIES: Final[dict[str, Any]] = {
     "required": True,
     "description": "The records, in one of these formats, as they are or with"
     " `Content-Encoding: gzip` or `zstd`. All of it is read before anything is written: a body that"
-    " is not what it says leaves nothing behind.",
+    " is not what it says leaves nothing.",
     "content": {
         "application/x-ndjson": {
             "schema": {"type": "string", "description": "one JSON object a line"},
@@ -26,7 +26,7 @@ BODIES: Final[dict[str, Any]] = {
         },
         "application/json": {
             "schema": {
-                "description": "an array of JSON objects, or objects one behind the other",
+                "description": "an array of JSON objects, or objects one after the other",
                 "type": "array",
                 "items": {"type": "object"},
             },

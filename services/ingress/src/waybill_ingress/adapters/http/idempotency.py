@@ -11,7 +11,7 @@ from waybill_ingress.adapters.http.bodies import ReceivedBody
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
-from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed, read_key
+from waybill_ingress.core.keys import CHARACTERS_MAX, HEADER, KeyedRequest, keyed_request, read_key
 from waybill_shared.contract.operations import OperationId, read_operation
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.app import caller
@@ -46,12 +46,12 @@ class IdempotentRoutes:
         """Carry out a request once. `act` only writes to the log that it gets, or to the
         usual one.
         """
-        wanted = _wanted(request, body)
+        wanted = _keyed_request(request, body)
         if wanted is None:
             return await act(None)
 
         async def say(log: Log) -> HttpAnswer:
-            return _said(await act(log))
+            return _stored(await act(log))
 
         return _response(await self._repeats.once(wanted, say))
 
@@ -63,12 +63,12 @@ class IdempotentRoutes:
         `act` gets the id of the request, if that has a key, and True if an earlier attempt may have
         done something for it. It finds out itself what that is.
         """
-        wanted = _wanted(request, body)
+        wanted = _keyed_request(request, body)
         if wanted is None:
             return await act(None, False)
 
-        async def say(id: str, taken_over: bool) -> HttpAnswer:
-            return _said(await act(id, taken_over))
+        async def say(id: str, resumed: bool) -> HttpAnswer:
+            return _stored(await act(id, resumed))
 
         return _response(await self._repeats.once_by_id(wanted, say))
 
@@ -79,26 +79,26 @@ class IdempotentRoutes:
         begin: Callable[[Log | None], Awaitable[OperationId]],
         answer: Callable[[OperationId], Awaitable[Response]],
     ) -> Response:
-        wanted = _wanted(request, body)
+        wanted = _keyed_request(request, body)
         if wanted is None:
             return await answer(await begin(None))
 
-        async def begun(log: Log) -> str:
+        async def start(log: Log) -> str:
             return str(await begin(log))
 
         async def say(text: str) -> HttpAnswer:
             operation = read_operation(text)
             assert operation is not None
-            return _said(await answer(operation))
+            return _stored(await answer(operation))
 
-        return _response(await self._repeats.operation(wanted, begun, say))
+        return _response(await self._repeats.operation(wanted, start, say))
 
 
-def _wanted(request: Request, body: Sent) -> KeyedRequest | None:
+def _keyed_request(request: Request, body: Sent) -> KeyedRequest | None:
     key = read_key(request.headers.getlist(HEADER))
     if key is None:
         return None
-    return keyed(
+    return keyed_request(
         caller(request),
         key,
         method=request.method,
@@ -109,7 +109,7 @@ def _wanted(request: Request, body: Sent) -> KeyedRequest | None:
     )
 
 
-def _said(response: Response) -> HttpAnswer:
+def _stored(response: Response) -> HttpAnswer:
     headers = {n: v for n, v in response.headers.items() if n != "content-length"}
     return HttpAnswer(status=response.status_code, headers=headers, body=bytes(response.body))
 

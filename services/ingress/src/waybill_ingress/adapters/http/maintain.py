@@ -33,7 +33,7 @@ RESPONSES: Final[Responses] = {
     },
     202: {
         "model": AcceptedAnswer,
-        "description": "it was taken, and goes on: `GET /v1/operations/{id}` tells how it went",
+        "description": "it was accepted, and goes on: `GET /v1/operations/{id}` says how it went",
     },
     **refusals(
         Slug.PIPELINE_NOT_FOUND,

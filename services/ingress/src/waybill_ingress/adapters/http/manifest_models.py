@@ -79,7 +79,7 @@ class ProposalAnswer(BaseModel):
     )
 
     topic: str
-    records: int = Field(description="how many the columns were taken from, at most 100")
+    records: int = Field(description="how many the columns are derived from, at most 100")
     columns: str = Field(alias="schema", description="as the `schema` of an input")
     notes: list[str] = Field(description="what a person should look at")
 
@@ -146,7 +146,7 @@ class ChangeAnswer(BaseModel):
 class FindingsAnswer(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": FINDINGS})
 
-    errors: list[PlacedError] = Field(description="none: `apply` would take it")
+    errors: list[PlacedError] = Field(description="none: `apply` would accept it")
     warnings: list[str]
     graph: CheckedGraph | None
     changes: list[ChangeAnswer] | None = Field(

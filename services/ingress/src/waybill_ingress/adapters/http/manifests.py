@@ -40,7 +40,7 @@ CHECK_RESPONSES: Final[Responses] = {
     200: {"model": FindingsAnswer, "description": "it was checked"},
     202: {
         "model": AcceptedAnswer,
-        "description": "it was taken: `result` of `GET /v1/operations/{id}` tells what was found",
+        "description": "it was accepted: `result` of `GET /v1/operations/{id}` has what was found",
     },
     **refusals(
         *OF_BODIES,

@@ -197,7 +197,7 @@ class ReplayAnswer(BaseModel):
     )
 
     token: str = Field(
-        description="for exactly the records of these dead letters, where they stand now; the same"
+        description="for exactly the records of these dead letters, where they are now; the same"
         " for the same ids, as long as none of them is sent again"
     )
     replayed: int = Field(

@@ -39,7 +39,7 @@ RESPONSES: Final[Responses] = {
     200: {"model": OperationAnswer, "description": "it is done"},
     202: {
         "model": AcceptedAnswer,
-        "description": "it was taken, and goes on: `GET /v1/operations/{id}` tells how it went",
+        "description": "it was accepted, and goes on: `GET /v1/operations/{id}` says how it went",
     },
 }
 Wait = Annotated[
@@ -49,7 +49,7 @@ Wait = Annotated[
         le=WAIT_S_MAX,
         allow_inf_nan=False,
         description="seconds to wait for it to be done or refused; 0: answer as soon as it is"
-        " taken",
+        " accepted",
     ),
 ]
 
@@ -68,12 +68,12 @@ class Carrier:
         wait: float,
         body: bytes = b"",
     ) -> Response:
-        async def tell(operation: OperationId) -> Response:
-            return await self._tell(request, operation, wait)
+        async def answer(operation: OperationId) -> Response:
+            return await self._answer(request, operation, wait)
 
-        return await self._repeats.operation(request, body, begin, tell)
+        return await self._repeats.operation(request, body, begin, answer)
 
-    async def _tell(self, request: Request, operation: OperationId, wait: float) -> Response:
+    async def _answer(self, request: Request, operation: OperationId, wait: float) -> Response:
         if wait == 0:
             return accept(operation)
         hold(request)
@@ -87,9 +87,9 @@ class Carrier:
 
 def refusal_of(reply: Reply) -> Refusal:
     """Return the refusal for a command that has failed. It contains the operation."""
-    told = OperationAnswer.model_validate(reply).model_dump(mode="json")
+    members = OperationAnswer.model_validate(reply).model_dump(mode="json")
     said = "; ".join(error.message for error in reply.errors)
-    return Refusal(reason_of(reply), said or f"{reply.action} failed", **told)
+    return Refusal(reason_of(reply), said or f"{reply.action} failed", **members)
 
 
 def accept(operation: OperationId) -> Response:

@@ -117,7 +117,7 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
 
     @router.post(
         "/restart",
-        summary="Run a pipeline with a new driver, also on topics that were created anew",
+        summary="Run a pipeline with a new driver, also on topics that were created again",
         **OF_ACTS,
     )
     async def restart(

@@ -44,7 +44,7 @@ IF_MATCH: Final[dict[str, Any]] = {
     "schema": {"type": "string"},
     "example": '"2"',
     "description": "the least generation of the pipeline that the token is to be of, as"
-    " the operation of a change told it: below it the answer is 503 `pipeline_behind`."
+    " the operation of a change has it: below it the answer is 503 `pipeline_behind`."
     ' `"UID/2"` is that of one life of the pipeline.',
 }
 OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY, IF_MATCH]}
@@ -54,8 +54,9 @@ ATOMIC: Final[dict[str, Any]] = {
     "required": False,
     "schema": {"type": "boolean", "default": False},
     "description": "`true`: one record that does not fit the input refuses all of them, with 422"
-    " `records_rejected`, and none is written. If Kafka itself takes only some, those stay without"
-    " a token: 422 `records_refused_by_kafka` where it will never take the others, else 503.",
+    " `records_rejected`, and none is written. If Kafka itself accepts only some, those stay"
+    " without a token: 422 `records_refused_by_kafka` where it will never accept the others, else"
+    " 503.",
 }
 TOKENS_BYTES_MAX: Final = 10_000_000
 OF_PIPELINES: Final = (
@@ -106,7 +107,7 @@ def records_router(records: Records, repeats: IdempotentRoutes, limits: BodyLimi
 
     @router.post(
         "/pipelines/{pipeline}/inputs/{input}/records",
-        summary="Send records and get the token that tells when they have arrived",
+        summary="Send records and get the token that says when they have arrived",
         response_model=RecordsAnswer,
         responses=RECORDS_REFUSALS,
         openapi_extra={"parameters": [KEY, IF_MATCH, ATOMIC, *OF_FORMATS], "requestBody": BODIES},
@@ -176,7 +177,7 @@ def tokens_router(
 
     @router.post(
         "/tokens",
-        summary="Get a token for records that came into Kafka by other ways, or one of many",
+        summary="Get a token for records that reached Kafka by other ways, or one of many",
         response_model=TokenAnswer,
         responses=TOKEN_REFUSALS,
         openapi_extra={**OF_WRITES, **body_as(TokenRequest)},

@@ -21,7 +21,7 @@ from waybill_shared.http.request_ids import request_id
 
 BODY_BYTES_MAX: Final = 2 * LETTERS_MAX * ID_CHARACTERS_MAX
 RESPONSES: Final[Responses] = {
-    200: {"model": ReplayAnswer, "description": "they stand in their topics again"},
+    200: {"model": ReplayAnswer, "description": "they are in their topics again"},
     **refusals(
         *OF_BODIES,
         *OF_KEYS,
@@ -62,14 +62,14 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
         wanted = body_of(ReplayRequest, body)
         hold(request)  # another request for the same pipeline may come first
 
-        async def send(id: str | None, taken_over: bool) -> Response:
+        async def send(id: str | None, resumed: bool) -> Response:
             done = await replays.replay(
                 caller(request),
                 pipeline,
                 wanted.ids,
                 again=wanted.again,
                 request_id=id or request_id(request),
-                taken_over=taken_over,
+                resumed=resumed,
                 demand=demand,
             )
             answer = ReplayAnswer(**asdict(done), request_id=request_id(request))

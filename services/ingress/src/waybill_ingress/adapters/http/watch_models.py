@@ -48,13 +48,13 @@ class WatchRequest(StrictRequest):
 
     token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
     labels: dict[str, str] = Field(
-        default_factory=dict, description="told with the event; 1,000 bytes at most, as JSON"
+        default_factory=dict, description="sent with the event; 1,000 bytes at most, as JSON"
     )
     view: WantedView = Field(
         default=ALL, description="what is asked of the token, if not all of its way"
     )
     webhook: WebhookRequest | None = Field(
-        default=None, description="where the event is sent to, signed, until it is taken"
+        default=None, description="where the event is sent to, signed, until it is accepted"
     )
 
     @model_validator(mode="after")

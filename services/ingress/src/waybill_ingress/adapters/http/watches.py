@@ -22,8 +22,11 @@ from waybill_shared.http.plain_routes import PlainRoute
 BODY_BYTES_MAX: Final = 2 * CHARACTERS_MAX
 DETAIL: Final = TypeAdapter(WatchDetail)
 OF_WATCHES: Final[dict[str, Any]] = {"parameters": [KEY]}
-BEGUN: Final[Responses] = {
-    201: {"model": WatchDetail, "description": "it will be told; Location is where to look at it"},
+OPENED: Final[Responses] = {
+    201: {
+        "model": WatchDetail,
+        "description": "its event will be written; Location is where to look at it",
+    },
     **refusals(
         *OF_BODIES,
         *OF_KEYS,
@@ -51,9 +54,9 @@ def _add_post(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) ->
     @router.post(
         "",
         status_code=201,
-        summary="Be told in `waybill.status`, and by `GET /v1/events`, when a token is final",
+        summary="Get an event in `waybill.status`, and by `GET /v1/events`, when a token is final",
         response_model=WatchDetail,
-        responses=BEGUN,
+        responses=OPENED,
         openapi_extra={**OF_WATCHES, **body_as(WatchRequest)},
     )
     async def post_watch(request: Request) -> Response:
@@ -64,7 +67,7 @@ def _add_post(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) ->
         wanted = body_of(WatchRequest, raw)
 
         async def begin(log: Log | None) -> Response:
-            watch, made = await watches.begin(caller(request), _wanted(wanted), log)
+            watch, made = await watches.begin(caller(request), _watch_of(wanted), log)
             detail = watch_detail(watch)
             shown = detail if made is None else with_secret(detail, write_secret(made))
             return _answer(shown, 201, {"Location": f"/v1/watches/{watch.id}"})
@@ -75,7 +78,7 @@ def _add_post(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) ->
 def _add_changes(router: APIRouter, watches: Watches, repeats: IdempotentRoutes) -> None:
     @router.delete(
         "/{watch}",
-        summary="End a watch: it is not told, or not shown any more",
+        summary="End a watch: its event is not written, or it is not shown any more",
         response_model=WatchDetail,
         responses=ENDED,
         openapi_extra=OF_WATCHES,
@@ -114,7 +117,7 @@ def _answer(
     return Response(DETAIL.dump_json(detail), status, headers, media_type="application/json")
 
 
-def _wanted(request: WatchRequest) -> WantedWatch:
+def _watch_of(request: WatchRequest) -> WantedWatch:
     hook = request.webhook
     secret = None if hook is None or hook.secret is None else read_secret(hook.secret)
     return WantedWatch(

@@ -34,12 +34,12 @@ class KafkaConnectorLog:
 
     @asynccontextmanager
     async def transaction(
-        self, record: PipelineRecord, begun: ConnectorProgress
+        self, record: PipelineRecord, initial: ConnectorProgress
     ) -> AsyncIterator["KafkaConnectorTransaction"]:
         what = TransactionPurpose(
-            id=f"{self._prefix}/ingress/connector/{begun.key}",
+            id=f"{self._prefix}/ingress/connector/{initial.key}",
             topic=f"{self._prefix}.connectors",
-            key=begun.key,
+            key=initial.key,
             kind=ConnectorProgress,
             place=f"{record.pipeline_uid}.connector",
             fenced=FENCED_BY_ANOTHER,
@@ -47,7 +47,7 @@ class KafkaConnectorLog:
             strict=True,
         )
         async with exclusive_transaction(self._admin, what) as transaction:
-            yield KafkaConnectorTransaction(transaction, record, begun, self._clock)
+            yield KafkaConnectorTransaction(transaction, record, initial, self._clock)
 
 
 class KafkaConnectorTransaction:
@@ -55,13 +55,13 @@ class KafkaConnectorTransaction:
         self,
         transaction: ExclusiveTransaction[ConnectorProgress],
         record: PipelineRecord,
-        begun: ConnectorProgress,
+        initial: ConnectorProgress,
         clock: Clock,
     ) -> None:
         self._transaction = transaction
         self._clock = clock
         self._record = record
-        self._begun = begun
+        self._initial = initial
         self.conclude = transaction.conclude
 
     async def read(self) -> ConnectorProgress | None:
@@ -92,23 +92,23 @@ class KafkaConnectorTransaction:
         a file.
         """
         headers = {
-            named.TOPIC: self._begun.url.partition("?")[0],
+            named.TOPIC: self._initial.url.partition("?")[0],
             named.PARTITION: "0",
             named.OFFSET: str(dead.row),
             named.CONNECTOR: self._record.name,
             named.TASK: "0",
             named.STEP: STEP,
-            named.CLASS: f"{named.OWN}.{self._begun.connector}",
+            named.CLASS: f"{named.OWN}.{self._initial.connector}",
             named.ERROR: DeadReason.MALFORMED,
             named.MESSAGE: dead.reason,
             named.PIPELINE: self._record.name,
             named.UID: self._record.pipeline_uid,
             named.TOPIC_ID: "",
-            named.STAGE: self._begun.connector,
+            named.STAGE: self._initial.connector,
             named.SINK: None,
             named.REASON: DeadReason.MALFORMED,
             named.RULE: None,
-            named.BATCH: f"{self._begun.connector}:{dead.row}",
+            named.BATCH: f"{self._initial.connector}:{dead.row}",
             named.AT: str(self._clock.now_ms()),
         }
-        return named.with_told((), headers)
+        return named.with_facts((), headers)

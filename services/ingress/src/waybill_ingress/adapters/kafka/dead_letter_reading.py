@@ -40,12 +40,12 @@ class KafkaDeadLetterLookup:
     def _read(self, places: Sequence[LetterId], bytes_max: int) -> Found:
         found: dict[LetterId, FoundDeadLetter | ExpiredDeadLetter] = {}
         topics = self._admin.identify({place.topic for place in places})
-        held: Wanted = {}
+        wanted: Wanted = {}
         for topic, group in groupby(sorted(places, key=_order), lambda place: place.topic):
             if topic in topics:
-                self._part(topics[topic], list(group), held, found)
+                self._part(topics[topic], list(group), wanted, found)
         size = 0
-        for place, message in self._messages(held):
+        for place, message in self._messages(wanted):
             letter = _letter(message)
             size += len(letter.key or b"") + len(letter.value or b"")
             if size > bytes_max:
@@ -57,7 +57,7 @@ class KafkaDeadLetterLookup:
         self,
         topic: TopicIdentity,
         places: list[LetterId],
-        held: Wanted,
+        wanted: Wanted,
         found: dict[LetterId, FoundDeadLetter | ExpiredDeadLetter],
     ) -> None:
         """Sort the letters: those that the topic may still have, and those that it has deleted."""
@@ -72,7 +72,7 @@ class KafkaDeadLetterLookup:
                     since[at] = self._since(topic.name, at, starts[at], ends[at])
                 found[place] = ExpiredDeadLetter(since=since[at])
             elif place.offset < ends[at]:
-                held.setdefault((topic.name, at), []).append(place)
+                wanted.setdefault((topic.name, at), []).append(place)
 
     def _since(self, topic: str, partition: int, start: int, end: int) -> int | None:
         """Return when the oldest record was written."""
@@ -81,14 +81,14 @@ class KafkaDeadLetterLookup:
         with closing(reading) as messages:
             return next((message.timestamp()[1] for message in messages), None)
 
-    def _messages(self, held: Wanted) -> Iterator[tuple[LetterId, Message]]:
-        if not held:
+    def _messages(self, wanted: Wanted) -> Iterator[tuple[LetterId, Message]]:
+        if not wanted:
             return
         options: dict[str, object] = {"enable.partition.eof": True}
         options["fetch.wait.max.ms"] = END_WAIT_MS
         consumer = make_consumer(self._kafka, "waybill-reader", **options)
         try:
-            yield from _Reading(consumer, held).messages()
+            yield from _Reading(consumer, wanted).messages()
         finally:
             consumer.close()
 
@@ -96,21 +96,23 @@ class KafkaDeadLetterLookup:
 class _Reading:
     """One reading of all partitions at the same time, each record by record."""
 
-    def __init__(self, consumer: Consumer, held: Mapping[Partition, list[LetterId]]) -> None:
+    def __init__(self, consumer: Consumer, wanted: Mapping[Partition, list[LetterId]]) -> None:
         self._consumer = consumer
-        self._left = {partition: list(places) for partition, places in held.items()}
+        self._left = {partition: list(places) for partition, places in wanted.items()}
         consumer.assign([self._next(partition) for partition in self._left])
 
     def messages(self) -> Iterator[tuple[LetterId, Message]]:
-        heard_at = time.monotonic()
+        received_at = time.monotonic()
         while self._left:
             message = self._consumer.poll(POLL_S)
             if message is not None:
-                heard_at = time.monotonic()
+                received_at = time.monotonic()
                 yield from self._take(message)
-            elif time.monotonic() - heard_at > SILENCE_S:
+            elif time.monotonic() - received_at > SILENCE_S:
                 topics = ", ".join(sorted({topic for topic, _ in self._left}))
-                raise Retryable(f"dead letters: nothing came of {topics} for {SILENCE_S:.0f} s")
+                raise Retryable(
+                    f"dead letters: nothing arrived from {topics} for {SILENCE_S:.0f} s"
+                )
 
     def _take(self, message: Message) -> Iterator[tuple[LetterId, Message]]:
         """Yield the letter of this message, if it is wanted.

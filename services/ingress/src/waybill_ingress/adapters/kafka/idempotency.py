@@ -78,20 +78,20 @@ class KafkaRequestLog:
         """Return None if both topics are read, else the reason. For /readyz."""
         return self._claims.check() or self._answers.check()
 
-    def owned(self, who: str) -> OwnedKey | None:
+    def owner(self, who: str) -> OwnedKey | None:
         if not (self._claims.caught_up.is_set() and self._answers.caught_up.is_set()):
             raise Retryable("this ingress still reads which keys were used: try again in a moment")
         with self._lock:
-            return self._requests.owned(who, self._clock.now_ms())
+            return self._requests.owner(who, self._clock.now_ms())
 
-    async def known_soon(self, who: str, before: OwnedKey) -> OwnedKey | None:
+    async def await_owner(self, who: str, before: OwnedKey) -> OwnedKey | None:
         """Look again and again, because threads read the topics."""
-        known, ends_at_s = self.owned(who), time.monotonic() + ANSWER_LAG_S
+        known, ends_at_s = self.owner(who), time.monotonic() + ANSWER_LAG_S
         while known is not None and known.id == before.id and known.place is None:
             if time.monotonic() >= ends_at_s:
                 break
             await asyncio.sleep(LOOK_S)
-            known = self.owned(who)
+            known = self.owner(who)
         return known
 
     def forgets_before(self) -> int:
@@ -115,7 +115,7 @@ class KafkaRequestLog:
             raise Retryable(f"topic {topic} is not read in time") from error
         finally:
             del self._waiting[claim.id, claim.released]
-        return self.owned(claim.who)
+        return self.owner(claim.who)
 
     async def settle(self, owned: OwnedKey) -> None:
         fenced = owned.transactional_id
@@ -142,7 +142,7 @@ class KafkaRequestLog:
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         with self._lock:
-            self._requests.answered(answer, place)
+            self._requests.note_answer(answer, place)
             if answer.status and len(answer.body) <= RECENT_BYTES_MAX:
                 self._recent[answer.claim] = answer
                 if len(self._recent) > RECENT_MAX:
@@ -168,7 +168,9 @@ class KafkaRequestLog:
         try:
             claim_transactions(producer, CLAIM_TIMEOUT_S)
         except KafkaException as error:
-            raise Retryable(f"a request is not taken over: {explain(error.args[0])}") from error
+            raise Retryable(
+                f"the owner of a request cannot be fenced: {explain(error.args[0])}"
+            ) from error
 
     def _read_answers(self, _: None) -> None:
         topic = f"{self._prefix}.answers"
@@ -177,7 +179,7 @@ class KafkaRequestLog:
 
     def _read(self, place: Place) -> RequestAnswer:
         if place[1] < 0:
-            raise Retryable("it is not known yet where the answer stands: try again in a moment")
+            raise Retryable("it is not known yet where the answer is: try again in a moment")
         (partition, offset), topic = place, f"{self._prefix}.answers"
         for message in read_ranges(self._admin.cluster, topic, {partition: (offset, offset + 1)}):
             return decode(RequestAnswer, message.value() or b"")

@@ -30,7 +30,7 @@ POLL_S = 0.1
 FLUSH_TIMEOUT_S = 5.0
 PING_TIMEOUT_S = 2.0
 REFUSED = "the topic is compacted and the record has no key, or it breaks another of its rules"
-FAILED = "a request in the same transaction has failed, or was taken over; try again"
+FAILED = "a request in the same transaction has failed, or the producer is fenced; try again"
 QUEUE_FULL = "the queue of this service is full, send again later"
 
 
@@ -45,7 +45,7 @@ class ProducerLog:
 
         def on_error(error: KafkaError) -> None:
             if (log := own()) is not None:
-                log.hear(error)
+                log.handle(error)
 
         options = {**options, "error_cb": on_error, "logger": logger}
         self.producer: Producer = make_producer(kafka, **options)
@@ -115,9 +115,9 @@ class ProducerLog:
             try:
                 self.producer.poll(POLL_S)
             except KafkaException as error:  # this client raises fatal errors here
-                self.hear(error.args[0])
+                self.handle(error.args[0])
 
-    def hear(self, error: KafkaError) -> None:
+    def handle(self, error: KafkaError) -> None:
         """Handle an error that the client reports of itself."""
         if error.fatal():  # an idempotent producer never recovers from these
             logger.error("producer failed for good", extra={"reason": error.str()})
@@ -136,7 +136,7 @@ class _Reports:
         self.delivered: list[tuple[int, int]] = []
         self.failed: list[Rejection] = []
         self.refused: list[Rejection] = []
-        self._taken = 0
+        self._reported = 0
         self._expected = -1
 
     def take(self, index: int, error: KafkaError | None, message: Message) -> None:
@@ -151,16 +151,16 @@ class _Reports:
             self.refused.append(Rejection(index, f"refused by kafka: {explain(error)}"))
         else:
             self.failed.append(_reject(index, explain(error)))
-        self._taken += 1
+        self._reported += 1
         self.decided |= error is not None and error.code() not in FOR_ANOTHER
-        if self._taken == self._expected or (self._whole and self.decided):
+        if self._reported == self._expected or (self._whole and self.decided):
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
                 self._loop.call_soon_threadsafe(self._finish)
 
     async def wait(self, expected: int) -> None:
         # The last report may come before or after this line: then one of the two sides sees it.
         self._expected = expected
-        if self._taken == expected or (self._whole and self.decided):
+        if self._reported == expected or (self._whole and self.decided):
             self._finish()
         await self._done
 

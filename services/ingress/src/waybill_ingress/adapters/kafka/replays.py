@@ -20,7 +20,7 @@ from waybill_shared.kafka.transactions import Outgoing
 AT_ONCE: Final = 2  # in this process: each has threads that wait for Kafka
 FENCED_BY_ANOTHER: Final = "another request replays dead letters of this pipeline at this moment"
 UNSURE: Final = (
-    "it is not known whether they were sent: ask for the same again, without `again`, to be told"
+    "it is not known whether they were sent: ask for the same again, without `again`, to find out"
 )
 
 

@@ -33,7 +33,7 @@ class FollowedAnswers:
         *,
         since_ms: int,
     ) -> None:
-        self._follower = follow_replies(kafka, prefix, pipelines, self._hear, since_ms=since_ms)
+        self._follower = follow_replies(kafka, prefix, pipelines, self._receive, since_ms=since_ms)
         self._accept = accept
         self._replies = Replies()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +58,7 @@ class FollowedAnswers:
         """End the requests that wait."""
         self._replies.close()
 
-    def _hear(self, reply: Reply) -> None:
+    def _receive(self, reply: Reply) -> None:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._take, reply)
 

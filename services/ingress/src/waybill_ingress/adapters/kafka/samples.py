@@ -46,5 +46,5 @@ class KafkaSamples:
                     break
         found = [value for values in kept.values() for value in values]
         if not found and time.monotonic() > deadline:
-            raise Retryable(f"topic {topic}: no record came within {READ_S:.0f} s")
+            raise Retryable(f"topic {topic}: no record arrived within {READ_S:.0f} s")
         return found

@@ -118,7 +118,7 @@ class _Member:
     answer: RequestAnswer | None = None
     error: BaseException | None = None
 
-    def tell(self, place: Place) -> None:
+    def succeed(self, place: Place) -> None:
         assert self.answer is not None
         if not self.done.done():  # else nobody waits any more
             self.done.set_result((self.answer, place))
@@ -154,7 +154,7 @@ class KafkaTransaction:
         self._log = ProducerLog(admin.cluster, options, on_fatal=self._shut_out)
         self._log.__enter__()
         self._producer = TransactionalProducer(self._log.producer, id, admin.cluster.user)
-        self._begun = False
+        self._started = False
         self._waiting: list[_Member] = []
         self._working: asyncio.Task[None] | None = None
 
@@ -204,10 +204,10 @@ class KafkaTransaction:
             if self.over:
                 raise Aborted(FAILED)
             if good:
-                places = await self._tell(good)
+                places = await self._write_answers(good)
                 await self.in_thread(self._commit)
                 for member, place in zip(good, places, strict=True):
-                    member.tell(place)
+                    member.succeed(place)
         except Aborted as error:
             self._over.set()
             sure = await self.in_thread(self._abort)
@@ -230,34 +230,34 @@ class KafkaTransaction:
             if member.touched:
                 self._over.set()  # what others have sent with it may never be acknowledged
 
-    async def _tell(self, members: Sequence[_Member]) -> list[Place]:
+    async def _write_answers(self, members: Sequence[_Member]) -> list[Place]:
         """Write the answers, each under a key of its own, so that compaction deletes none."""
-        told = []
+        writes = []
         for member in members:
             assert member.answer is not None
             record = Record(0, member.answer.claim.encode(), encode(member.answer))
-            told.append(self.append(self._topic, [record]))
-        appended = await asyncio.gather(*told)
+            writes.append(self.append(self._topic, [record]))
+        appended = await asyncio.gather(*writes)
         for each in appended:
             for failed in (*each.failed, *each.refused):
                 raise Aborted(failed.reason)
         return [each.delivered[0] for each in appended]
 
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
-        if not self._begun:
+        if not self._started:
             try:
                 self._producer.begin()
             except TransactionFailed as error:
                 raise Aborted(str(error)) from error
-            self._begun = True
+            self._started = True
         over = asyncio.create_task(self._over.wait())
-        told = asyncio.create_task(self._log.append(topic, records, whole=True))
-        await asyncio.wait((over, told), return_when=asyncio.FIRST_COMPLETED)
+        written = asyncio.create_task(self._log.append(topic, records, whole=True))
+        await asyncio.wait((over, written), return_when=asyncio.FIRST_COMPLETED)
         if over.done():
-            told.cancel()
+            written.cancel()
             raise Aborted(FAILED)
         over.cancel()
-        return told.result()
+        return written.result()
 
     def _commit(self) -> None:
         reach("request.before_commit")
@@ -267,12 +267,12 @@ class KafkaTransaction:
             raise Aborted(str(error)) from error
         except TransactionFailed as error:
             raise NotDone(str(error)) from error
-        self._begun = False
+        self._started = False
         reach("request.after_commit")
 
     def _abort(self) -> bool:
         """Abort the transaction. Return True if it is known that nothing counts."""
-        if not self._begun:
+        if not self._started:
             return True
         try:
             self._producer.abort(COMMIT_TIMEOUT_S)

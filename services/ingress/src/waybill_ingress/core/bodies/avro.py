@@ -114,7 +114,7 @@ def _take(record: object, rows: RowReader) -> None:
 def _take_value(record: object, rows: RowReader, form: AvroRecords) -> None:
     """Keep a record of an Avro input: it was read by the input's schema, and is written by it."""
     try:
-        raw, key = form.taken(record, rows.rule.key)
+        raw, key = form.write_value(record, rows.rule.key)
     except ValueError as error:
         rows.reject(str(error))
     else:
@@ -134,7 +134,7 @@ def _plain(value: object) -> object:
             raise TypeError(reason)
         case _:
             kind = "bytes" if isinstance(value, bytes) else type(value).__name__
-            raise TypeError(f"a value of Avro's type {kind} is taken by no column")
+            raise TypeError(f"no column accepts a value of Avro's type {kind}")
 
 
 class _Source:
@@ -142,7 +142,7 @@ class _Source:
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._held = b""
+        self._buffer = b""
         self._at = 0
 
     def at_end(self) -> bool:
@@ -153,9 +153,9 @@ class _Source:
             raise wrong_container(f"a part of {size} bytes, where {most} is the most")
         if not self._has(size):
             raise wrong_container("it is cut off")
-        taken = self._held[self._at : self._at + size]
+        read = self._buffer[self._at : self._at + size]
         self._at += size
-        return taken
+        return read
 
     def long(self) -> int:
         """Read a number: zigzag, with seven bits in a byte."""
@@ -168,14 +168,14 @@ class _Source:
         raise wrong_container("a number in it does not end")
 
     def _has(self, size: int) -> bool:
-        if len(self._held) - self._at >= size:
+        if len(self._buffer) - self._at >= size:
             return True
-        held = [self._held[self._at :]]
-        have = len(held[0])
+        pieces_read = [self._buffer[self._at :]]
+        have = len(pieces_read[0])
         while have < size and (piece := next(self._pieces, None)) is not None:
-            held.append(piece)
+            pieces_read.append(piece)
             have += len(piece)
-        self._held, self._at = b"".join(held), 0
+        self._buffer, self._at = b"".join(pieces_read), 0
         return have >= size
 
 
@@ -201,7 +201,7 @@ def _header(source: _Source) -> tuple[Schema, Unpack, bytes]:
     codec = entries.get(b"avro.codec", b"null").decode(errors="replace")
     if codec not in CODECS:
         hint = f"write it with one of {', '.join(CODECS)}, or pack the request's body"
-        reason = f"the body is packed with Avro's codec {codec!r:.50}, which is not taken"
+        reason = f"the body is packed with Avro's codec {codec!r:.50}, which is not accepted"
         raise row_refusal(Slug.BODY_NOT_AVRO, reason, hint=hint)
     return _schema(entries.get(b"avro.schema", b"")), CODECS[codec], source.take(SYNC_BYTES)
 
@@ -220,7 +220,7 @@ def _schema(text: bytes) -> Schema:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if any(name.startswith(PARSED_MARK) for name in found):
-        raise wrong_container("its schema has names that are not taken")
+        raise wrong_container("its schema has names that are not accepted")
     kind = found.get("logicalType")
     if kind in NO_COLUMN:
         raise wrong_container(f"its schema has {kind}, which no column takes")

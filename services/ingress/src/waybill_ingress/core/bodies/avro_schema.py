@@ -87,7 +87,9 @@ class SchemaTypes:
             case {"type": str() as kind} if kind in PRIMITIVES:
                 pass
             case _:
-                raise wrong_container(f"its schema has a type that is not taken: {schema!r:.100}")
+                raise wrong_container(
+                    f"its schema has a type that is not accepted: {schema!r:.100}"
+                )
         return 0
 
     def _named(self, name: str, inside: tuple[str, ...]) -> int:
@@ -96,9 +98,9 @@ class SchemaTypes:
         if name in PRIMITIVES:
             return 0
         if name not in self._depths:
-            raise wrong_container(f"its schema has a type that is not taken: {name!r:.100}")
+            raise wrong_container(f"its schema has a type that is not accepted: {name!r:.100}")
         return self._depths[name]
 
 
 def wrong_container(reason: str) -> Refusal:
-    return row_refusal(Slug.BODY_NOT_AVRO, f"the body is no Avro container that is taken: {reason}")
+    return row_refusal(Slug.BODY_NOT_AVRO, f"the body is not an accepted Avro container: {reason}")

@@ -63,10 +63,10 @@ def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> N
             if not fields:
                 pass  # an empty line
             elif table is None:
-                table = _Table(_named(fields, rows, lines.begun), rows, options.null)
+                table = _Table(_named(fields, rows, lines.start), rows, options.null)
                 lines.count_from(options.line)
             else:
-                table.take(fields, lines.begun)
+                table.take(fields, lines.start)
             lines.begin()
     except csv.Error as error:
         reason = str(error)
@@ -74,11 +74,11 @@ def read_csv(pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> N
             reason = "a quote is opened and never closed, or nothing follows an escape"
         elif "universal-newline" in reason:
             reason = "a line ends with CR alone"
-        raise _wrong(f"{reason}, in the record that begins at line {lines.begun}") from error
+        raise _wrong(f"{reason}, in the record that begins at line {lines.start}") from error
 
 
 class _Lines:
-    """Counted lines of the text. `begun` is the first line of the record that is being read."""
+    """Counted lines of the text. `start` is the first line of the record that is being read."""
 
     def __init__(self, pieces: Iterable[bytes], rows: RowReader, options: CsvOptions) -> None:
         self.most = 2 * rows.limits.record_bytes_max
@@ -87,7 +87,7 @@ class _Lines:
         self._delimiter = options.delimiter
         self._number = 0
         self._size = 0
-        self.begun = 1
+        self.start = 1
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
@@ -102,11 +102,11 @@ class _Lines:
         """Give the next line this number, if the sender has named one."""
         if line is not None:
             self._number = line - 1
-            self.begun = line
+            self.start = line
 
     def begin(self) -> None:
         """Start another record."""
-        self.begun = self._number + 1
+        self.start = self._number + 1
         self._size = 0
 
     def _split(
@@ -137,7 +137,7 @@ class _Lines:
     def _check(self, size: int) -> None:
         if size > self.most:
             raise _wrong(
-                f"the record that begins at line {self.begun} has more than {self.most} characters"
+                f"the record that begins at line {self.start} has more than {self.most} characters"
             )
 
 

@@ -48,9 +48,9 @@ def form_of(content_type: str, given: Sequence[tuple[str, str]]) -> Reader:
     media_type = media_type.strip().lower()
     form = FORMS.get(media_type)
     if form is None:
-        detail = f"content type {media_type!r:.100} is not taken: send {', '.join(FORMS)}"
+        detail = f"content type {media_type!r:.100} is not accepted: send {', '.join(FORMS)}"
         hint = "name the format of the body in the header Content-Type"
-        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS), hint=hint)
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, supported=list(FORMS), hint=hint)
     takes, read = form
     parameters: dict[str, str] = {}
     for name, value in given:
@@ -76,7 +76,7 @@ def of_rows(read: Reader) -> Reader:
 def _read_rows(pieces: Iterable[bytes], rows: RowReader, read: Reader) -> None:
     if isinstance(rows.rule.form, RawRecords):
         detail = f"the input is raw, so a request is one record: send it as {RAW}"
-        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=[RAW])
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, supported=[RAW])
     read(pieces, rows)
 
 
@@ -85,8 +85,8 @@ def _of_charset(charset: str, media_type: str, parameters: dict[str, str]) -> No
     if "encoding" in FORMS[media_type][0]:
         parameters.setdefault("encoding", charset)
     elif charset.lower() not in ("utf-8", "us-ascii"):
-        detail = f"{media_type} is taken in UTF-8, this says {charset!r:.80}"
-        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, taken=list(FORMS))
+        detail = f"{media_type} is accepted in UTF-8 only, this says {charset!r:.80}"
+        raise Refusal(Slug.UNSUPPORTED_MEDIA_TYPE, detail, supported=list(FORMS))
 
 
 def encoding_of(header: str) -> str:
@@ -94,9 +94,9 @@ def encoding_of(header: str) -> str:
         return "identity"
     encoding = header.strip().lower() or "identity"
     if encoding not in ENCODINGS:
-        taken = [name for name in ENCODINGS if name != "identity"]
-        detail = f"content encoding {encoding!r:.100} is not taken: send {' or '.join(taken)}"
-        raise Refusal(Slug.UNSUPPORTED_ENCODING, detail, taken=taken)
+        accepted = [name for name in ENCODINGS if name != "identity"]
+        detail = f"content encoding {encoding!r:.100} is not accepted: send {' or '.join(accepted)}"
+        raise Refusal(Slug.UNSUPPORTED_ENCODING, detail, supported=accepted)
     return encoding
 
 
@@ -123,7 +123,7 @@ def _csv(parameters: Parameters) -> Reader:
         escape=escape,
         header=header == "present",
         null=null,
-        encoding=_encoding(parameters.get("encoding", "utf-8")),
+        encoding=_read_encoding(parameters.get("encoding", "utf-8")),
         line=_line(parameters),
     )
     return partial(read_csv, options=options)
@@ -151,10 +151,10 @@ def character_of(parameters: Parameters, name: str, usual: str, *, may_lack: boo
     return found
 
 
-def _encoding(name: str) -> str:
+def _read_encoding(name: str) -> str:
     if name.lower().replace("_", "-") not in ENCODINGS_OF_TEXT:
         raise invalid(
-            "encoding", f"{name!r:.80} is no encoding that is taken", f"take {', '.join(USUAL)}"
+            "encoding", f"{name!r:.80} is not an accepted encoding", f"use {', '.join(USUAL)}"
         )
     return codecs.lookup(name).name
 

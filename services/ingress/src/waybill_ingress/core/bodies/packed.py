@@ -47,33 +47,33 @@ def unpack(pieces: Iterable[bytes], encoding: str, limits: UnpackLimits) -> Iter
 
 
 def _unpack(pieces: Iterable[bytes], encoding: str, limits: UnpackLimits) -> Iterator[bytes]:
-    taken = given = 0
+    read = given = 0
     for packed, unpacked in ENCODINGS[encoding](pieces):
-        taken += packed
+        read += packed
         given += len(unpacked)
         if given > limits.bytes_max:
             detail = f"unpacked, the body is larger than {limits.bytes_max} bytes: send parts"
             raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=limits.bytes_max)
-        if given > FREE_BYTES and given > limits.ratio_max * taken:
-            most = limits.ratio_max * taken
+        if given > FREE_BYTES and given > limits.ratio_max * read:
+            most = limits.ratio_max * read
             detail = f"the body unpacks to more than {limits.ratio_max} times its size"
             raise Refusal(Slug.BODY_TOO_LARGE, detail, bytes_max=most)
         yield unpacked
 
 
 def _regroup(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    held: list[bytes] = []
+    kept: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        kept.append(piece)
         size += len(piece)
         if size >= STEP_BYTES:
-            whole, end = b"".join(held), size - size % STEP_BYTES
+            whole, end = b"".join(kept), size - size % STEP_BYTES
             for at in range(0, end, STEP_BYTES):
                 yield whole[at : at + STEP_BYTES]
-            held, size = [whole[end:]], size - end
+            kept, size = [whole[end:]], size - end
     if size:
-        yield b"".join(held)
+        yield b"".join(kept)
 
 
 Steps = Iterator[tuple[int, bytes]]
@@ -87,23 +87,23 @@ def _as_it_is(pieces: Iterable[bytes]) -> Steps:
 
 def _gunzip(pieces: Iterable[bytes]) -> Steps:
     member, members = zlib.decompressobj(GZIP), 1
-    begun = False
+    started = False
     for piece in pieces:
         size, left = len(piece), piece
         while left:
             if member.eof:  # another one follows
-                member, begun = zlib.decompressobj(GZIP), False
+                member, started = zlib.decompressobj(GZIP), False
                 members = _one_more("gzip", members)
             try:
                 unpacked = member.decompress(left, STEP_BYTES)
             except zlib.error as error:
                 raise _wrong("gzip", str(error)) from error
-            begun, left = True, member.unconsumed_tail or member.unused_data
+            started, left = True, member.unconsumed_tail or member.unused_data
             yield size, unpacked
             size = 0
         while not member.eof and (unpacked := _more(member)):
             yield 0, unpacked
-    if not begun or not member.eof:
+    if not started or not member.eof:
         raise _cut_off("gzip")
 
 

@@ -13,7 +13,7 @@ from waybill_ingress.core.scanning import end_of_number, skip_space
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
-NOT_JSON: Final = "the body is no JSON array of objects, and not JSON objects one behind the other"
+NOT_JSON: Final = "the body is no JSON array of objects, and not JSON objects one after the other"
 MORE_MAX: Final = 100_000  # characters read of a value too large for a record, to find its end
 
 
@@ -49,29 +49,29 @@ class Values:
             self._feed(piece)
         self._feed(b"", final=True)
 
-    def _taken(self, raw: str, value: object) -> None:
+    def _take(self, raw: str, value: object) -> None:
         self.rows.take(raw.encode(), value)
 
-    def _malformed(self, reason: str, at: int) -> bool:
+    def _handle_malformed(self, reason: str, at: int) -> bool:
         """Handle a value that is not well-formed; the fault is `at` that index."""
         raise self._wrong(reason, at)
 
     def _feed(self, piece: bytes, *, final: bool = False) -> None:
         self._line, self._column = self._place(self._at)
         self._counted = (0, self._line, self._column)
-        self._text = self._text[self._at :] + self._decoded(piece, final=final)
+        self._text = self._text[self._at :] + self._decode(piece, final=final)
         self._at, self._final = 0, final
         if final or len(self._text) >= self._awaited:
             self._awaited = 0
             while self._step():
                 pass
 
-    def _decoded(self, piece: bytes, *, final: bool) -> str:
-        held = len(self._decoder.getstate()[0])
+    def _decode(self, piece: bytes, *, final: bool) -> str:
+        undecoded = len(self._decoder.getstate()[0])
         try:
             return self._decoder.decode(piece, final)
         except UnicodeDecodeError as error:
-            at = self._bytes - held + error.start + 1
+            at = self._bytes - undecoded + error.start + 1
             raise row_refusal(Slug.BODY_NOT_JSON, f"byte {at} is not UTF-8") from error
         finally:
             self._bytes += len(piece)
@@ -86,17 +86,17 @@ class Values:
 
     def _first(self) -> bool:
         if not self._next():
-            return self._unended()
+            return self._await_end()
         if self._text[self._at] == "]":
             self._at += 1
-            self._step = self._behind
+            self._step = self._after_array
         else:
             self._step = self._value
         return True
 
     def _value(self) -> bool:
         if not self._next():
-            return self._array and self._unended()
+            return self._array and self._await_end()
         text, at = self._text, self._at
         try:
             value, end = self.rows.decode_next(text, at)
@@ -104,29 +104,29 @@ class Values:
             if self._may_go_on():
                 self._awaited = min(2 * (len(text) - at), self._most + 1)
                 return False
-            return self._malformed(error.msg, error.pos)
+            return self._handle_malformed(error.msg, error.pos)
         except RecursionError as error:
             raise self._wrong(f"a value is {TOO_DEEP}", at) from error
         if end - at > self._most:
             raise self._wrong("a value is too large", at)
         if text[end - 1] not in '}]"' and end_of_number(text, end) == len(text) and not self._final:
             return False  # it may have more digits
-        self._taken(text[at:end], value)
+        self._take(text[at:end], value)
         self._at = end
         self._step = self._mark if self._array else self._value
         return True
 
     def _mark(self) -> bool:
         if not self._next():
-            return self._unended()
+            return self._await_end()
         mark = self._text[self._at]
         if mark not in ",]":
             raise self._wrong("expected , or ]", self._at)
         self._at += 1
-        self._step = self._behind if mark == "]" else self._value
+        self._step = self._after_array if mark == "]" else self._value
         return True
 
-    def _behind(self) -> bool:
+    def _after_array(self) -> bool:
         if self._next():
             raise self._wrong("something follows the array", self._at)
         return False
@@ -139,7 +139,7 @@ class Values:
     def _may_go_on(self) -> bool:
         return not self._final and len(self._text) - self._at <= self._most
 
-    def _unended(self) -> bool:
+    def _await_end(self) -> bool:
         if not self._may_go_on():
             raise self._wrong("a value in it does not end", self._at)
         return False

@@ -19,7 +19,7 @@ FORM_CHARACTERS: Final = 16
 ERROR_CHARACTERS_MAX: Final = 1_000
 
 
-def advanced(
+def advance(
     progress: ConnectorProgress, chunk: FileChunk, places: Iterable[tuple[int, int]], topic_id: str
 ) -> ConnectorProgress:
     """Return the progress after a chunk. `places` are partition and offset of each of its
@@ -30,7 +30,7 @@ def advanced(
         rows=chunk.rows,
         records=progress.records + len(chunk.records),
         dead=progress.dead + len(chunk.dead),
-        spans=joined(progress.spans, runs_of(places, topic_id)),
+        spans=join_spans(progress.spans, runs_of(places, topic_id)),
     )
 
 
@@ -45,7 +45,7 @@ def runs_of(places: Iterable[tuple[int, int]], topic_id: str) -> list[Span]:
     ]
 
 
-def joined(spans: Sequence[Span], runs: Iterable[Span]) -> tuple[Span, ...]:
+def join_spans(spans: Sequence[Span], runs: Iterable[Span]) -> tuple[Span, ...]:
     """Add new spans. A span that follows another, with only a transaction marker between, extends
     it.
 
@@ -73,7 +73,7 @@ def form_of(connector: FileConnector) -> str:
     return sha256(read.encode()).hexdigest()[:FORM_CHARACTERS]
 
 
-def failed(progress: ConnectorProgress, reason: str) -> ConnectorProgress:
+def fail(progress: ConnectorProgress, reason: str) -> ConnectorProgress:
     return replace(
         progress, state=ConnectorState.FAILED, error=reason[:ERROR_CHARACTERS_MAX] or "unknown"
     )

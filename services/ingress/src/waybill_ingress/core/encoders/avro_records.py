@@ -46,14 +46,14 @@ class AvroRecords:
         for field, default in made:  # the library writes it without conversion
             field["default"] = default
 
-    def made_of(self, row: JsonRow) -> bytes:
+    def write(self, row: JsonRow) -> bytes:
         return self._bytes_of(self._convert("", row))
 
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:
         value = self._reader.read(raw)
         return None if name is None else _text_of(name, value[name])
 
-    def taken(self, value: object, name: str | None) -> tuple[bytes, bytes | None]:
+    def write_value(self, value: object, name: str | None) -> tuple[bytes, bytes | None]:
         """Return the record and its key, for a value that was read by the schema."""
         reason = reason_in(value)
         if reason is not None:
@@ -79,7 +79,7 @@ class _Converters:
 
     def of(self, schema: Schema) -> Convert:
         inner = self._of(schema)
-        return _or_null(inner) if is_nullable(schema) else _given(inner)
+        return _or_null(inner) if is_nullable(schema) else _not_null(inner)
 
     def _of(self, schema: Schema) -> Convert:
         match schema:
@@ -101,7 +101,7 @@ class _Converters:
             case {"type": "enum", "symbols": symbols}:
                 return self._remember(schema, _enum(symbols))
             case {"type": "fixed", "size": size}:
-                return self._remember(schema, _fixed(size))
+                return self._remember(schema, _of_size(size))
             case {"type": inner_type}:
                 return self._of(inner_type)
         raise AssertionError(f"the manifest was checked, and has {schema!r:.100}")
@@ -153,7 +153,7 @@ def _or_null(convert: Convert) -> Convert:
     return lambda name, value: None if value is None else convert(name, value)
 
 
-def _given(convert: Convert) -> Convert:
+def _not_null(convert: Convert) -> Convert:
     def given(name: str, value: object) -> object:
         if value is None:
             raise ValueError(f"{name}: is null, and its Avro type is not")
@@ -197,7 +197,7 @@ def _enum(symbols: list[str]) -> Convert:
     return convert
 
 
-def _fixed(size: int) -> Convert:
+def _of_size(size: int) -> Convert:
     def convert(name: str, value: str) -> object:
         found = b64decode(value, validate=True)
         if len(found) != size:

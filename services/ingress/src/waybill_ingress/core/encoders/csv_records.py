@@ -22,7 +22,7 @@ class CsvRecords:
         self._form = form
         self._columns = [(column, converter(column)) for column in columns]
 
-    def made_of(self, row: JsonRow) -> bytes:
+    def write(self, row: JsonRow) -> bytes:
         fields = [_field(column, row.get(column.name)) for column, _ in self._columns]
         for (_, convert), text in zip(self._columns, fields, strict=True):
             _, reason = ("", None) if text is None else convert(text)

@@ -13,7 +13,7 @@ JsonRow = Mapping[str, object]
 class RecordForm(Protocol):
     """Writes records. A ValueError that it raises is the reason why a record is refused."""
 
-    def made_of(self, row: JsonRow) -> bytes:
+    def write(self, row: JsonRow) -> bytes:
         """Return the record for a row that the columns accept."""
         ...
 

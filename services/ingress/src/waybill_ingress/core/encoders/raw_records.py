@@ -9,7 +9,7 @@ def form_of(keys: RecordKeys) -> RecordForm:
 
 
 class RawRecords:
-    def made_of(self, row: JsonRow) -> bytes:
+    def write(self, row: JsonRow) -> bytes:
         raise AssertionError("a body of rows is refused before it is read")
 
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:

@@ -10,7 +10,7 @@ from waybill_ingress.core.bodies.forms import Reader, character_of, invalid, of_
 from waybill_ingress.core.feldera.updates import Updates, read_updates
 
 NOTHING: Final = frozenset({b"[]", b"{}", b"null"})
-TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
+ACCEPTED: Final[Mapping[str, tuple[str, ...]]] = {
     "format": ("csv", "json"),
     "array": ("false", "true"),
     "update_format": ("insert_delete", "raw", "debezium"),
@@ -34,10 +34,12 @@ class IngressOptions:
 def read_options(given: Sequence[tuple[str, str]]) -> IngressOptions:
     """Return the options of the request. Unknown parameters are ignored. Raises UserError."""
     asked = dict(given)
-    for name, taken in TAKEN.items():
-        value = asked.setdefault(name, taken[0])
-        if value not in taken:
-            raise invalid(name, f"{name}={value:.80} is not taken", f"take {' or '.join(taken)}")
+    for name, accepted in ACCEPTED.items():
+        value = asked.setdefault(name, accepted[0])
+        if value not in accepted:
+            raise invalid(
+                name, f"{name}={value:.80} is not accepted", f"use {' or '.join(accepted)}"
+            )
     if asked["format"] == "csv":
         csv = CsvOptions(
             delimiter=character_of(asked, "delimiter", ","), header=asked["headers"] == "true"

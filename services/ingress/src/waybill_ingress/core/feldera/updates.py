@@ -73,18 +73,18 @@ class _Changes(Values):
         self._step = self._first if self._array else self._value
         return True
 
-    def _behind(self) -> bool:
+    def _after_array(self) -> bool:
         self._step = self._begin
         return True
 
-    def _malformed(self, reason: str, at: int) -> bool:
+    def _handle_malformed(self, reason: str, at: int) -> bool:
         if self._array:
             raise self._wrong(reason, at)
         self._spoilt += at - self._at
         if self._spoilt > self._bytes + SPOILT_FREE:
             raise self._wrong("too much of it is not JSON", at)
         line, column = self._place(at)
-        more = "; nothing is taken up to the next line that begins with {"
+        more = "; nothing is read up to the next line that begins with {"
         begins = BEGINS.search(self._text, self._at)
         raw = self._text[self._at : begins.start() if begins else None]
         self.rows.reject(f"not JSON at line {line}, column {column}: {reason}{more}", raw.encode())
@@ -100,7 +100,7 @@ class _Changes(Values):
         self._step = self._value
         return True
 
-    def _taken(self, raw: str, value: object) -> None:
+    def _take(self, raw: str, value: object) -> None:
         """Keep the rows of a value. If its text is wrong, `rows` has noted that, and its reason is
         used.
         """
@@ -126,7 +126,7 @@ class _Changes(Values):
                 text = raw[wrapped.end() : -1].rstrip()
                 return [(verb == "delete", text, value[verb])], None
             case _:
-                found = _captured(raw, value, self.rows.rule.key)
+                found = _changes_of_event(raw, value, self.rows.rule.key)
                 return (found, None) if found else ([], NO_CHANGE)
 
     def _row(self, deleted: bool, text: str, row: object) -> tuple[bytes, object, str | None]:
@@ -138,12 +138,12 @@ class _Changes(Values):
                 except OverflowError:
                     reason = "a time in milliseconds is outside the years 1 to 9999"
             if deleted:
-                text, row, reason = self._deleted(text, row, reason)
+                text, row, reason = self._mark_deleted(text, row, reason)
         elif deleted and self.rows.rule.deletes is None:
             reason = NO_DELETES
         return text.encode(), row, reason
 
-    def _deleted(
+    def _mark_deleted(
         self, text: str, row: dict[str, object], reason: str | None
     ) -> tuple[str, dict[str, object], str | None]:
         column = self.rows.rule.deletes
@@ -156,7 +156,7 @@ class _Changes(Values):
         return mark + rest, {column: True, **row}, reason
 
 
-def _captured(raw: str, value: object, key: str | None) -> list[Change]:
+def _changes_of_event(raw: str, value: object, key: str | None) -> list[Change]:
     """Return the changes of Debezium's event. A row that got a new key is deleted under the old
     one.
     """
