@@ -13,14 +13,27 @@ from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import ConnectorState, OutcomeKind
+from waybill_status.core.feldera_answers import (
+    ColumnType,
+    DeploymentError,
+    Endpoint,
+    EndpointConfig,
+    EndpointMetrics,
+    FelderaColumn,
+    FelderaCompletion,
+    FelderaPipeline,
+    FelderaStats,
+    FelderaStatus,
+    GlobalMetrics,
+    ProgramInfo,
+    ProgramSchema,
+    Relation,
+)
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.pipelines.details import PipelineDetail, PipelineSummary
 from waybill_status.core.pipelines.progress import PipelineProgress
 
 OUTCOME: Final = TypeAdapter(Outcome)
-EDITION: Final = "Open source"
-SPOKEN: Final = "0.369.0"
-"""The version of Feldera that these answers are made for."""
 STATUS: Final[Mapping[str, str]] = {
     Phase.CREATED: "Provisioning",
     Phase.SCHEDULING: "Provisioning",
@@ -34,31 +47,18 @@ STATUS: Final[Mapping[str, str]] = {
 }
 
 
-def config() -> dict[str, Any]:
-    return {
-        "edition": EDITION,
-        "version": SPOKEN,
-        "telemetry": "",
-        "revision": "",
-        "runtime_revision": "",
-        "changelog_url": "",
-        "license_validity": None,
-        "update_info": None,
-    }
+def status_of(summary: PipelineSummary) -> FelderaStatus:
+    return FelderaStatus(**_status(summary))
 
 
-def status_of(summary: PipelineSummary) -> dict[str, Any]:
+def _status(summary: PipelineSummary) -> dict[str, Any]:
     return {
         "id": summary.uid,
         "name": summary.name,
-        "description": "",
         "version": summary.generation,
         "program_version": summary.generation,
-        "program_status": "Success",
-        "storage_status": "Cleared",
         "deployment_status": STATUS[summary.phase],
         "deployment_desired_status": "Running" if _is_wanted(summary) else "Stopped",
-        "deployment_error": None,
     }
 
 
@@ -68,74 +68,73 @@ def _is_wanted(summary: PipelineSummary) -> bool:
     return summary.desired == "running" and summary.phase != Phase.FAILED
 
 
-def status_in_full(detail: PipelineDetail, manifest: Manifest) -> dict[str, Any]:
+def status_in_full(detail: PipelineDetail, manifest: Manifest) -> FelderaPipeline:
     """Return the status with the error that stopped the pipeline, and with its tables and sinks."""
-    told = status_of(detail)
-    if detail.error is not None and detail.phase != Phase.RUNNING:
-        told["deployment_error"] = {
-            "message": detail.error.message,
-            "error_code": f"{detail.error.domain.capitalize()}Error",
-            "details": {"hint": detail.error.hint},
-        }
     inputs = [
         _relation(source.name, [(c.name, c.type, c.required) for c in source.parsed_columns()])
         for source in manifest.inputs
     ]
     outputs = [_relation(sink.name, []) for stage in detail.stages for sink in stage.sinks]
-    return {
-        **told,
-        "program_code": detail.manifest,
-        "program_config": {},
-        "runtime_config": {},
-        "udf_rust": "",
-        "udf_toml": "",
-        "program_info": {"schema": {"inputs": inputs, "outputs": outputs}},
-    }
+    return FelderaPipeline(
+        **_status(detail),
+        deployment_error=_error(detail),
+        program_code=detail.manifest,
+        program_info=ProgramInfo(schema=ProgramSchema(inputs=inputs, outputs=outputs)),
+    )
 
 
-def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> dict[str, Any]:
+def _error(detail: PipelineDetail) -> DeploymentError | None:
+    if detail.error is None or detail.phase == Phase.RUNNING:
+        return None
+    return DeploymentError(
+        message=detail.error.message,
+        error_code=f"{detail.error.domain.capitalize()}Error",
+        details={"hint": detail.error.hint},
+    )
+
+
+def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> Relation:
     fields = [
-        {
-            "name": column,
-            "case_sensitive": True,
-            "columntype": {"type": kind, "nullable": not required},
-        }
+        FelderaColumn(name=column, columntype=ColumnType(type=kind, nullable=not required))
         for column, kind, required in columns
     ]
-    return {"name": name, "case_sensitive": False, "materialized": False, "fields": fields}
+    return Relation(name=name, fields=fields)
 
 
-def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> dict[str, Any]:
+def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> FelderaStats:
     """Return the numbers. `detail` is older than `progress`, so what a finished connector has
     written is in it."""
     written, arrived = progress.written, progress.arrived
     connectors = [(each.name, of) for each in detail.inputs for of in each.connectors]
     fetched = all(of.state == ConnectorState.DONE for _, of in connectors)
-    return {
-        "global_metrics": {
-            "state": STATUS[detail.phase],
-            "incarnation_uuid": progress.uid,
-            "start_time": progress.created_at // 1_000,
-            "transaction_status": "NoTransaction",
-            "pipeline_complete": progress.complete and fetched,
-            "total_input_records": written,
-            "buffered_input_records": written - arrived,
-            "total_processed_records": arrived,
-            "total_completed_records": arrived,
-        },
-        "suspend_error": None,
-        "inputs": [
+    return FelderaStats(
+        global_metrics=GlobalMetrics(
+            state=STATUS[detail.phase],
+            incarnation_uuid=progress.uid,
+            start_time=progress.created_at // 1_000,
+            pipeline_complete=progress.complete and fetched,
+            total_input_records=written,
+            buffered_input_records=written - arrived,
+            total_processed_records=arrived,
+            total_completed_records=arrived,
+        ),
+        inputs=[
             *(
-                _endpoint(each.name, each.name, each.written, buffered=each.written - each.arrived)
+                Endpoint(
+                    endpoint_name=each.name,
+                    config=EndpointConfig(stream=each.name),
+                    metrics=EndpointMetrics(
+                        total_records=each.written, buffered_records=each.written - each.arrived
+                    ),
+                )
                 for each in progress.inputs
             ),
             *(connector_stats_of(source, of) for source, of in connectors),
         ],
-        "outputs": [],
-    }
+    )
 
 
-def named_connector(
+def find_connector(
     detail: PipelineDetail, table: str, connector: str
 ) -> tuple[str, ConnectorDetail]:
     """Return the connector with the name of its input. Raises Refusal if there is no such one."""
@@ -153,60 +152,43 @@ def named_connector(
     return source.name, found
 
 
-def connector_stats_of(source: str, detail: ConnectorDetail) -> dict[str, Any]:
-    endpoint = _endpoint(f"{source}.{detail.name}", source, detail.records)
-    return {
-        **endpoint,
-        "metrics": {
-            **endpoint["metrics"],
-            "total_bytes": detail.bytes,
-            "num_transport_errors": int(detail.error is not None),
-            "num_parse_errors": detail.dead,
-            "end_of_input": detail.state == ConnectorState.DONE,
-        },
-        "paused": detail.state == ConnectorState.WAITING,
-    }
+def connector_stats_of(source: str, detail: ConnectorDetail) -> Endpoint:
+    return Endpoint(
+        endpoint_name=f"{source}.{detail.name}",
+        config=EndpointConfig(stream=source),
+        metrics=EndpointMetrics(
+            total_records=detail.records,
+            total_bytes=detail.bytes,
+            num_transport_errors=int(detail.error is not None),
+            num_parse_errors=detail.dead,
+            end_of_input=detail.state == ConnectorState.DONE,
+        ),
+        paused=detail.state == ConnectorState.WAITING,
+    )
 
 
-def _endpoint(name: str, source: str, records: int, *, buffered: int = 0) -> dict[str, Any]:
-    return {
-        "endpoint_name": name,
-        "config": {"stream": source},
-        "metrics": {
-            "total_records": records,
-            "buffered_records": buffered,
-            "num_transport_errors": 0,
-            "num_parse_errors": 0,
-            "end_of_input": False,
-        },
-        "paused": False,
-        "barrier": False,
-        "fatal_error": None,
-    }
-
-
-def completion_of(outcome: Outcome) -> dict[str, Any]:
+def completion_of(outcome: Outcome) -> FelderaCompletion:
     """Return the status of a token that is complete or in progress. Raises Refusal for other
     outcomes: Feldera's words have only these two."""
     match outcome.outcome:
         case OutcomeKind.COMPLETE | OutcomeKind.IN_PROGRESS:
             complete = outcome.outcome is OutcomeKind.COMPLETE
             steps = [stage.batch for stage in outcome.stages if stage.batch is not None]
-            return {
-                "status": "complete" if complete else "inprogress",
-                "step": max(steps, default=0 if complete else None),
-            }
+            return FelderaCompletion(
+                status="complete" if complete else "inprogress",
+                step=max(steps, default=0 if complete else None),
+            )
         case OutcomeKind.DEAD_LETTERED:
             detail = f"{outcome.dead_count} records of the token are dead letters"
-            raise Refusal(Slug.RECORDS_DEAD_LETTERED, detail, **_told(outcome))
+            raise Refusal(Slug.RECORDS_DEAD_LETTERED, detail, **_members(outcome))
         case OutcomeKind.LOST:
             detail = "records of the token are lost: they will never arrive"
-            raise Refusal(Slug.RECORDS_LOST, detail, **_told(outcome))
+            raise Refusal(Slug.RECORDS_LOST, detail, **_members(outcome))
         case _:
             detail = f"nobody can judge the token now: {outcome.reason}"
             raise Refusal(Slug.OUTCOME_UNKNOWN, detail, reason=outcome.reason)
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
-    told: dict[str, Any] = OUTCOME.dump_python(outcome, mode="json", include={"dead", "lost"})
-    return told
+def _members(outcome: Outcome) -> dict[str, Any]:
+    members: dict[str, Any] = OUTCOME.dump_python(outcome, mode="json", include={"dead", "lost"})
+    return members

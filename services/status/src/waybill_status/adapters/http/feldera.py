@@ -1,7 +1,7 @@
 """Routes of Feldera that read, for its unchanged clients: `/v0` in, the use cases of `/v1`,
 Feldera's answers out. Decides nothing."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 
@@ -17,12 +17,20 @@ from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.progress import ProgressReader
 from waybill_status.core.feldera import (
     completion_of,
-    config,
     connector_stats_of,
-    named_connector,
+    find_connector,
     stats_of,
     status_in_full,
     status_of,
+)
+from waybill_status.core.feldera_answers import (
+    Endpoint,
+    FelderaCompletion,
+    FelderaConfig,
+    FelderaHealth,
+    FelderaPipeline,
+    FelderaStats,
+    FelderaStatus,
 )
 from waybill_status.core.outcomes.outcome import Outcome
 
@@ -41,7 +49,11 @@ COMPLETION_ERRORS: Final = errors(
     Slug.OUTCOME_UNKNOWN,
 )
 Selector = Annotated[
-    str, Query(pattern="^(all|status|status_with_connectors)$", description="how much is told")
+    str,
+    Query(
+        pattern="^(all|status|status_with_connectors)$",
+        description="how much is in the answer",
+    ),
 ]
 
 
@@ -49,16 +61,16 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
     router = APIRouter(prefix="/v0", tags=["feldera"])
 
     @router.get("/config", summary="What clients of Feldera ask first")
-    async def get_config() -> dict[str, Any]:
+    async def get_config() -> FelderaConfig:
         """Return the version of Feldera that these answers are for."""
-        return config()
+        return FelderaConfig()
 
     @router.get("/cluster_healthz", summary="For clients of Feldera that wait for a server")
-    async def cluster_healthz() -> dict[str, Any]:
+    async def cluster_healthz() -> FelderaHealth:
         """Return that all is healthy. `GET /readyz` says more."""
-        return {"all_healthy": True}
+        return FelderaHealth()
 
-    async def in_full(request: Request, name: str) -> dict[str, Any]:
+    async def in_full(request: Request, name: str) -> FelderaPipeline:
         record = await pipelines.record(caller(request), name)
         return status_in_full(await pipelines.one(caller(request), name), record.manifest.model)
 
@@ -67,7 +79,9 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
         summary="All pipelines, as clients of Feldera read them",
         responses=errors(Slug.INVALID),
     )
-    async def get_pipelines(request: Request, selector: Selector = "all") -> list[dict[str, Any]]:
+    async def get_pipelines(
+        request: Request, selector: Selector = "all"
+    ) -> list[FelderaPipeline] | list[FelderaStatus]:
         """Return their state; with `selector=all` also tables and manifests."""
         found = await pipelines.all(caller(request))
         if selector != "all":
@@ -81,7 +95,7 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
     )
     async def get_pipeline(
         request: Request, pipeline: str, selector: Selector = "all"
-    ) -> dict[str, Any]:
+    ) -> FelderaPipeline:
         """Return the pipeline: inputs are its tables, and sinks its views."""
         return await in_full(request, pipeline)
 
@@ -96,7 +110,7 @@ def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIR
         summary="How far a pipeline has come, counted in offsets",
         responses=STATS_ERRORS,
     )
-    async def get_stats(request: Request, pipeline: str) -> dict[str, Any]:
+    async def get_stats(request: Request, pipeline: str) -> FelderaStats:
         """Return the numbers. `pipeline_complete`: all that its inputs contained has arrived."""
         detail = await pipelines.one(caller(request), pipeline)
         return stats_of(detail, await progress.of(caller(request), pipeline))
@@ -108,11 +122,11 @@ def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIR
     )
     async def get_connector_stats(
         request: Request, pipeline: str, table: str, connector: str
-    ) -> dict[str, Any]:
+    ) -> Endpoint:
         """Return the numbers of a connector. `GET /v1/pipelines/{pipeline}` has the same, and why
         the last attempt failed."""
         detail = await pipelines.one(caller(request), pipeline)
-        return connector_stats_of(*named_connector(detail, table, connector))
+        return connector_stats_of(*find_connector(detail, table, connector))
 
     return router
 
@@ -130,7 +144,7 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
         pipeline: str,
         token: str,
         wait: Annotated[float | None, Query(ge=0, le=60, allow_inf_nan=False)] = None,
-    ) -> dict[str, Any]:
+    ) -> FelderaCompletion:
         """Wait for a while if the client is Feldera's own, or for `wait` seconds. What will never
         be complete is an error: 422 or 410."""
         if len(token) > CHARACTERS_MAX:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from waybill_shared.contract.errors import Retryable
@@ -89,7 +89,8 @@ def events_router(
             told = events.follow(key, request.headers.get("last-event-id", ""))
             return EventStream(_event_lines(told))
         items = [_event(each) for each in events.of(key)]
-        return JSONResponse(EventsAnswer(items=items).model_dump(mode="json"))
+        answer = EventsAnswer(items=items)
+        return Response(answer.model_dump_json(), media_type="application/json")
 
     return router
 

@@ -4,11 +4,11 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -22,7 +22,7 @@ from waybill_shared.http.app import caller, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_status.adapters.http.examples import shown
-from waybill_status.adapters.http.models import QueryAnswer, QueryBody
+from waybill_status.adapters.http.models import QueryAnswer, QueryBody, TokenError
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
 from waybill_status.app.outcomes.question import Change
@@ -163,7 +163,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         views = await tokens.settled(caller(request), genuine, wanted.view)
         told = iter(await _answers(tokens, genuine, views, wait))
         answers = [next(told) if isinstance(each, Token) else each for each in opened]
-        return JSONResponse({"outcomes": [_entry(answer) for answer in _shortened(answers)]})
+        answer = QueryAnswer(outcomes=[_entry(answer) for answer in _shortened(answers)])
+        return Response(answer.model_dump_json(), media_type="application/json")
 
     return router
 
@@ -216,7 +217,7 @@ def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -
     if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(OUTCOME.dump_json(outcome), media_type="application/json")
     detail = f"nobody can judge the token now: {outcome.reason}"
-    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **_members(outcome))
+    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **shown_outcome(outcome))
 
 
 async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
@@ -287,13 +288,8 @@ def _shortened(answers: Iterable[Outcome | Refusal]) -> Iterator[Outcome | Refus
             yield answer
 
 
-def _entry(answer: Outcome | Refusal) -> dict[str, Any]:
-    if isinstance(answer, Outcome):
-        count_outcome(answer)
-        return _members(answer)
-    return {"error": problem_body(answer)}
-
-
-def _members(outcome: Outcome) -> dict[str, Any]:
-    members: dict[str, Any] = OUTCOME.dump_python(outcome, mode="json")
-    return members
+def _entry(answer: Outcome | Refusal) -> Outcome | TokenError:
+    if isinstance(answer, Refusal):
+        return TokenError(error=problem_body(answer))
+    count_outcome(answer)
+    return answer

@@ -3,18 +3,15 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.sse import format_sse_event
-from pydantic import TypeAdapter
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watch_details import WatchDetail, watch_detail
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.http.app import caller
@@ -32,7 +29,6 @@ CUT: Final = "waybill.cut"
 """The last event of a stream that was too slow for its reader: its id says where to continue."""
 LIMIT_MAX: Final = 1_000
 DIGITS_MAX: Final = 16
-EVENT_JSON: Final = partial(TypeAdapter(StatusEvent).dump_python, mode="json")
 
 
 def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> APIRouter:
@@ -96,7 +92,8 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
         asked = _filter(caller(request).tenant, wanted)
         if EVENT_STREAM not in request.headers.get("accept", ""):
             items, position = events.newest(asked)
-            return JSONResponse({"items": list(map(EVENT_JSON, items)), "position": position})
+            answer = StatusEventsAnswer(items=items, position=position)
+            return Response(answer.model_dump_json(), media_type="application/json")
         after = request.headers.get("last-event-id") or None
         told = events.follow(asked, after)
         return EventStream(_lines(told))
