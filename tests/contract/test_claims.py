@@ -144,7 +144,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("lifecycle", f"{attempts.BACKOFF_MS_MAX // 1000} s. After it has run well"),
     ("lifecycle", f"well for {IN_WORDS[supervision.HEALTHY_MS // 60_000]} minutes"),
     ("lifecycle", f"there are {attempts.CRASHES_MAX} attempts"),
-    ("sdk", f"lists {dead_letters.TOLD_MAX:,} entries at most"),
+    ("sdk", f"lists {dead_letters.ENTRIES_MAX:,} entries at most"),
     ("sdk", f"up to {merges.TOKENS_MAX:,} tokens"),
     ("sdk", f"`Client(repeat_s={waybill.waiting.REPEAT_S:g})` seconds"),
     ("sdk", f"`Client(timeout_s={waybill.waiting.TIMEOUT_S:g})` seconds"),

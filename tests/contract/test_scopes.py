@@ -59,7 +59,7 @@ def routers(service: str) -> list[APIRouter]:
             told_by_status.event_log_router(NOBODY, NOBODY),
             foreign_of_status.feldera_router(NOBODY),
             foreign_of_status.feldera_stats_router(NOBODY, NOBODY),
-            foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, held_s=0),
+            foreign_of_status.feldera_tokens_router(NOBODY, NOBODY, hold_s=0),
             of_pages.console_router(),
         ]
     return [

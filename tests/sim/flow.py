@@ -23,7 +23,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.slots import sink_key, stage_key
-from waybill_shared.contract.vectors import Vector, gone_topics
+from waybill_shared.contract.vectors import Vector, topics_deleted_in
 
 Taken = dict[str, list[tuple[int, Batch]]]
 """By the key of its fence, what each sink took, and the number of that move."""
@@ -134,7 +134,7 @@ class Flow:
             fence = self._contents.fence(key)
             self._passed[key] = fence.frontier if fence is not None else {}
         passed = self._passed[key]
-        return at.topic_id in gone_topics(passed) or passed.get(at[:2], 0) > at.offset
+        return at.topic_id in topics_deleted_in(passed) or passed.get(at[:2], 0) > at.offset
 
     def _places_of(self, key: str) -> Mapping[Row, Place]:
         """Where the rows of a Kafka sink stand, in each topic of that name that ever was."""

@@ -319,7 +319,7 @@ MUTATIONS: Final = (
         name="the seal does not bind the tenant",
         invariant="I10",
         found_by=6,
-        instead={"waybill_shared.contract.sealing._named": stand_ins.unbound},
+        instead={"waybill_shared.contract.sealing._associate": stand_ins.unbound},
     ),
     Mutation(
         name="the last commit wins",

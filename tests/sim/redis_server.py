@@ -24,7 +24,7 @@ from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     SlotStamp,
-    reading_of,
+    make_reading,
 )
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
@@ -264,4 +264,4 @@ class Slots:
             age_ms=self._age_ms(stored),
             mark=stored.mark if stored is not None else "",
         )
-        return reading_of(stamp, stored.slot if stored is not None else None)
+        return make_reading(stamp, stored.slot if stored is not None else None)

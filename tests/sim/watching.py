@@ -14,7 +14,7 @@ from sim.clients import Issued
 from sim.clocks import Clocks
 from sim.loop import TurningLoop
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
-from waybill_shared.contract.asked_views import settled
+from waybill_shared.contract.asked_views import settle
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
@@ -153,7 +153,7 @@ class Watches:
         ours = [(part, owner) for part, owner in owned if owner is not None]
         for record in known.living(DEFAULT_TENANT):
             with suppress(Refusal):
-                return settled(WantedView(through=(record.name,)), ANYONE, ours, known, "")
+                return settle(WantedView(through=(record.name,)), ANYONE, ours, known, "")
         return None
 
     def end(self, ask: Ask) -> None:

@@ -240,7 +240,7 @@ def main() -> int:
     try:
         connections = read_connections(arguments.file)
     except UserError as error:
-        _tell(error)
+        _report(error)
         return 1
     failed = [name for name in connections.names() if not _answers(name, connections)]
     return int(bool(failed))
@@ -256,12 +256,12 @@ def _answers(name: str, connections: Connections) -> bool:
             return False
         print(f"{name}: {connector.reach(name, connections)}")
     except (UserError, Retryable) as error:
-        _tell(error)
+        _report(error)
         return False
     return True
 
 
-def _tell(error: ContractError) -> None:
+def _report(error: ContractError) -> None:
     hint = getattr(error, "hint", "")  # of a sink that is away
     other = [Problem(message=str(error), hint=hint)]
     problems = error.problems if isinstance(error, UserError) else other

@@ -81,13 +81,13 @@ def _arguments() -> argparse.Namespace:
         default="waybill-{service}",
         help="who a service logs in as (%(default)s)",
     )
-    for name, whose in OF_PIPELINES.items():
+    for name, owner in OF_PIPELINES.items():
         parser.add_argument(
             f"--{name}",
             action="append",
             default=[],
             metavar="TOPIC",
-            help=f"a topic that {whose}, or PREFIX* for all that begin so; may be repeated",
+            help=f"a topic that {owner}, or PREFIX* for all that begin so; may be repeated",
         )
     return parser.parse_args()
 

@@ -12,7 +12,7 @@ from builders import applied
 from integration.conftest import Surroundings
 from integration.ingress.test_records import make_pipeline, stored, write_record
 from integration.waiting import eventually
-from waybill_shared.contract.dead_letters import parted
+from waybill_shared.contract.dead_letters import split_headers
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
@@ -78,9 +78,9 @@ class Fetched:
         messages = read_to_end(self._around.kafka, f"{self.known.topic}.dlq", [0])
         found = []
         for message in messages:
-            letter = parted(cast(list[tuple[str, bytes | None]], message.headers() or []))
+            letter = split_headers(cast(list[tuple[str, bytes | None]], message.headers() or []))
             assert letter is not None
-            found.append((message.value(), dict(letter.told)))
+            found.append((message.value(), dict(letter.facts)))
         return found
 
 

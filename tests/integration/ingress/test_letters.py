@@ -11,7 +11,7 @@ from integration.ingress.letters import WAIT_S, Grave
 from integration.waiting import eventually
 from waybill_ingress.adapters.kafka.dead_letter_reading import NEAR, KafkaDeadLetterLookup
 from waybill_ingress.core.dead_letters import ExpiredDeadLetter, Found, FoundDeadLetter
-from waybill_shared.contract.dead_letters import LetterId, parted
+from waybill_shared.contract.dead_letters import LetterId, split_headers
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import claim_transactions, make_producer
@@ -61,7 +61,7 @@ def test_it_comes_as_it_is(
     place = grave.bury(3, key=key, value=value, own=own)
     found = read([place])[place]
     assert isinstance(found, FoundDeadLetter)
-    letter = parted(found.headers)
+    letter = split_headers(found.headers)
     assert letter is not None
     assert (found.key, found.value, letter.own) == (key, value, own)
 

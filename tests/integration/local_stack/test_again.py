@@ -18,7 +18,7 @@ from e2e.load import numbers_of
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local import stack
-from waybill_local.processes import wait_gone
+from waybill_local.processes import wait_for_ends
 from waybill_local.stack import Options
 from waybill_stage_runner.adapters.groups import groups_with
 
@@ -54,7 +54,7 @@ class Home:
         supervisor = psutil.Process(self.state.supervisor_pid)
         everything = [supervisor, *supervisor.children(recursive=True)]
         os.kill(supervisor.pid, signal.SIGKILL)
-        assert wait_gone(everything, GONE_S) == []
+        assert wait_for_ends(everything, GONE_S) == []
 
     def send(self, client: Client, size: int) -> str:
         numbers = list(range(len(self.sent), len(self.sent) + size))

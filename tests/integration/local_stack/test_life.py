@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from integration.local_stack.place import Place, eventually, family, state_of
 from waybill_local import stack
 from waybill_local.broker import NAME as KAFKA
-from waybill_local.processes import runs, wait_gone
+from waybill_local.processes import runs, wait_for_ends
 from waybill_local.stack import StackError, StackState
 from waybill_local.state import load, save
 
@@ -38,7 +38,7 @@ except KeyboardInterrupt:
 
 
 def assert_gone(processes: list[psutil.Process]) -> None:
-    assert wait_gone(processes, GONE_S) == []
+    assert wait_for_ends(processes, GONE_S) == []
 
 
 def pid_of(state: StackState, name: str) -> int:

@@ -16,7 +16,7 @@ from waybill_local.processes import (
     check_ready,
     start,
     stop,
-    wait_gone,
+    wait_for_ends,
     wait_ready,
 )
 
@@ -88,7 +88,7 @@ def test_grandchild_is_ended_with_its_parent(tmp_path: Path, own_session: bool) 
     grandchildren = psutil.Process(child.process.pid).children()
     stop_all(child)
     assert len(grandchildren) == 1
-    assert wait_gone(grandchildren, 5) == []
+    assert wait_for_ends(grandchildren, 5) == []
 
 
 def test_what_a_crashed_child_left_in_its_group_is_ended(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_a_crashed_child_left_in_its_group_is_ended(tmp_path: Path) -> None
     child.process.wait()
     stop_all(child)
     assert len(grandchildren) == 1
-    assert wait_gone(grandchildren, 5) == []
+    assert wait_for_ends(grandchildren, 5) == []
 
 
 def test_child_that_never_gets_ready_is_named_with_what_is_missing(tmp_path: Path) -> None:

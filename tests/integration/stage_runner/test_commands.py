@@ -14,7 +14,7 @@ from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.words import OperationState
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.admin import make_admin
-from waybill_shared.kafka.own_topics import OwnTopics, TopicCreatedAnew
+from waybill_shared.kafka.own_topics import OwnTopics, TopicRecreated
 from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
@@ -79,7 +79,7 @@ def test_a_runner_ends_when_a_topic_that_it_wrote_for_is_another(
     topics.id_of(f"{around.prefix}.{topic}")
     topics.check()
     create_anew(around, topic)
-    with pytest.raises(TopicCreatedAnew, match=f"{around.prefix}.{topic} was created anew"):
+    with pytest.raises(TopicRecreated, match=f"{around.prefix}.{topic} was created again"):
         topics.check()
 
 

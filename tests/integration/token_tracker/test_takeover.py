@@ -18,7 +18,7 @@ from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
 from waybill_shared.contract.slots import Slot
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.clients import make_producer
-from waybill_shared.kafka.own_topics import TopicCreatedAnew
+from waybill_shared.kafka.own_topics import TopicRecreated
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_token_tracker.core.snapshots import pack
 
@@ -97,7 +97,7 @@ def test_facts_of_a_commits_topic_that_was_created_anew_are_not_dropped(
     create_anew(around, "commits")
     tell(around, make_fact(make_definition(), uid=new), commit(1, new, sequence=0))
     tell(around, commit(7, old, sequence=20))
-    with pytest.raises(TopicCreatedAnew):
+    with pytest.raises(TopicRecreated):
         feed_through_faults(first)
     first.close()
 
@@ -117,7 +117,7 @@ def test_what_a_tracker_knows_outlives_the_topics_that_said_it(
     first.tracker.save(whole=True)
     create_anew(around, "frontiers")
     create_anew(around, "commits")
-    with pytest.raises(TopicCreatedAnew):
+    with pytest.raises(TopicRecreated):
         feed_through_faults(first)
     first.close()
 

@@ -11,7 +11,7 @@ from waybill_local.folders import free_bytes, make_private
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / ".waybill").touch()
-    with pytest.raises(StackError, match="file stands in its place"):
+    with pytest.raises(StackError, match="file is in its place"):
         make_private(tmp_path / ".waybill")
     with pytest.raises(StackError, match=r"logs cannot be used"):
         make_private(tmp_path / ".waybill" / "logs")

@@ -37,7 +37,7 @@ NOTHING = "nothing, or nothing without a login, at http://127.0.0.1:9/a"
 @pytest.mark.parametrize(
     ("said", "named", "why", "fix"),
     [
-        ("Host a not found. url=https://a/b", False, None, "check the network; behind a proxy"),
+        ("Host a not found. url=https://a/b", False, None, "check the network; name a proxy"),
         (AWAY, False, None, "Ivy settings in WAYBILL_IVY_SETTINGS"),
         (AWAY, True, None, "the addresses and credentials in the settings file"),
         ("http://127.0.0.1:9/a", True, NOTHING, "credentials in the settings file"),

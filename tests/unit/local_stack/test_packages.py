@@ -216,7 +216,7 @@ def test_files_that_uv_moves_away_meanwhile_do_no_harm(
         (str(tmp_path / pyspark.BUILD_CACHE), [], ["gone.jar"])
     ]
     monkeypatch.setattr(os, "walk", lambda _: gone)
-    assert pyspark.downloaded_mb(tmp_path) == 0
+    assert pyspark.measure_download_mb(tmp_path) == 0
 
 
 def test_failure_without_a_word_is_one_too() -> None:

@@ -14,7 +14,7 @@ from waybill_local.ports import (
     pick,
 )
 from waybill_local.state import StackPhase, StackState
-from waybill_local.supervisor import DEFAULT_PORTS, Options, wanted_ports
+from waybill_local.supervisor import DEFAULT_PORTS, Options, choose_ports
 
 
 def test_free_port_is_kept() -> None:
@@ -54,18 +54,18 @@ def test_a_port_that_another_stack_has_picked_and_not_opened_yet_gives_another()
 
 
 def test_first_start_wants_the_usual_ports() -> None:
-    wanted = wanted_ports(Options(), None)
+    wanted = choose_ports(Options(), None)
     assert {name: wanted[name] for name in DEFAULT_PORTS} == DEFAULT_PORTS
     assert wanted["stage_runner"] == 0
 
 
 def test_later_start_wants_the_ports_of_the_last_one(state: StackState) -> None:
     assert state.phase is StackPhase.READY
-    assert wanted_ports(Options(), state)["gateway"] == state.ports["gateway"]
+    assert choose_ports(Options(), state)["gateway"] == state.ports["gateway"]
 
 
 def test_chosen_port_wins_over_the_last_one(state: StackState) -> None:
-    wanted = wanted_ports(Options(gateway_port=9999, kafka_port=0), state)
+    wanted = choose_ports(Options(gateway_port=9999, kafka_port=0), state)
     assert (wanted["gateway"], wanted["kafka"]) == (9999, 0)
 
 

@@ -9,8 +9,8 @@ from waybill_shared.contract.dead_letters import (
     NAMES,
     Headers,
     LetterId,
-    parted,
     place_of,
+    split_headers,
     with_facts,
 )
 
@@ -27,23 +27,23 @@ def sayings(draw: st.DrawFn) -> dict[str, str | None]:
 @given(OWN, sayings())
 def test_own_headers_and_what_was_told_come_back(own: Headers, told: dict[str, str | None]) -> None:
     """Whatever its own are called, how often, and without a value: as after an earlier death."""
-    found = parted(with_facts(own, told))
+    found = split_headers(with_facts(own, told))
     assert found is not None
     assert found.own == own
-    assert found.told == {name: text for name, text in told.items() if text is not None}
+    assert found.facts == {name: text for name, text in told.items() if text is not None}
 
 
 @given(OWN)
 def test_record_that_nobody_buried_has_nothing_told(own: Headers) -> None:
     complete = {name for name, _ in own} >= {*NAMES} - MAY_LACK
-    assert complete or parted(own) is None
+    assert complete or split_headers(own) is None
 
 
 def test_header_of_ours_without_a_value_is_not_ours() -> None:
     told = dict.fromkeys(NAMES, "x")
     headers = with_facts((), told)
-    assert parted((*headers[:-1], (named.AT, None))) is None
-    assert parted((*headers, ("behind", b""))) is None
+    assert split_headers((*headers[:-1], (named.AT, None))) is None
+    assert split_headers((*headers, ("behind", b""))) is None
 
 
 @given(

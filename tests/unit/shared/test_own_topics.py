@@ -7,7 +7,7 @@ import pytest
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.admin_answers import TopicIdentity
-from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics, TopicCreatedAnew
+from waybill_shared.kafka.own_topics import CHECK_INTERVAL_S, OwnTopics, TopicRecreated
 
 
 @dataclass
@@ -44,7 +44,7 @@ def topics(cluster: Cluster) -> OwnTopics:
 def test_another_id_under_the_name_ends_the_process(cluster: Cluster, topics: OwnTopics) -> None:
     topics.check()
     cluster.topics["w.commits"] = "two"
-    with pytest.raises(TopicCreatedAnew, match=r"w\.commits was created anew: it had id one"):
+    with pytest.raises(TopicRecreated, match=r"w\.commits was created again: it had id one"):
         topics.check()
 
 
@@ -75,7 +75,7 @@ def test_who_requires_a_topic_that_is_another_one_is_refused_and_ends_at_the_nex
     topics.check()  # not due
     with pytest.raises(Retryable, match="it had id one, now it has two"):
         topics.require("w.commits")
-    with pytest.raises(TopicCreatedAnew):
+    with pytest.raises(TopicRecreated):
         topics.check()
 
 

@@ -46,7 +46,7 @@ def problem_of(text: str) -> Problem:
 def test_a_table_is_its_columns() -> None:
     found = input_of(PRICE)
     assert found.columns == "part BIGINT NOT NULL, vendor BIGINT NOT NULL, price DECIMAL(10,0)"
-    assert [(each.name, each.required) for each in found.parsed_columns()] == [
+    assert [(each.name, each.required) for each in found.list_columns()] == [
         ("part", True),
         ("vendor", True),
         ("price", False),

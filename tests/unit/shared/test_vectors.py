@@ -16,13 +16,13 @@ from waybill_shared.contract.vectors import (
     beyond,
     covers,
     ends,
-    gone_topics,
     join,
     meet,
     merge_spans,
     overlap,
     passes,
     record_spans,
+    topics_deleted_in,
     without,
 )
 
@@ -78,9 +78,9 @@ def test_covering_compares_only_what_is_wanted() -> None:
 
 def test_topic_that_is_gone_is_behind_everybody() -> None:
     closed = {("A", 0): ENDLESS, ("B", 0): 5}
-    assert gone_topics(closed) == {"A"}
-    assert covers(closed, {("A", 7): 9, ("B", 0): 5}, gone_topics(closed))
-    assert not covers(closed, {("A", 7): 9, ("B", 0): 6}, gone_topics(closed))
+    assert topics_deleted_in(closed) == {"A"}
+    assert covers(closed, {("A", 7): 9, ("B", 0): 5}, topics_deleted_in(closed))
+    assert not covers(closed, {("A", 7): 9, ("B", 0): 6}, topics_deleted_in(closed))
     assert passes(closed, {("A", 7): 9, ("B", 0): 5})
     assert not passes(closed, {("A", 7): 9, ("B", 0): 6})
 

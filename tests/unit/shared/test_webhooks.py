@@ -16,7 +16,7 @@ from waybill_shared.contract.webhooks import (
     read_secret,
     read_target,
     seal_secret,
-    signed_headers,
+    sign_headers,
     write_secret,
 )
 from waybill_shared.process.clock import SystemClock
@@ -99,7 +99,7 @@ def test_a_host_may_be_an_address() -> None:
 
 def test_another_implementation_knows_the_signature() -> None:
     body, now_s = '{"a": "\u00e4"}', SystemClock().now_ms() // 1000
-    headers = signed_headers(SECRET, id="e.final", now_s=now_s, body=body.encode())
+    headers = sign_headers(SECRET, id="e.final", now_s=now_s, body=body.encode())
     receiver = Independent(write_secret(SECRET))
     receiver.verify(body, dict(headers))
     with pytest.raises(WebhookVerificationError):

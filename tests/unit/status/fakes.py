@@ -36,7 +36,7 @@ from waybill_status.core.outcomes.views import (
     SlotReading,
     SlotStamp,
     View,
-    reading_of,
+    make_reading,
     view_of,
 )
 
@@ -213,7 +213,7 @@ def reading(
     stamp = SlotStamp(
         server_run_id="server", run_id=run_id, version=version, at=NOW, age_ms=age_ms, mark=mark
     )
-    return reading_of(stamp, content)
+    return make_reading(stamp, content)
 
 
 def view(content: Slot | None, *, age_ms: int = 0) -> View:
@@ -383,7 +383,7 @@ class FakeStore:
         known = self.readings.get(key)
         if known is None:
             stamp = SlotStamp(server_run_id=self.server, run_id=None, version=0, at=0, age_ms=None)
-            return reading_of(stamp, None)
+            return make_reading(stamp, None)
         return replace(known, stamp=replace(known.stamp, server_run_id=self.server))
 
     def _history(self, pipeline: PipelineKey, sink: str) -> list[Progress]:

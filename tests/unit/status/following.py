@@ -113,7 +113,7 @@ class Legs:
 
     async def view(self, *names: str, sinks: Sequence[str] = (), of: Token = MINE) -> TokenView:
         wanted = WantedView(through=names or ("audit",), sinks=tuple(sinks))
-        (found,) = await self.world.tokens.settled(ANYONE, [of], wanted)
+        (found,) = await self.world.tokens.settle(ANYONE, [of], wanted)
         if isinstance(found, Refusal):
             raise found
         return found

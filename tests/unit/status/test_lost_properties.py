@@ -36,7 +36,7 @@ from waybill_status.core.outcomes.judgements import FINAL, Judgement
 from waybill_status.core.outcomes.views import (
     SlotStamp,
     View,
-    reading_of,
+    make_reading,
     view_of,
 )
 from waybill_token_tracker.core.facts import apply_fact
@@ -84,7 +84,7 @@ def judged(view: View, topic_id: str, partition: int, start: int, end: int) -> J
 
 def view_on(slot: Slot) -> View:
     stamp = SlotStamp(server_run_id="s", run_id="s", version=1, at=NOW, age_ms=0)
-    return view_of(reading_of(stamp, slot))
+    return view_of(make_reading(stamp, slot))
 
 
 def told_of_all(slot: Slot, flow: Flow) -> dict[Place, OutcomeKind]:

@@ -183,11 +183,11 @@ def test_a_token_alone_says_nothing_of_other_pipelines() -> None:
     async def test(w: World) -> None:
         Legs(w)
         with pytest.raises(Refusal) as refused:
-            await w.tokens.settled(BEARER, [MINE], WantedView(through=("audit",)))
+            await w.tokens.settle(BEARER, [MINE], WantedView(through=("audit",)))
         assert refused.value.slug == Slug.KEY_MISSING
         writer = replace(BEARER, key_id="k")
         with pytest.raises(Refusal) as refused:
-            await w.tokens.settled(writer, [MINE], WantedView(through=("audit",)))
+            await w.tokens.settle(writer, [MINE], WantedView(through=("audit",)))
         assert refused.value.slug == Slug.SCOPE_MISSING
 
     in_a_world(test)
@@ -196,7 +196,7 @@ def test_a_token_alone_says_nothing_of_other_pipelines() -> None:
 def test_whose_news_come_late_is_looked_for_again() -> None:
     async def test(w: World) -> None:
         w.owners.late = other("audit", keep())
-        (view,) = await w.tokens.settled(ANYONE, [MINE], WantedView(through=("audit",)))
+        (view,) = await w.tokens.settle(ANYONE, [MINE], WantedView(through=("audit",)))
         assert isinstance(view, TokenView)
         assert [leg.pipeline for leg in view.through] == ["audit"]
 

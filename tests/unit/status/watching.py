@@ -28,7 +28,7 @@ from waybill_shared.contract.webhooks import Webhook
 from waybill_shared.contract.words import WatchState
 from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.topic_views.watches import WatchBook
-from waybill_status.adapters.http.tokens import shown_outcome
+from waybill_status.adapters.http.tokens import outcome_json
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.ports import DeliveryNote, WatchReport
@@ -182,7 +182,7 @@ class Process:
         log, store, owners, clock = scene.log, scene.store, scene.owners, scene.clock
         self.hub = Hub(store, waiters_max=1, tick_s=0.01)
         self.tokens = Tokens(owners, owners, store=store, hub=self.hub, ring=RING, clock=clock)
-        judge = WatchJudge(self.tokens, self.hub, clock, source="/waybill/test", show=shown_outcome)
+        judge = WatchJudge(self.tokens, self.hub, clock, source="/waybill/test", show=outcome_json)
         self.book, self.shares = WatchBook(), Shares()
         self.deliveries = DeliveryBook()
         means = DeliveryMeans(

@@ -30,8 +30,8 @@ from waybill_local.java import (
     OLDEST_MAJOR,
     Java,
     certificates,
+    find_certificates,
     find_java,
-    trusted_certificates,
 )
 from waybill_local.ports import accepts, holder
 from waybill_local.processes import find
@@ -117,7 +117,7 @@ def check_certificates() -> CheckResult:
         java = find_java()
     except StackError:
         java = Java(path=Path("java"), version="", bundled=False)  # the check of Java reports it
-    bundle = trusted_certificates(java)
+    bundle = find_certificates(java)
     if bundle is None:
         return _ok("certificates", "Java's own list")
     try:
@@ -137,7 +137,7 @@ def check_jars() -> CheckResult:
         try:
             jars.check(each, each.folder)
         except StackError as error:
-            fix = f"delete {each.folder}; the next `waybill up` downloads them anew"
+            fix = f"delete {each.folder}; the next `waybill up` downloads them again"
             return _wrong("jars", f"{error.what}: {error.why}", fix)
     count = sum(len(each.jars) for each in sets)
     return _ok("jars", f"{count}, each with the sha256 of the lock, in {jars.root()}")
@@ -145,14 +145,14 @@ def check_jars() -> CheckResult:
 
 def check_disk(folder: Path) -> CheckResult:
     needs = {state_folder(folder): room.STATE_BYTES_MIN, cache_folder(): room.JARS_BYTES}
-    told = []
+    found = []
     for place, bytes_min in needs.items():
         free = free_bytes(place)
         if free < bytes_min:
             text = f"{_gb(free)} free for {place}, {_gb(bytes_min)} are needed"
             return _wrong("disk", text, "make room, or work in a folder on another disk")
-        told.append(f"{_gb(free)} free for {place}")
-    return _ok("disk", ", ".join(told))
+        found.append(f"{_gb(free)} free for {place}")
+    return _ok("disk", ", ".join(found))
 
 
 def check_memory() -> CheckResult:
@@ -197,7 +197,7 @@ def check_state_folder(folder: Path) -> CheckResult:
     state = load(home)
     if state is None and (home / STATE_FILE).exists():
         text = f"{home / STATE_FILE} cannot be read: of another version, or damaged"
-        fix = f"`waybill up` writes it anew; if that fails, delete {home}: its data is lost"
+        fix = f"`waybill up` writes it again; if that fails, delete {home}: its data is lost"
         return _warn("state folder", text, fix)
     if state is not None and state.version != version("waybill-local"):
         text = f"{home} was last used by {state.version}, this is {version('waybill-local')}"

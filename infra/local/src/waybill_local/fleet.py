@@ -141,7 +141,7 @@ class Fleet:
     def _ready(self, member: Member) -> None:
         member.phase, member.was_ready = StackPhase.READY, True
         self.changed()
-        self._tell(member, ReportKind.READY, seconds=member.child.age_s)
+        self._report(member, ReportKind.READY, seconds=member.child.age_s)
 
     def _note_crash(self, member: Member) -> None:
         spec, code = member.spec, member.child.process.returncode
@@ -158,7 +158,7 @@ class Fleet:
         member.phase = StackPhase.RESTARTING
         self.changed()
         text = f"ended (exit code {code}), starts again in {member.delay_s:.1f} s"
-        self._tell(member, ReportKind.RESTARTING, text=f"{text}; {member.child.log}")
+        self._report(member, ReportKind.RESTARTING, text=f"{text}; {member.child.log}")
 
     def _restart(self, name: str, member: Member) -> None:
         again = _member(member.spec, self.logs)
@@ -170,9 +170,9 @@ class Fleet:
         member = self.members[child.spec.name]
         member.phase = StackPhase.STOPPED
         self.changed()
-        self._tell(member, ReportKind.STOPPED if graceful else ReportKind.KILLED)
+        self._report(member, ReportKind.STOPPED if graceful else ReportKind.KILLED)
 
-    def _tell(
+    def _report(
         self, member: Member, kind: ReportKind, *, text: str = "", seconds: float | None = None
     ) -> None:
         spec = member.spec

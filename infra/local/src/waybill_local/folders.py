@@ -42,7 +42,7 @@ def make_private(folder: Path) -> Path:
         raise StackError(
             f"folder {folder} cannot be used",
             why=error.strerror or str(error),
-            fix=f"see that you may write to {folder.parent} and that no file stands in its place",
+            fix=f"see that you may write to {folder.parent} and that no file is in its place",
         ) from error
     return folder
 

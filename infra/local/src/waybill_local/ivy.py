@@ -27,7 +27,7 @@ CORRECT_MIRROR = (
     f" {SITE_SETTINGS} names"
 )
 NAME_MIRROR = (
-    "check the network; behind a proxy, name it in JAVA_TOOL_OPTIONS, and a company's mirror by its"
+    "check the network; name a proxy in JAVA_TOOL_OPTIONS, and a company's mirror by its"
     f" Ivy settings in {SITE_SETTINGS}"
 )
 TRUST = "set SSL_CERT_FILE to the file with your company's certificates"
@@ -96,7 +96,7 @@ def retrieve(coordinates: Iterable[str], run: Run) -> Iterator[str]:
                 if match := _DOWNLOADED.search(line):
                     yield ":".join(match.groups())
         finally:
-            if process.poll() is None and not _ended(process):
+            if process.poll() is None and not _has_ended(process):
                 process.kill()
     if process.returncode != 0:
         raise _failure(output)
@@ -156,7 +156,7 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _ended(process: subprocess.Popen[str]) -> bool:
+def _has_ended(process: subprocess.Popen[str]) -> bool:
     """Return True if the process ends by itself within a second after its output has ended."""
     try:
         process.wait(timeout=1)

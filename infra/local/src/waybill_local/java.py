@@ -85,7 +85,7 @@ def trust_options(java: Java, folder: Path) -> tuple[str, ...]:
     The wheel's Java has its own list. In a company with its own CA it could download nothing. The
     trust store is written to `folder`.
     """
-    bundle = trusted_certificates(java)
+    bundle = find_certificates(java)
     if bundle is None or "javax.net.ssl.trustStore" in os.environ.get("JAVA_TOOL_OPTIONS", ""):
         return ()
     entries = [
@@ -126,7 +126,7 @@ def _version_of(path: Path) -> tuple[int, str] | None:
     return parse_version(answer.stderr + answer.stdout)
 
 
-def trusted_certificates(java: Java) -> Path | None:
+def find_certificates(java: Java) -> Path | None:
     """Return the file of certificates that `java` should trust; None if its own list is used."""
     if named := os.environ.get(CERTIFICATES):
         return Path(named)

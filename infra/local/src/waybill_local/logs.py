@@ -56,7 +56,7 @@ class _Growing:
 
     def lines(self) -> Iterator[str]:
         yield from self._rest()
-        if self._replaced():
+        if self._is_replaced():
             yield from self._rest()  # written after the read above, before the file was replaced
             self._open(at_end=False)
             yield from self._rest()
@@ -71,7 +71,7 @@ class _Growing:
         if self._file is not None and at_end:
             self._file.seek(0, 2)
 
-    def _replaced(self) -> bool:
+    def _is_replaced(self) -> bool:
         try:
             there = self._path.stat()
         except FileNotFoundError:

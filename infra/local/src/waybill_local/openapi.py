@@ -11,7 +11,7 @@ PUBLIC_PREFIXES = (
     "/v1/",
 )  # paths for operators, which each service has, are left out
 ABOUT = (
-    "What the services answer behind one address. For operators, beside it: `/healthz`, `/readyz`"
+    "What the services answer at one address. For operators, next to it: `/healthz`, `/readyz`"
     " and `/version` of all, and `/metrics/{service}`. Each error is a problem (RFC 9457): 404"
     " `not_found` at a path that is not listed here, 405 `method_not_allowed` with another method,"
     " 502 `service_unreachable` or 504 `service_timeout` while a service does not answer."
@@ -43,13 +43,13 @@ def merge(documents: Mapping[str, JsonObject], version: str) -> JsonObject:
     }
 
 
-def _with_own_names(document: JsonObject, service: str, taken: JsonObject) -> JsonObject:
+def _with_own_names(document: JsonObject, service: str, others: JsonObject) -> JsonObject:
     """Return `document` with new names for schemas that have the name of another one in `taken`.
 
     `taken`: the schemas of the services before.
     """
     schemas = document.get("components", {}).get("schemas", {})
-    clashing = {name for name in schemas if taken.get(name, schemas[name]) != schemas[name]}
+    clashing = {name for name in schemas if others.get(name, schemas[name]) != schemas[name]}
     if not clashing:
         return document
     names = {name: f"{service}_{name}" for name in clashing}

@@ -132,7 +132,7 @@ def megabytes(said: str, work: Path) -> tuple[float, float]:
     """Return how many MB are downloaded, and how many in all. `said` is the output of uv so far."""
     sizes = {name: float(size) * UNITS[unit] for name, size, unit in _DOWNLOADING.findall(said)}
     done = sum(sizes.get(name, 0.0) for name in _DOWNLOADED.findall(said))
-    ours = pyspark.downloaded_mb(work)
+    ours = pyspark.measure_download_mb(work)
     return done + (ours or 0.0), sum(sizes.values()) + (0.0 if ours is None else pyspark.ARCHIVE_MB)
 
 

@@ -98,7 +98,7 @@ def find_programs() -> Path:
     Those of our extra are first, then the newest in SYSTEM, then those on PATH. Raise StackError if
     there are none.
     """
-    ours = [path for path in _packaged() if path.name == "initdb"]
+    ours = [path for path in _find_packages() if path.name == "initdb"]
     theirs = sorted(SYSTEM.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     known = shutil.which("initdb")
     found = [*theirs, *sorted(ours)] or ([Path(known)] if known else [])
@@ -112,7 +112,7 @@ def find_programs() -> Path:
     return found[-1].resolve().parent
 
 
-def _packaged() -> list[Path]:
+def _find_packages() -> list[Path]:
     try:
         listed = files(PACKAGE) or []
     except PackageNotFoundError:
@@ -143,11 +143,11 @@ def _prepare(server: Server, programs: Path) -> None:
     partial.rename(server.data)
 
 
-def _run(command: tuple[str, ...], folder: Path, told: str) -> None:
+def _run(command: tuple[str, ...], folder: Path, text: str) -> None:
     try:
         subprocess.run(
             _as_nobody(command),
-            input=told,
+            input=text,
             capture_output=True,
             text=True,
             check=True,
@@ -189,7 +189,7 @@ def _wrong(programs: Path, port: int) -> str | None:
 
 
 def _version(programs: Path) -> str:
-    told = subprocess.run(
+    done = subprocess.run(
         (str(programs / "postgres"), "--version"), capture_output=True, text=True, check=True
     ).stdout.split()
-    return told[2] if len(told) > 2 else ""
+    return done[2] if len(done) > 2 else ""

@@ -189,14 +189,14 @@ def kill_group(group: int) -> None:
 
 def end_all(processes: Iterable[psutil.Process], *, grace_s: float = 1.0) -> None:
     """Wait a little for `processes` to end by themselves, then kill them."""
-    late = wait_gone(processes, grace_s)
+    late = wait_for_ends(processes, grace_s)
     for process in late:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    wait_gone(late, KILL_WAIT_S)
+    wait_for_ends(late, KILL_WAIT_S)
 
 
-def wait_gone(processes: Iterable[psutil.Process], timeout_s: float) -> list[psutil.Process]:
+def wait_for_ends(processes: Iterable[psutil.Process], timeout_s: float) -> list[psutil.Process]:
     """Return the processes that still run after `timeout_s`; an empty list when all have ended."""
     deadline = time.monotonic() + timeout_s
     left = [process for process in processes if runs(process)]

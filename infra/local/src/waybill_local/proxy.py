@@ -94,7 +94,7 @@ async def forward(
     """
     body = _Body(receive, scope)
     exchange = asyncio.ensure_future(_exchange(upstreams, service, scope, body, send))
-    gone = asyncio.ensure_future(body.caller_gone())
+    gone = asyncio.ensure_future(body.await_disconnect())
     try:
         await asyncio.wait((exchange, gone), return_when=asyncio.FIRST_COMPLETED)
         if exchange.done():
@@ -199,7 +199,7 @@ def _end_to_end(
 
 
 class _Body:
-    """The caller's body as it arrives. `caller_gone` returns when the caller has disconnected."""
+    """The caller's body as it arrives. `await_disconnect` returns when the caller is away."""
 
     def __init__(self, receive: Receive, scope: Scope) -> None:
         names = {name for name, _ in scope["headers"]}
@@ -219,7 +219,7 @@ class _Body:
             if chunk := message.get("body", b""):
                 yield chunk
 
-    async def caller_gone(self) -> None:
+    async def await_disconnect(self) -> None:
         await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass

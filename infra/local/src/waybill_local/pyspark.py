@@ -89,7 +89,7 @@ def build_options(work: Path) -> tuple[str, ...]:
     return "--no-deps", *folders, "--config-settings-package", setting
 
 
-def downloaded_mb(work: Path) -> float | None:
+def measure_download_mb(work: Path) -> float | None:
     """Return how many MB of the archive are downloaded; None if it is not being downloaded."""
     cache = work / BUILD_CACHE
     if not cache.is_dir():

@@ -44,17 +44,17 @@ class SparkFiles:
             self._failure = error
 
     def _make_archive(self, folder: Path) -> None:
-        begun = list[Report]()
+        started = list[Report]()
 
         def begin() -> None:
-            if not begun:
-                begun.append(_archive(ReportKind.WORKING, shown.ARCHIVE))
-                self._report(begun[0])
+            if not started:
+                started.append(_archive(ReportKind.WORKING, shown.ARCHIVE))
+                self._report(started[0])
 
         made = archives.ensure_spark(self._java, folder, begin)
         if not made:
             self._report(_archive(ReportKind.NOTE, shown.archive_missing()))
-        elif begun:
+        elif started:
             self._report(_archive(ReportKind.READY, shown.ARCHIVE_MADE))
 
 

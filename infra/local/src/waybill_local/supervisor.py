@@ -92,7 +92,7 @@ def run(folder: Path, options: Options, report: Reporter) -> None:
         java = prepare(report)
         if (home / postgres.NAME).exists():
             options = replace(options, postgres=True)
-        ports = _pick(wanted_ports(options, before), report)
+        ports = _pick(choose_ports(options, before), report)
         with _signals() as signals:
             one = _Run(
                 home=home, options=options, report=report, java=java, ports=ports, signals=signals
@@ -113,7 +113,7 @@ def prepare(report: Reporter) -> Java:
     return java
 
 
-def wanted_ports(options: Options, before: StackState | None) -> dict[str, int]:
+def choose_ports(options: Options, before: StackState | None) -> dict[str, int]:
     """Return the ports to try: the chosen ones, else those of the last run, else the usual ones.
 
     So addresses that people noted stay valid.
@@ -199,7 +199,7 @@ class _Run:
             self.start()
             self.phase = StackPhase.READY
             self.save()
-            self.tell_whole(ReportKind.READY, time.monotonic() - started)
+            self.report_whole(ReportKind.READY, time.monotonic() - started)
             while not self.fleet.stopping:
                 self.fleet.watch()
                 time.sleep(WATCH_S)
@@ -274,7 +274,7 @@ class _Run:
         self.kafka.archive.keep(good=kafka is not None and kafka.ended_well)
         self.phase = StackPhase.STOPPED
         self.save()
-        self.tell_whole(ReportKind.STOPPED, time.monotonic() - started)
+        self.report_whole(ReportKind.STOPPED, time.monotonic() - started)
 
     def save(self) -> None:
         began = self.process.create_time()
@@ -293,7 +293,7 @@ class _Run:
         with contextlib.suppress(OSError):
             save(state)
 
-    def tell_whole(self, kind: ReportKind, seconds: float) -> None:
+    def report_whole(self, kind: ReportKind, seconds: float) -> None:
         url = f"http://{address(self.ports[GATEWAY])}"
         text = "" if kind is ReportKind.READY else f"state kept in {self.home}"
         self.report(Report(kind=kind, name=STACK, address=url, seconds=seconds, text=text))

@@ -51,13 +51,13 @@ class Loop:
             event=self.events.take,
             watch=self.watchers.receive,
             delivery=self.watchers.receive_delivery,
-            told=self.log.take,
+            status_event=self.log.take,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slots.close)
             stack.enter_context(self.followers.notify(listeners))
             running = asyncio.create_task(self.hub.run())
-            running.add_done_callback(self._ended)
+            running.add_done_callback(self._note_end)
             await stack.enter_async_context(self.watchers.running())
             yield
             running.cancel()
@@ -80,7 +80,7 @@ class Loop:
             return str(error) or "redis does not answer in time"
         return None
 
-    def _ended(self, running: asyncio.Task[None]) -> None:
+    def _note_end(self, running: asyncio.Task[None]) -> None:
         """Report that the hub has failed. No request would be woken any more, so a new process is
         better."""
         if not running.cancelled() and (fault := running.exception()) is not None:

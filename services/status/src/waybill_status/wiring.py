@@ -33,10 +33,10 @@ from waybill_status.adapters.http.feldera import (
 from waybill_status.adapters.http.flow import flow_router
 from waybill_status.adapters.http.operations import key_router, operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
-from waybill_status.adapters.http.tokens import shown_outcome, tokens_router
+from waybill_status.adapters.http.tokens import outcome_json, tokens_router
 from waybill_status.adapters.http.watches import asyncapi_router, event_log_router, watches_router
 from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
-from waybill_status.adapters.kafka.event_lookup import KafkaToldEvents
+from waybill_status.adapters.kafka.event_lookup import KafkaEventLookup
 from waybill_status.adapters.kafka.followers import Followers
 from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
 from waybill_status.adapters.kafka.past_events import KafkaPastEvents
@@ -84,7 +84,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     news = News(followers.pipelines)
     tokens = Tokens(directory, news, store=slots, hub=hub, ring=ring, clock=clock, replays=replays)
     watched = AllNews(News(followers.watches), News(followers.deliveries))
-    judge = WatchJudge(tokens, hub, clock, source=source_of(prefix), show=shown_outcome)
+    judge = WatchJudge(tokens, hub, clock, source=source_of(prefix), show=outcome_json)
     means = _means(settings, admin, ring, book, deliveries)
     loop = Loop(
         slots=slots,
@@ -103,7 +103,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         *_token_routers(settings, tokens, pipelines),
         watches_router(book, deliveries, watched),
-        event_log_router(loop.log, News(followers.told)),
+        event_log_router(loop.log, News(followers.events)),
         asyncapi_router(),
         key_router(),
         operations_router(replies),
@@ -130,7 +130,7 @@ def _means(
         book=deliveries,
         watches=book,
         receivers=Webhooks(ring, settings.webhook_rules, HostNames(), tls),
-        events=KafkaToldEvents(admin, settings.topic("status")),
+        events=KafkaEventLookup(admin, settings.topic("status")),
         permits=HostPermits(),
         clock=SystemClock(),
         source=source_of(settings.topic_prefix),
@@ -161,7 +161,7 @@ def _watchers(
 def _event_log(settings: Settings, followers: Followers) -> EventLog:
     return EventLog(
         KafkaPastEvents(settings.kafka_cluster(), settings.topic("status")),
-        begins=lambda: followers.told.begins,
+        begins=lambda: followers.events.begins,
         streams_max=settings.status_waiters_max,
     )
 
@@ -182,7 +182,7 @@ def _pipeline_routers(
 def _token_routers(settings: Settings, tokens: Tokens, pipelines: Pipelines) -> list[APIRouter]:
     return [
         tokens_router(tokens, query_bytes_max=settings.status_query_bytes_max),
-        feldera_tokens_router(pipelines, tokens, held_s=settings.status_feldera_hold_s),
+        feldera_tokens_router(pipelines, tokens, hold_s=settings.status_feldera_hold_s),
     ]
 
 

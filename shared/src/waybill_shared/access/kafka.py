@@ -54,7 +54,7 @@ def require_access(admin: KafkaAdmin, service: str, prefix: str) -> None:
     if not connected(admin.cluster):
         return
     try:
-        problems = [*_missing_rights(admin, service, prefix)]
+        problems = [*_find_missing_rights(admin, service, prefix)]
         problems = problems or [*_topics(admin, service, prefix)]
     except Retryable as error:
         logger.warning("rights cannot be looked at now", extra={"reason": str(error)})
@@ -116,7 +116,7 @@ def uncreatable(admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Problem]:
         yield Problem(message=message, hint=f"create the topic; or {GRANT_HINT}")
 
 
-def _missing_rights(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:
+def _find_missing_rights(admin: KafkaAdmin, service: str, prefix: str) -> Iterator[Problem]:
     """Yield what is missing of the rights on our topics and groups.
 
     Rights on transactional ids are not checked: Kafka reports only who uses them.

@@ -31,7 +31,7 @@ def require_redis(server: RedisServer, service: str, prefix: str, *, timeout_s: 
     with server.client(timeout_s=timeout_s) as client:
         try:
             client.ping()
-            missing = _missing(client, service, prefix)
+            missing = _find_missing(client, service, prefix)
         except AuthenticationError as error:
             raise _refusal(server, str(error), LOGIN_HINT) from error
         except NoPermissionError as error:
@@ -45,7 +45,7 @@ def require_redis(server: RedisServer, service: str, prefix: str, *, timeout_s: 
         raise _refusal(server, f"no right to {', '.join(missing)}", GRANT_HINT)
 
 
-def _missing(client: redis.Redis, service: str, prefix: str) -> list[str]:
+def _find_missing(client: redis.Redis, service: str, prefix: str) -> list[str]:
     """Return the commands that this user may not use.
 
     The list is empty if the server is too old to answer this question.

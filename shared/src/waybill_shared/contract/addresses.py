@@ -36,7 +36,7 @@ class AllowedAddresses:
 
     def names(self, text: str) -> bool:
         """Return True if the address lies in one of the allowed networks."""
-        meant = _meant_by(text)
+        meant = _parse(text)
         return any(meant in network for network in self.networks)
 
     def address(self, text: str) -> bool:
@@ -64,12 +64,12 @@ def allowed(text: str) -> AllowedAddresses:
 
 
 def is_public(text: str) -> bool:
-    meant = _meant_by(text)
+    meant = _parse(text)
     special = meant.is_multicast or meant.is_reserved or any(meant in n for n in NOT_PUBLIC)
     return meant.is_global and not special
 
 
-def _meant_by(text: str) -> Address:
+def _parse(text: str) -> Address:
     """Return the address that is meant: an address may wrap another one, such as IPv4 in IPv6."""
     address = ip_address(text.partition("%")[0])
     if not isinstance(address, IPv6Address):

@@ -40,7 +40,7 @@ class _At(NamedTuple):
         return [*Topology(self.stages).awaited(self.topic_id, self.generation)]
 
 
-def settled(
+def settle(
     wanted: WantedView, caller: Caller, owned: Owned, known: PipelinesThere, path: str
 ) -> TokenView:
     """Return the view with the pipelines that it leads through, as they are now.
@@ -60,14 +60,14 @@ def settled(
         record = known.by_name(caller.tenant, name)
         if record is None:
             names = [each.name for each in known.living(caller.tenant)]
-            raise _refused(
+            raise _refuse(
                 f"{path}through", f"there is no pipeline {name!r:.100}", "known pipelines", names
             )
         step, here = _enter(record, here, path)
         steps.append(step)
     if sum(len(step.led_by) + len(step.late) for step in steps) > PLACES_MAX:
         message = f"more than {PLACES_MAX} sinks and partitions lead there"
-        raise _refused(f"{path}through", message, "what may be asked for", ["fewer pipelines"])
+        raise _refuse(f"{path}through", message, "what may be asked for", ["fewer pipelines"])
     if wanted.sinks:
         _refuse_unknown_sinks(wanted.sinks, here, path)
     return TokenView(level=wanted.level, sinks=wanted.sinks, through=tuple(steps))
@@ -96,7 +96,7 @@ def _enter(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[Thro
         if not into:
             message = f"{record.name} reads nothing that {at.pipeline} writes of the token"
             sinks = {each.sink.name for each in awaited}
-            raise _refused(f"{path}through", message, f"sinks of {at.pipeline}", sinks)
+            raise _refuse(f"{path}through", message, f"sinks of {at.pipeline}", sinks)
         led_by += [ThroughSink(uid=at.uid, topic_id=at.topic_id, sink=each.key) for each in into]
         ids = sorted(read & frozenset().union(*(each.sink.ids for each in into)))
         there += [
@@ -135,15 +135,15 @@ def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) 
         known = {each.sink.name for each in at.awaited()}
         if not known.intersection(names):
             message = f"a part of the token waits for none of {', '.join(names):.300}"
-            raise _refused(f"{path}sinks", message, "sinks that it waits for", known)
+            raise _refuse(f"{path}sinks", message, "sinks that it waits for", known)
         found |= known
     missing = [name for name in names if name not in found]
     if missing:
         message = f"the token waits for no sink {missing[0]!r:.100}"
-        raise _refused(f"{path}sinks", message, "sinks that it waits for", found)
+        raise _refuse(f"{path}sinks", message, "sinks that it waits for", found)
 
 
-def _refused(path: str, message: str, what: str, names: Iterable[str]) -> Refusal:
+def _refuse(path: str, message: str, what: str, names: Iterable[str]) -> Refusal:
     hint = f"{what}: {', '.join(sorted(names)) or 'none'}"
     errors = [{"message": message, "path": path, "hint": hint}]
     return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)

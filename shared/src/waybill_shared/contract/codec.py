@@ -111,8 +111,8 @@ def decode(message_type: type[M], raw: bytes) -> M:
         message = cast(M, _adapters[message_type].validate_python(record))
     except (EOFError, ValueError, IndexError, ValidationError) as error:
         raise InvalidMessage(f"a damaged {message_type.__name__}: {error}") from error
-    if behind := len(raw) - HEADER_BYTES - body.tell():
-        raise InvalidMessage(f"a damaged {message_type.__name__}: {behind} byte(s) behind it")
+    if extra := len(raw) - HEADER_BYTES - body.tell():
+        raise InvalidMessage(f"a damaged {message_type.__name__}: {extra} byte(s) after it")
     return message
 
 

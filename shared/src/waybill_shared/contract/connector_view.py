@@ -42,7 +42,7 @@ class ConnectorDetail:
     dead: int = field(metadata={"description": "of these, written to its dead-letter topic"})
     bytes: int = field(metadata={"description": "of the file that were read, as it is sent"})
     size: int | None = field(metadata={"description": "of the file, if its server says it"})
-    changed_at: Moment | None = field(metadata={"description": "null: nothing was told yet"})
+    changed_at: Moment | None = field(metadata={"description": "null: nothing was reported yet"})
     error: str | None = field(metadata={"description": "why the last attempt failed"})
     note: str | None = field(metadata={"description": "what else a person should know"})
 

@@ -47,34 +47,34 @@ class LetterHeaders:
     """The record's own, and what was said of it, by name."""
 
     own: Headers
-    told: Mapping[str, str]
+    facts: Mapping[str, str]
 
 
-def with_facts(own: Headers, told: Mapping[str, str | None]) -> Headers:
+def with_facts(own: Headers, facts: Mapping[str, str | None]) -> Headers:
     """Return the headers of the record followed by ours.
 
-    `told` has a value for each of NAMES; a value of None is left out.
+    `facts` has a value for each of NAMES; a value of None is left out.
     """
-    texts = ((name, told[name]) for name in NAMES)
+    texts = ((name, facts[name]) for name in NAMES)
     return (*own, *((name, text.encode()) for name, text in texts if text is not None))
 
 
-def parted(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
+def split_headers(headers: Sequence[tuple[str, bytes | None]]) -> LetterHeaders | None:
     """Split headers that `with_facts` made; return None if the last headers are not ours.
 
     A record that was a dead letter before has such headers among its own: only the last of them
     count.
     """
-    told: dict[str, str] = {}
+    facts: dict[str, str] = {}
     left = len(headers)
     for name in reversed(NAMES):
         found, value = headers[left - 1] if left else ("", None)
         if found == name and value is not None:
-            told[name] = value.decode(errors="replace")
+            facts[name] = value.decode(errors="replace")
             left -= 1
         elif name not in MAY_LACK:
             return None
-    return LetterHeaders(own=tuple(headers[:left]), told=told)
+    return LetterHeaders(own=tuple(headers[:left]), facts=facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

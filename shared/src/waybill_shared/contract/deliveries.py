@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.webhooks import Webhook, shown_url
+from waybill_shared.contract.webhooks import Webhook, without_query
 from waybill_shared.contract.words import DeliveryState
 
 EVENT_BYTES_MAX: Final = 16_384  # of an event that is stored in its delivery
@@ -48,7 +48,7 @@ class WebhookDelivery:
         self, state: DeliveryState, now_ms: int, error: str | None = None
     ) -> "WebhookDelivery":
         """Return this delivery as ended, without anything secret in it."""
-        webhook = Webhook(url=shown_url(self.webhook.url), secret="")
+        webhook = Webhook(url=without_query(self.webhook.url), secret="")
         return replace(self, state=state, event="", webhook=webhook, at=now_ms, error=error)
 
 

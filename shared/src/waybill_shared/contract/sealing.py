@@ -35,7 +35,7 @@ class KeyRing:
 def seal_bytes(plain: bytes, ring: KeyRing, *, nonce: bytes, bound: Bound) -> bytes:
     """Seal `plain` with the active key. `nonce` must be 12 fresh random bytes."""
     head = bytes([ring.active])
-    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, plain, _named(head, bound))
+    sealed = _cipher(ring.keys[ring.active]).encrypt(nonce, plain, _associate(head, bound))
     return head + nonce + sealed
 
 
@@ -43,7 +43,7 @@ def open_bytes(raw: bytes, ring: KeyRing, *, bound: Bound) -> bytes:
     """Open a seal and return its content. Raise NotOpened if that fails."""
     head, nonce, sealed = raw[:1], raw[1 : 1 + NONCE_BYTES], raw[1 + NONCE_BYTES :]
     try:
-        return _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _named(head, bound))
+        return _cipher(ring.keys[head[0]]).decrypt(nonce, sealed, _associate(head, bound))
     except (InvalidTag, KeyError, IndexError, ValueError) as error:
         raise NotOpened from error
 
@@ -53,6 +53,6 @@ def _cipher(key: bytes) -> AESGCM:
     return AESGCM(key)
 
 
-def _named(head: bytes, bound: Bound) -> bytes:
+def _associate(head: bytes, bound: Bound) -> bytes:
     what, whose = bound
     return what.encode() + head + whose.encode()

@@ -227,11 +227,11 @@ def for_readers(slot: Slot) -> Slot:
     return replace(slot, dead_waiting=waiting, dead_unplaced=())
 
 
-def saved_to_json(saved: Saved) -> str:
+def save_to_json(saved: Saved) -> str:
     return _saved.dump_json(saved).decode()
 
 
-def saved_from_json(text: str | bytes) -> Saved:
+def load_from_json(text: str | bytes) -> Saved:
     return _saved.validate_json(text)
 
 

@@ -15,9 +15,9 @@ from pydantic import JsonValue
 from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import format_moment
-from waybill_shared.contract.token_views import ShownView, shown_view
+from waybill_shared.contract.token_views import ShownView, view_to_show
 from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.webhooks import shown_url
+from waybill_shared.contract.webhooks import without_query
 from waybill_shared.contract.words import EventType, WatchEnd
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
@@ -178,7 +178,7 @@ def token_hash(token: str) -> str:
     return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
 
 
-def shortened(outcome: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def shorten(outcome: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the outcome without its lists and objects, marked as shortened.
 
     A request for the token returns all of it.
@@ -213,7 +213,7 @@ def final_event(
             TokenFinalData(
                 watch=watch.id,
                 token_hash=token_hash(watch.token),
-                view=shown_view(watch.view),
+                view=view_to_show(watch.view),
                 ended_as=ended_as,
                 outcome=outcome,
                 labels=watch.labels,
@@ -236,7 +236,7 @@ def webhook_failed_event(
         data=data_of(
             WebhookFailedData(
                 watch=watch.id,
-                url=shown_url(delivery.webhook.url),
+                url=without_query(delivery.webhook.url),
                 event_id=delivery.event_id,
                 attempts=delivery.attempts,
                 error=delivery.error or "",

@@ -101,7 +101,7 @@ class ShownView:
     through: list[ShownStep]
 
 
-def shown_view(view: TokenView) -> ShownView:
+def view_to_show(view: TokenView) -> ShownView:
     steps = [ShownStep(pipeline=step.pipeline, generation=step.generation) for step in view.through]
     return ShownView(level=view.level, sinks=[*view.sinks], through=steps)
 

@@ -38,7 +38,7 @@ class Topology:
     def with_removed(self, removals: Iterable[Removal]) -> "Topology":
         """Return the topology with what these removals took out of the pipeline."""
         newest_first = reversed([*removals])
-        return Topology((*self.stages, *removed_stages(newest_first)))
+        return Topology((*self.stages, *stages_of(newest_first)))
 
     def at(self, generation: int) -> "Topology":
         """Return the sinks that tokens of that generation know, with their stages."""
@@ -132,14 +132,14 @@ class Topology:
         return _all_of([each.stage for each in self.sinks if each.key in keys], before)
 
 
-def removed_since(removals: Iterable[Removal], generation: int) -> list[Removal]:
+def removals_since(removals: Iterable[Removal], generation: int) -> list[Removal]:
     """Return the removals after that generation. What was removed earlier never concerned a token
     of that generation.
     """
     return [removal for removal in removals if removal.generation > generation]
 
 
-def removed_stages(removals: Iterable[Removal]) -> list[StageDefinition]:
+def stages_of(removals: Iterable[Removal]) -> list[StageDefinition]:
     """Return the stages of these removals, with those of their sinks that were removed."""
     return [stage for removal in removals for stage in removal.stages]
 

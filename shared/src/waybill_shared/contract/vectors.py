@@ -36,7 +36,7 @@ def covers(vector: Vector, wanted: Vector, gone: Set[str] = frozenset()) -> bool
     return all(key[0] in gone or vector.get(key, 0) >= end for key, end in wanted.items())
 
 
-def gone_topics(vector: Vector) -> frozenset[str]:
+def topics_deleted_in(vector: Vector) -> frozenset[str]:
     """Return the ids of deleted topics, from which nothing more arrives.
 
     This includes partitions that `vector` does not name.
@@ -49,7 +49,7 @@ def passes(vector: Vector, wanted: Vector) -> bool:
 
     If a topic is deleted for `vector`, all its partitions count as reached.
     """
-    return covers(vector, wanted) or covers(vector, wanted, gone_topics(vector))
+    return covers(vector, wanted) or covers(vector, wanted, topics_deleted_in(vector))
 
 
 def join(left: Vector, right: Vector) -> Vector:
@@ -80,7 +80,7 @@ def nearer(left: Vector, right: Vector) -> dict[TopicPartition, int]:
     """Return the same as `meet`, but for a topic that is deleted for one of them, the offset of the
     other counts.
     """
-    endless = [dict.fromkeys(gone_topics(vector), ENDLESS) for vector in (left, right)]
+    endless = [dict.fromkeys(topics_deleted_in(vector), ENDLESS) for vector in (left, right)]
     both = [
         {key: gone.get(key[0], vector.get(key, -1)) for key in left.keys() | right.keys()}
         for vector, gone in zip((left, right), endless, strict=True)

@@ -5,9 +5,9 @@ from typing import Final
 
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.token_views import ShownView, shown_view
+from waybill_shared.contract.token_views import ShownView, view_to_show
 from waybill_shared.contract.watches import TokenWatch
-from waybill_shared.contract.webhooks import Webhook, shown_url
+from waybill_shared.contract.webhooks import Webhook, without_query
 from waybill_shared.contract.words import DeliveryState, WatchEnd, WatchState
 
 STATES: Final = {
@@ -59,7 +59,7 @@ def watch_detail(watch: TokenWatch, delivery: WebhookDelivery | None = None) -> 
         id=watch.id,
         state=watch.state if ended is None else ended,
         labels=watch.labels,
-        view=shown_view(watch.view),
+        view=view_to_show(watch.view),
         created_at=watch.at,
         expires_at=watch.expires_at,
         reported_at=watch.reported_at,
@@ -75,7 +75,7 @@ def with_secret(detail: WatchDetail, secret: str) -> WatchDetail:
 
 
 def _webhook_detail(webhook: Webhook, delivery: WebhookDelivery | None) -> WebhookDetail:
-    url = shown_url(webhook.url)
+    url = without_query(webhook.url)
     if delivery is None:
         return WebhookDetail(url=url)
     return WebhookDetail(

@@ -106,7 +106,7 @@ def read_target(url: str) -> WebhookTarget:
     return WebhookTarget(scheme=scheme, host=parts.hostname, port=port or PORTS[scheme], path=path)
 
 
-def shown_url(url: str) -> str:
+def without_query(url: str) -> str:
     """Return the URL as people see it, also one that was accepted by earlier rules."""
     try:
         return read_target(url).shown
@@ -154,7 +154,7 @@ def open_secret(sealed: str, ring: KeyRing, *, watch: str) -> bytes:
     return open_bytes(base64.b64decode(sealed), ring, bound=(SEAL, watch))
 
 
-def signed_headers(secret: bytes, *, id: str, now_s: int, body: bytes) -> Mapping[str, str]:
+def sign_headers(secret: bytes, *, id: str, now_s: int, body: bytes) -> Mapping[str, str]:
     """Return the headers that Standard Webhooks demands, with the signature."""
     signed = b".".join((id.encode(), str(now_s).encode(), body))
     signature = base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()

@@ -50,7 +50,7 @@ def document() -> Json:
         "info": {
             "title": "Waybill",
             "version": VERSION,
-            "description": "What programs are told instead of asking; docs/watches.md says more.",
+            "description": "What programs receive instead of asking; docs/watches.md says more.",
         },
         "defaultContentType": MEDIA_TYPE,
         "channels": {

@@ -28,14 +28,14 @@ def body_of(kind: type[Body], raw: bytes) -> Body:
 def _describe(
     kind: type[BaseModel], fault: str, place: Sequence[str | int], message: str
 ) -> dict[str, str]:
-    told = {"path": ".".join(map(str, place)), "message": message.removeprefix("Value error, ")}
+    problem = {"path": ".".join(map(str, place)), "message": message.removeprefix("Value error, ")}
     if fault == "missing":
-        told["message"] = "is missing"
+        problem["message"] = "is missing"
     elif fault == "extra_forbidden":
         known = list(_model_at(kind, place[:-1]).model_fields)
-        told["message"] = "unknown field"
-        told["hint"] = hint_of_names(str(place[-1]), known, "fields")
-    return told
+        problem["message"] = "unknown field"
+        problem["hint"] = hint_of_names(str(place[-1]), known, "fields")
+    return problem
 
 
 def _model_at(kind: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:

@@ -26,7 +26,7 @@ OPERATION: Final[dict[str, Any]] = {
 """An operation as the documentation shows it. A test compares it with the model."""
 
 
-def _parsed(result: object) -> object:
+def _parse(result: object) -> object:
     return json.loads(result) if isinstance(result, str) else result
 
 
@@ -63,7 +63,7 @@ class OperationAnswer(_Answer):
     )
     errors: list[PlacedError] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
-    result: Annotated[dict[str, Any] | None, BeforeValidator(_parsed)] = Field(
+    result: Annotated[dict[str, Any] | None, BeforeValidator(_parse)] = Field(
         default=None,
         description="what a check has found, as `POST /v1/validate` answers it; what was done to a"
         " table, `tasks` by their names, in numbers; null when it is no longer kept",

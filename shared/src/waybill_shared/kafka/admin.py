@@ -85,7 +85,7 @@ class KafkaAdmin:
         thread of librdkafka completes them. A callback must not keep the client: with its last
         reference the client would end in that thread, and the process with it.
         """
-        client, silence = self._answering()
+        client, silence = self._find_client()
         return watched(question(client), silence)
 
     def ask_coordinators(
@@ -94,7 +94,7 @@ class KafkaAdmin:
         """Return what coordinators of groups answered in time; all others have failed.
 
         Give each question `COORDINATOR_TIMEOUT_S`: its client is replaced long before that."""
-        client, silence = self._answering()
+        client, silence = self._find_client()
         asked = watched(question(client), silence)
         late = wait(asked.values(), timeout_s).not_done
         if late:
@@ -193,7 +193,7 @@ class KafkaAdmin:
         found = {}
         for name, future in ask(wanted).items():
             try:
-                told = future.result().authorized_operations
+                rights = future.result().authorized_operations
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in REFUSED:
@@ -201,8 +201,8 @@ class KafkaAdmin:
                 elif code not in ABSENT:
                     raise Retryable(f"{resource} {name}: {error.args[0].str()}") from error
             else:
-                if told is not None:
-                    found[name] = frozenset(each.name.title().replace("_", "") for each in told)
+                if rights is not None:
+                    found[name] = frozenset(each.name.title().replace("_", "") for each in rights)
         return found
 
     def _ask_topics(self, names: list[str]) -> "Mapping[str, Future[TopicDescription]]":
@@ -301,7 +301,7 @@ class KafkaAdmin:
             raise Retryable(f"kafka: {error.args[0].str()}") from error
 
     def _metadata(self) -> ClusterMetadata:
-        client, silence = self._answering()
+        client, silence = self._find_client()
         try:
             return client.list_topics(timeout=READY_TIMEOUT_S)
         except KafkaException as error:
@@ -309,7 +309,7 @@ class KafkaAdmin:
                 silence.set()
             raise
 
-    def _answering(self) -> tuple[AdminClient, threading.Event]:
+    def _find_client(self) -> tuple[AdminClient, threading.Event]:
         """Return the client, a new one if the last got no answer."""
         with self._lock:
             now = time.monotonic()

@@ -142,13 +142,13 @@ def read_ranges(
     try:
         # By number: to look for the beginning costs this client half a second.
         consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
-        heard_at = time.monotonic()
+        received_at = time.monotonic()
         while left:
             for message in _next_messages(consumer):
-                heard_at = time.monotonic()
+                received_at = time.monotonic()
                 if _is_within(message, ranges, left):
                     yield message
-            if time.monotonic() - heard_at > silence_s:
+            if time.monotonic() - received_at > silence_s:
                 places = ", ".join(f"[{p}] to {end}" for p, end in sorted(left.items()))
                 raise Retryable(
                     f"topic {topic}: nothing came for {silence_s:.0f} s, and {places} is not read:"

@@ -60,7 +60,7 @@ class TopicFollower(Generic[M]):
         """Where the first reading started, by partition; of use with `since_ms`."""
         self._reached: dict[int, int] = {}
         self._left: dict[int, int] = {}  # until it has caught up: the ends that are not reached
-        self._behind = False
+        self._lagging = False
         self._moved = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
@@ -91,7 +91,7 @@ class TopicFollower(Generic[M]):
         if not self.caught_up.is_set():
             return f"topic {self._topic} is still being read{self._how_far()}"
         return (
-            f"topic {self._topic} is read with more than a moment's lag" if self._behind else None
+            f"topic {self._topic} is read with more than a moment's lag" if self._lagging else None
         )
 
     def _how_far(self) -> str:
@@ -130,7 +130,7 @@ class TopicFollower(Generic[M]):
                 ends = self._ends(self._admin)
             except Retryable:
                 continue  # that Kafka is away says nothing of this process
-            self._behind = not self._reaches(ends, LAG_S_MAX) and not self._stop.is_set()
+            self._lagging = not self._reaches(ends, LAG_S_MAX) and not self._stop.is_set()
 
     def _run(self) -> None:
         while not self._stop.is_set():

@@ -14,7 +14,7 @@ from waybill_shared.kafka.admin import KafkaAdmin
 CHECK_INTERVAL_S: Final = 5.0
 
 
-class TopicCreatedAnew(ContractError):
+class TopicRecreated(ContractError):
     """Ends the process."""
 
 
@@ -51,7 +51,7 @@ class OwnTopics:
             raise Retryable(f"topic {name}: it had id {known}, now it has {found or 'none'}")
 
     def check(self) -> None:
-        """Ask again at intervals. Raise TopicCreatedAnew when a topic has another id."""
+        """Ask again at intervals. Raise TopicRecreated when a topic has another id."""
         if self._now() < self._check_at:
             return
         self._check_at = self._now() + CHECK_INTERVAL_S
@@ -62,8 +62,8 @@ class OwnTopics:
         for name, topic_id in found.items():
             known = self._ids.setdefault(name, topic_id)
             if topic_id != known:
-                raise TopicCreatedAnew(
-                    f"topic {name} was created anew: it had id {known} and has {topic_id}; this"
+                raise TopicRecreated(
+                    f"topic {name} was created again: it had id {known} and has {topic_id}; this"
                     " process ends, the next one reads it from its beginning"
                 )
 

@@ -62,8 +62,8 @@ class GroupShares:
             try:
                 self._take_part()
             except (Retryable, RuntimeError, KafkaException, SystemError) as error:
-                told = {"group": self._group, "reason": str(error)}
-                logger.warning("no share of the work for now", extra=told)
+                fields = {"group": self._group, "reason": str(error)}
+                logger.warning("no share of the work for now", extra=fields)
                 self._stop.wait(RETRY_S)
             except Exception:  # the thread's boundary
                 logger.exception("no share of the work for now", extra={"group": self._group})

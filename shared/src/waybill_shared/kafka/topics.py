@@ -17,7 +17,7 @@ CREATE_TIMEOUT_S = 15.0
 ASK_TIMEOUT_S = 10.0
 ACTIVE_BYTES_MAX = 128 * 1024 * 1024  # of what is never compacted, and read at each start
 PARTITIONS_HINT = (
-    "all of Waybill's topics have the same number, for good: delete the topic and create it anew"
+    "all of Waybill's topics have the same number, for good: delete the topic and create it again"
     " before the first pipeline is applied; later, what it holds is lost (docs/operations.md)"
 )
 CREATE_HINT = "choose what the broker takes, or create the topic beforehand"
@@ -77,8 +77,10 @@ def _settings(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, tuple[str, 
     if not asked:
         return {}
     found = {}
-    told = admin.ask(lambda client: client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S))
-    for resource, future in told.items():
+    configs = admin.ask(
+        lambda client: client.describe_configs(asked, request_timeout=ASK_TIMEOUT_S)
+    )
+    for resource, future in configs.items():
         try:
             config = future.result()
             cleanup, segment = config["cleanup.policy"].value, config["segment.bytes"].value

@@ -10,11 +10,11 @@ from waybill_shared.contract.hosts import AllowedHosts, read_allowed_hosts
 from waybill_shared.settings.kafka import PREFIX
 
 
-def _listed(given: object) -> object:
+def _split(given: object) -> object:
     return given.replace(",", " ").split() if isinstance(given, str) else given
 
 
-Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 """Words with commas."""
 
 

@@ -62,7 +62,7 @@ class KafkaSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _kafka_settings_fit(self) -> Self:
-        problems = [*_without_effect(self), *_missing(self)]
+        problems = [*_without_effect(self), *_find_missing(self)]
         if problems:
             raise ValueError("; ".join(problems))
         self.kafka_cluster()
@@ -132,7 +132,7 @@ def _without_effect(settings: KafkaSettings) -> Iterator[str]:
             )
 
 
-def _missing(settings: KafkaSettings) -> Iterator[str]:
+def _find_missing(settings: KafkaSettings) -> Iterator[str]:
     password, file = settings.kafka_sasl_password, settings.kafka_sasl_password_file
     if settings.kafka_security_protocol.startswith("SASL"):
         needs = f"WAYBILL_KAFKA_SECURITY_PROTOCOL={settings.kafka_security_protocol} needs"

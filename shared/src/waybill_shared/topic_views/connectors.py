@@ -24,5 +24,5 @@ class KnownConnectors:
         return sum(each.dead for each in known if each.pipeline_uid == pipeline_uid)
 
     def of(self, record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:
-        begun = beginning(record, topic, connector)
-        return replace(self._known.get(begun.key, begun), connector=connector.name)
+        started = beginning(record, topic, connector)
+        return replace(self._known.get(started.key, started), connector=connector.name)

@@ -75,17 +75,17 @@ class WatchBook:
         return found is not None and found.open
 
     def _count(self, watch: TokenWatch) -> None:
-        whose = (watch.tenant, watch.actor)
+        owner = (watch.tenant, watch.actor)
         places = sum(len(step.led_by) + len(step.late) for step in watch.view.through)
         size = len(watch.token) + sum(map(len, watch.view.sinks)) + PLACE_CHARACTERS * places
         weight = 1 + size // CHARACTERS_OF_ONE if watch.open else 0
-        left = self._open.get(whose, 0) + weight - self._weights.pop(watch.id, 0)
+        left = self._open.get(owner, 0) + weight - self._weights.pop(watch.id, 0)
         if weight:
             self._weights[watch.id] = weight
         if left:
-            self._open[whose] = left
+            self._open[owner] = left
         else:
-            self._open.pop(whose, None)
+            self._open.pop(owner, None)
 
     def _forget(self, before_ms: int) -> None:
         """Forget watches that ended before this time, as the topic does, and those above the

@@ -10,7 +10,7 @@ from typing import Final
 from waybill_ingress.app.ports import Log, News, SealingClock, Vault
 from waybill_ingress.app.records import one
 from waybill_ingress.app.webhook_gate import WebhookGate, invalid
-from waybill_shared.contract.asked_views import settled
+from waybill_shared.contract.asked_views import settle
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -123,7 +123,7 @@ class Watches:
         lags = any(record.generation < part.generation for part, record in known)
         if lags or len(known) < len(owned):
             raise Retryable("this ingress does not know all pipelines of the token yet: try again")
-        return settled(wanted, caller, known, self._owners, "view.")
+        return settle(wanted, caller, known, self._owners, "view.")
 
     async def redeliver(self, caller: Caller, id: str, log: Log | None = None) -> TokenWatch:
         watch = await self._find(caller, id)

@@ -6,7 +6,7 @@ from typing import Final
 
 from waybill_ingress.core.inputs import not_ready
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterId, parted, place_of
+from waybill_shared.contract.dead_letters import Headers, LetterId, place_of, split_headers
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.moments import format_moment
@@ -135,10 +135,10 @@ def _read(
 ) -> Resent | _Wrong:
     if isinstance(found, ExpiredDeadLetter):
         return _expired(place, found)
-    letter = None if found is None else parted(found.headers)
-    if found is None or letter is None or not _is_meant(record, place, letter.told):
+    letter = None if found is None else split_headers(found.headers)
+    if found is None or letter is None or not _is_meant(record, place, letter.facts):
         return _unknown(f"it is no dead letter of pipeline {record.name}")
-    topic, topic_id = letter.told[named.TOPIC], letter.told[named.TOPIC_ID]
+    topic, topic_id = letter.facts[named.TOPIC], letter.facts[named.TOPIC_ID]
     misplaced = _find_misplaced(record, topic, topic_id)
     if misplaced is not None:
         return misplaced
@@ -146,7 +146,7 @@ def _read(
         id=str(place),
         topic=topic,
         topic_id=topic_id,
-        partition=int(letter.told[named.PARTITION]),
+        partition=int(letter.facts[named.PARTITION]),
         offset=place.source,
         key=found.key,
         value=found.value,

@@ -21,7 +21,7 @@ def row_rules(manifest: AppliedManifest) -> dict[str, RowRule]:
     """Return the rule of each input by its name. The manifest was checked when it was applied."""
     return {
         source.name: RowRule(
-            columns=source.parsed_columns(),
+            columns=source.list_columns(),
             key=source.key,
             strict=source.on_unknown_field == "refuse",
             deletes=source.deletes.column if source.deletes is not None else None,

@@ -28,7 +28,7 @@ from waybill_status.core.outcomes.views import (
     PipelineKey,
     SlotReading,
     SlotStamp,
-    reading_of,
+    make_reading,
 )
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class RedisSlots:
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         rows = await self._run(self._read, list(pipelines))
-        return {key: reading_of(_stamp_of(row), _slot_of(key, row)) for key, row in rows.items()}
+        return {key: make_reading(_stamp_of(row), _slot_of(key, row)) for key, row in rows.items()}
 
     async def stamps(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotStamp]:
         rows = await self._run(self._stamp, list(pipelines))

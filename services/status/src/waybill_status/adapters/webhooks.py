@@ -22,7 +22,7 @@ from waybill_shared.contract.webhooks import (
     WebhookTarget,
     open_secret,
     read_target,
-    signed_headers,
+    sign_headers,
 )
 from waybill_shared.http.names import HostNames
 from waybill_status.core.watches.deliveries import GONE, Answered
@@ -57,7 +57,7 @@ class Webhooks:
         except NotOpened:
             return Answered(error="its secret was sealed with a key that this status does not have")
         except (OSError, ValueError) as error:
-            return Answered(error=_said(error))
+            return Answered(error=_describe(error))
         refusal = self._rules.refusal(target, addresses)
         if refusal is not None:
             return Answered(error=refusal)
@@ -66,7 +66,7 @@ class Webhooks:
             "host": target.authority,
             "content-type": MEDIA_TYPE,
             "user-agent": f"waybill/{VERSION}",
-            **signed_headers(secret, id=delivery.event_id, now_s=now_s, body=body),
+            **sign_headers(secret, id=delivery.event_id, now_s=now_s, body=body),
         }
         turn = delivery.attempts % len(addresses)  # each may be the one that answers
         place = _Place(target, (*addresses[turn:], *addresses[:turn]))
@@ -82,9 +82,9 @@ class Webhooks:
         except TimeoutError:
             error = f"no answer in {ATTEMPT_S:.0f} s"
         except httpcore2.ProtocolError as fault:
-            error = f"no answer in HTTP: {_said(fault)}"
+            error = f"no answer in HTTP: {_describe(fault)}"
         except (OSError, httpcore2.TimeoutException, httpcore2.NetworkError) as fault:
-            error = _said(fault)
+            error = _describe(fault)
         # A status that has arrived counts, whatever happens afterwards.
         return said[0] if said else Answered(error=error, silent=True)
 
@@ -181,5 +181,5 @@ def _retry_after(headers: Sequence[tuple[bytes, bytes]], now_s: int) -> int:
     return 1000 * min(max(0, seconds), RETRY_AFTER_S_MAX)
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error)[:300] or type(error).__name__

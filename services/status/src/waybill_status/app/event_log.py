@@ -187,7 +187,7 @@ class EventLog:
         self, wanted: EventFilter, seen: dict[int, int]
     ) -> AsyncIterator[SentEvent]:
         """Yield events that are no longer in memory; `seen` moves."""
-        while older := {p: at for p, at in self._remembered().items() if seen.get(p, 0) < at}:
+        while older := {p: at for p, at in self._recall().items() if seen.get(p, 0) < at}:
             begin = {partition: seen.get(partition, 0) for partition in older}
             found, all_of_it = await self._past.read(begin, older, PAST_MAX)
             for placed in found:
@@ -197,7 +197,7 @@ class EventLog:
                 seen.update({p: max(seen.get(p, 0), at) for p, at in older.items()})
             yield SentEvent(id=write_ends(seen))
 
-    def _remembered(self) -> Ends:
+    def _recall(self) -> Ends:
         """Return the positions from which events are in memory."""
         return {**self._begins(), **self._floor}
 

@@ -19,8 +19,8 @@ def count_outcome(outcome: Outcome) -> None:
     metrics.count("waybill_outcomes_total", outcome=outcome.outcome)
 
 
-def measure_held(outcome: Outcome, held_s: float) -> None:
-    metrics.observe("waybill_held_request_seconds", held_s, outcome=outcome.outcome)
+def measure_wait(outcome: Outcome, wait_s: float) -> None:
+    metrics.observe("waybill_held_request_seconds", wait_s, outcome=outcome.outcome)
 
 
 def show_watches(number: int, age_ms: int) -> None:

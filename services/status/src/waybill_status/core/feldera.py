@@ -71,7 +71,7 @@ def _is_wanted(summary: PipelineSummary) -> bool:
 def status_in_full(detail: PipelineDetail, manifest: Manifest) -> FelderaPipeline:
     """Return the status with the error that stopped the pipeline, and with its tables and sinks."""
     inputs = [
-        _relation(source.name, [(c.name, c.type, c.required) for c in source.parsed_columns()])
+        _relation(source.name, [(c.name, c.type, c.required) for c in source.list_columns()])
         for source in manifest.inputs
     ]
     outputs = [_relation(sink.name, []) for stage in detail.stages for sink in stage.sinks]

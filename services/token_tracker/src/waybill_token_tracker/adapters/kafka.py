@@ -27,7 +27,7 @@ from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_to_end
 from waybill_shared.kafka.membership import Membership
-from waybill_shared.kafka.own_topics import TopicCreatedAnew
+from waybill_shared.kafka.own_topics import TopicRecreated
 from waybill_shared.process.clock import Clock
 from waybill_token_tracker.adapters.journal import KafkaJournal
 from waybill_token_tracker.app.measuring import count_skipped
@@ -102,7 +102,7 @@ class FactStream:
         only this process may know what the old one contained."""
         try:
             self._topics.check()
-        except TopicCreatedAnew:
+        except TopicRecreated:
             self._tracker.save(whole=True, again=True)
             raise
 

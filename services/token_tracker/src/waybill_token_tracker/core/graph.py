@@ -26,10 +26,10 @@ from waybill_shared.contract.vectors import (
     TopicPartition,
     Vector,
     covers,
-    gone_topics,
     join,
     meet,
     nearer,
+    topics_deleted_in,
 )
 
 SHAPES_MAX: Final = 4_096  # definitions with a cached shape; each is a few kB
@@ -140,7 +140,7 @@ class Graph:
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
         """Return the input positions of the writer when all that it had written for `source` was
         below `covered`. Also note in `passed` how many of its hops that is."""
-        hops, deleted = self.hops(writer.key), gone_topics(covered) | writer.unread(source)
+        hops, deleted = self.hops(writer.key), topics_deleted_in(covered) | writer.unread(source)
         passed = 0
         while passed < len(hops) and covers(covered, hops[passed].outputs, deleted):
             passed += 1

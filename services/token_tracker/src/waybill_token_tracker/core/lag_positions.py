@@ -13,7 +13,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
-from waybill_shared.contract.topology import removed_stages
+from waybill_shared.contract.topology import stages_of
 from waybill_shared.contract.vectors import ENDLESS, Vector, join
 
 
@@ -76,7 +76,7 @@ def count_unread(position: Vector, topic_id: str, ends: Mapping[int, int]) -> in
 
 
 def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
-    removed = removed_stages(slot.removals)
+    removed = stages_of(slot.removals)
     return [*removed, *definition.stages] if definition.deleted else removed
 
 

@@ -35,11 +35,11 @@ from waybill_shared.contract.vectors import (
     beyond,
     covers,
     ends,
-    gone_topics,
     join,
     merge_spans,
     nearer,
     overlap,
+    topics_deleted_in,
     without,
 )
 from waybill_shared.contract.words import LossReason
@@ -182,7 +182,7 @@ class _Settling:
         nobody named."""
         state = self._graph.state(sink.key)
         position = way[1] if way is not None else self._graph.position(sink)
-        for topic_id in sorted(gone_topics(state.frontier)):
+        for topic_id in sorted(topics_deleted_in(state.frontier)):
             reasons = _endless(set_aside, topic_id)
             rest = between(position, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
             reason = next(iter(reasons.values()), UNSAID)

@@ -23,8 +23,8 @@ from waybill_shared.contract.slots import (
     Slot,
     dead_list_from_json,
     dead_to_json,
-    saved_from_json,
-    saved_to_json,
+    load_from_json,
+    save_to_json,
 )
 
 HISTORY_MAX: Final = 64  # per pipeline; the batches that a rebuilt slot has after a restart
@@ -118,7 +118,7 @@ def unpack(snapshot: Snapshot) -> Saved:
             f"the snapshot of pipeline {snapshot.pipeline_uid} has version {snapshot.slot_version},"
             f" and this tracker reads {SLOT_VERSION}: start the Waybill that wrote it"
         )
-    return saved_from_json(_unsqueeze(snapshot.slot))
+    return load_from_json(_unsqueeze(snapshot.slot))
 
 
 def _chunk(entries: Sequence[DeadEntry], start: int) -> DeadChunk:
@@ -134,7 +134,7 @@ def _chunk(entries: Sequence[DeadEntry], start: int) -> DeadChunk:
 
 
 def _pack(saved: Saved) -> str:
-    return _squeeze(saved_to_json(saved))
+    return _squeeze(save_to_json(saved))
 
 
 def _squeeze(text: str) -> str:

@@ -50,16 +50,16 @@ class Defaults:
             case {"type": dict() | list() as inner}:
                 return self._value(inner, given)
             case {"type": "array" | "map" | "record"}:
-                return self._nested(schema, given)
+                return self._read_nested(schema, given)
             case {"type": "enum", "symbols": symbols} if given in symbols:
                 return given
             case {"type": "fixed", "size": size}:
-                return _fixed(size, given)
+                return _read_fixed(size, given)
             case {"type": str() as kind} if kind != "enum":
                 return _plain(kind, given)
         raise _wrong(given)
 
-    def _nested(self, schema: Mapping[str, Any], given: object) -> object:
+    def _read_nested(self, schema: Mapping[str, Any], given: object) -> object:
         match schema:
             case {"items": items} if isinstance(given, list):
                 return [self._value(items, each) for each in given]
@@ -78,7 +78,7 @@ class Defaults:
         return self.of(field)
 
 
-def _fixed(size: int, given: object) -> object:
+def _read_fixed(size: int, given: object) -> object:
     found = _plain("bytes", given)
     if not isinstance(found, bytes) or len(found) != size:
         raise _wrong(given)

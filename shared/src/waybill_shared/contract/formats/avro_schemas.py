@@ -33,7 +33,7 @@ KEYS: Final = {
 }  # fmt: skip
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
 NAMES_HINT: Final = "letters, digits and _, no digit first, and not the name of a type"
-TAKEN: Final = "date, decimal, timestamp-millis, timestamp-micros and uuid (a string) are"
+ACCEPTED: Final = "date, decimal, timestamp-millis, timestamp-micros and uuid (a string) are"
 
 
 def parse_schema(schema: AvroSchema) -> Schema:
@@ -95,7 +95,7 @@ class _Kinds:
                 return self._of(some[0])
             case list():
                 hint = "a union is null and one other type"
-                raise self._refused("a union of several types is not taken", hint)
+                raise self._refuse("a union of several types is not taken", hint)
             case dict():
                 return self._of_object(schema)
         raise self._unknown(schema)
@@ -129,12 +129,12 @@ class _Kinds:
             digits, scale = schema.get("precision"), schema.get("scale", 0)
             if digits not in range(1, DIGITS_MAX + 1) or scale not in range(DIGITS_MAX + 1):
                 hint = f"at most {DIGITS_MAX} digits, and no more of them behind the point"
-                raise self._refused(f"a decimal of {digits!r} and {scale!r} digits", hint)
+                raise self._refuse(f"a decimal of {digits!r} and {scale!r} digits", hint)
             found = f"DECIMAL({digits},{scale})"
             return self._remember(schema["name"], found) if kind == "fixed" else found
         if (kind, logical) not in LOGICAL:
-            hint = f"{TAKEN}; without its logicalType it is a plain {kind}"
-            raise self._refused(f"logicalType {logical!r} of {kind!r:.50} is not taken", hint)
+            hint = f"{ACCEPTED}; without its logicalType it is a plain {kind}"
+            raise self._refuse(f"logicalType {logical!r} of {kind!r:.50} is not taken", hint)
         return LOGICAL[kind, logical]
 
     def _inside(self, name: str, schema: object) -> str:
@@ -147,15 +147,15 @@ class _Kinds:
         any length.
         """
         if len(kind) > TEXT_MAX:
-            raise self._refused(f"its columns have more than {TEXT_MAX} characters", "take fewer")
+            raise self._refuse(f"its columns have more than {TEXT_MAX} characters", "take fewer")
         self._named[name] = kind
         return kind
 
     def _unknown(self, schema: object) -> UserError:
         hint = "a type holds something, and is not inside of itself"
-        return self._refused(f"type {schema!r:.100} is not taken", hint)
+        return self._refuse(f"type {schema!r:.100} is not taken", hint)
 
-    def _refused(self, message: str, hint: str) -> UserError:
+    def _refuse(self, message: str, hint: str) -> UserError:
         return _wrong(f"field {'.'.join(self._open)}: {message}", hint)
 
 
@@ -192,7 +192,7 @@ def _check_names(part: object) -> None:
             simple = str(name).rpartition(".")[2]
             if name is not None and (not _is_name(name) or simple in PRIMITIVES):
                 raise _wrong(f"the name {name!r:.60} is not taken", NAMES_HINT)
-            for each in (*_listed(part, "aliases"), *_listed(part, "symbols")):
+            for each in (*_list_of(part, "aliases"), *_list_of(part, "symbols")):
                 if not _is_name(each):
                     raise _wrong(f"the name {each!r:.60} is not taken", NAMES_HINT)
             if part.get("order", "ignore") not in ("ascending", "descending", "ignore"):
@@ -205,7 +205,7 @@ def _check_names(part: object) -> None:
                 _check_names(each)
 
 
-def _listed(part: Mapping[str, Any], key: str) -> list[object]:
+def _list_of(part: Mapping[str, Any], key: str) -> list[object]:
     found = part.get(key, [])
     return found if isinstance(found, list) else [found]
 

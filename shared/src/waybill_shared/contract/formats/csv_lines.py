@@ -104,7 +104,7 @@ class CsvForm(Strict):
                 what = "a quote that is not closed, or text behind it, or a second line"
                 raise ValueError(f"field {number}: {what}")
             quoted, plain = found.groups()
-            text = plain if quoted is None else self._unescaped(quoted)
+            text = plain if quoted is None else self._unescape(quoted)
             yield None if text == self.null_text else text
             if found.end() == len(line):
                 return
@@ -112,7 +112,7 @@ class CsvForm(Strict):
             if number > FIELDS_MAX:
                 raise ValueError(f"it has more than {FIELDS_MAX} fields")
 
-    def _unescaped(self, quoted: str) -> str:
+    def _unescape(self, quoted: str) -> str:
         if not self.escape:
             return quoted.replace(self.quote * 2, self.quote)
         some = re.escape(self.quote + self.escape)

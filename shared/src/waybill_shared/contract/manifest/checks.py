@@ -51,13 +51,13 @@ def own_topic_problem(topic: str, reserved: str | None) -> Problem | None:
 def _schema_problems(manifest: Manifest) -> Iterator[Located]:
     for i, source in enumerate(manifest.inputs):
         here = ("inputs", i)
-        misplaced = [*_misplaced_keys(source)]
+        misplaced = [*_find_misplaced_keys(source)]
         yield from (((*here, key), problem) for key, problem in misplaced)
         if misplaced:
             continue
         at = (*here, FORMATS[source.format].needs or "format")
         try:
-            columns = source.parsed_columns()
+            columns = source.list_columns()
             if len(source.declared or "") > SCHEMA_CHARACTERS_MAX:
                 message = f"its columns have more than {SCHEMA_CHARACTERS_MAX} characters"
                 yield at, Problem(message=message, hint="leave out columns that nobody reads")
@@ -90,7 +90,7 @@ def _no_mark(name: str, source: Input, columns: Iterable[Column]) -> Problem | N
     return None
 
 
-def _misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:
+def _find_misplaced_keys(source: Input) -> Iterator[tuple[str, Problem]]:
     """Yield a problem for each key that the format needs and lacks, and for each that it does not
     accept.
     """

@@ -191,7 +191,7 @@ class ColumnParser:
         if name not in NESTED:
             raise self.error(f"unknown type {name}", at=before, hint=_type_hint(name))
         self.expect("<", f"write {NESTED[name]}")
-        typed = self._nested(name, depth + 1)
+        typed = self._read_nested(name, depth + 1)
         self.expect(">")
         return typed
 
@@ -210,7 +210,7 @@ class ColumnParser:
             raise self.error("NOT NULL stands behind a column, not inside a type", at=before)
         return True
 
-    def _nested(self, name: str, depth: int) -> Typed:
+    def _read_nested(self, name: str, depth: int) -> Typed:
         if name == "ARRAY":
             return array_of(self.type(depth))
         if name == "STRUCT":

@@ -42,7 +42,7 @@ class RecordKeys(Strict):
         """The columns as the text of a schema. Raise UserError if its format has none so."""
         return FORMATS[self.format].columns(self)
 
-    def parsed_columns(self) -> tuple[Column, ...]:
+    def list_columns(self) -> tuple[Column, ...]:
         """Parse `schema` into columns. Raise UserError if its text is wrong."""
         if self.declared is not None and is_table(self.declared):
             parse_table(self.declared)

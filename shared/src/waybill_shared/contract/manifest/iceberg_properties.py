@@ -52,7 +52,7 @@ def _number(least: int, most: int = NUMBER_MAX) -> ValueForm:
     return ValueForm(words, takes)
 
 
-def _matching(words: str, pattern: str) -> ValueForm:
+def _match(words: str, pattern: str) -> ValueForm:
     return ValueForm(words, lambda value: re.fullmatch(pattern, value) is not None)
 
 
@@ -63,10 +63,10 @@ LEVEL: Final = _number(-7, 22)
 COPIES: Final = _one_of("copy-on-write")
 ISOLATION: Final = _one_of("serializable", "snapshot")
 DISTRIBUTION: Final = _one_of("none", "hash", "range")
-METRICS: Final = _matching(
+METRICS: Final = _match(
     "`none`, `counts`, `full` or `truncate(N)`", r"none|counts|full|truncate\([1-9][0-9]{0,3}\)"
 )
-SHARE: Final = _matching("a number between 0 and 1, such as `0.01`", r"0?\.[0-9]{0,17}[1-9]")
+SHARE: Final = _match("a number between 0 and 1, such as `0.01`", r"0?\.[0-9]{0,17}[1-9]")
 TEXT: Final = ValueForm(
     f"a text of at most {TEXT_CHARACTERS_MAX} characters",
     lambda value: len(value) <= TEXT_CHARACTERS_MAX and "\0" not in value,

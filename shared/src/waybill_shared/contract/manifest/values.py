@@ -71,7 +71,7 @@ def _boolean(value: JsonValue) -> str | None:
     return f"BOOLEAN takes true or false, this is {kind_of(value)}"
 
 
-def _floating(name: str, limit: Decimal) -> ValueCheck:
+def _check_float(name: str, limit: Decimal) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             return f"{name} takes a number, this is {kind_of(value)}"
@@ -164,8 +164,8 @@ SIMPLE: Final[dict[str, ValueCheck]] = {
     "INTEGER": _integer("INT", 32),
     "BIGINT": _integer("BIGINT", 64),
     "LONG": _integer("BIGINT", 64),
-    "FLOAT": _floating("FLOAT", FLOAT_LIMIT),
-    "DOUBLE": _floating("DOUBLE", DOUBLE_LIMIT),
+    "FLOAT": _check_float("FLOAT", FLOAT_LIMIT),
+    "DOUBLE": _check_float("DOUBLE", DOUBLE_LIMIT),
     "STRING": _string,
     "DATE": _date,
     "TIMESTAMP": _timestamp,

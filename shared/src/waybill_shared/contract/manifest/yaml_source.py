@@ -102,22 +102,22 @@ def _refuse_early(text: str) -> None:
             open_nodes.pop()
         if not isinstance(event, NodeEvent):
             continue
-        told = _unwanted(event)
+        refusal = _refuse_event(event)
         if open_nodes and (filled := open_nodes[-1]) is not None:
             open_nodes[-1] = filled + 1
             if filled % 2 == 0 and not isinstance(event, ScalarEvent):
-                told = told or COMPLEX_KEY
+                refusal = refusal or COMPLEX_KEY
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
             open_nodes.append(0 if isinstance(event, MappingStartEvent) else None)
         if len(open_nodes) > DEPTH_MAX:
-            told = f"the document nests deeper than {DEPTH_MAX}", ""
-        if told is not None:
-            message, hint = told
+            refusal = f"the document nests deeper than {DEPTH_MAX}", ""
+        if refusal is not None:
+            message, hint = refusal
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
             raise UserError([Problem(message=message, hint=hint, line=line, column=column)])
 
 
-def _unwanted(event: NodeEvent) -> tuple[str, str] | None:
+def _refuse_event(event: NodeEvent) -> tuple[str, str] | None:
     """Return what is wrong with a node and a hint; None if nothing is."""
     tagged = getattr(event, "tag", None) is not None
     if isinstance(event, AliasEvent) or event.anchor is not None or tagged:

@@ -14,7 +14,7 @@ MOMENT: Final = "TIMESTAMP"
 
 
 def form_of(keys: RecordKeys) -> RecordForm:
-    return CsvRecords(keys.csv or CsvForm(), keys.parsed_columns())
+    return CsvRecords(keys.csv or CsvForm(), keys.list_columns())
 
 
 class CsvRecords:

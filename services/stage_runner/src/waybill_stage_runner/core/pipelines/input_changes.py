@@ -103,5 +103,5 @@ def _rule_texts(old: Sequence[Expectation], now: Sequence[Expectation]) -> Itera
 def _columns_of(source: Input) -> dict[str, str]:
     return {
         each.name: f"{each.type} NOT NULL" if each.required else each.type
-        for each in source.parsed_columns()
+        for each in source.list_columns()
     }

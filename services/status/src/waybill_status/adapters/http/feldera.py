@@ -131,7 +131,7 @@ def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIR
     return router
 
 
-def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float) -> APIRouter:
+def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, hold_s: float) -> APIRouter:
     router = APIRouter(prefix="/v0", tags=["feldera"])
 
     @router.get(
@@ -151,7 +151,7 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, held_s: float
             raise Refusal(Slug.TOKEN_TOO_LONG, "longer than any token")
         opened = tokens.open(caller(request).tenant, token)
         await _check_owner(request, pipelines, pipeline, opened)
-        wait_s = wait if wait is not None else held_s * _is_sdk(request)
+        wait_s = wait if wait is not None else hold_s * _is_sdk(request)
         outcome = await _outcome(request, tokens, opened, wait_s)
         count_outcome(outcome)
         return completion_of(outcome)

@@ -62,7 +62,7 @@ class WatchesAnswer(BaseModel):
 
 class StatusEventsAnswer(BaseModel):
     items: list[StatusEvent] = Field(description="oldest first")
-    position: str = Field(description="for Last-Event-ID: behind all of them")
+    position: str = Field(description="for Last-Event-ID: after all of them")
 
 
 class EventQuery(BaseModel):

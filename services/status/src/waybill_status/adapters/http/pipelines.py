@@ -86,8 +86,8 @@ def events_router(
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")
         if EVENT_STREAM in request.headers.get("accept", ""):
-            told = events.follow(key, request.headers.get("last-event-id", ""))
-            return EventStream(_event_lines(told))
+            sent = events.follow(key, request.headers.get("last-event-id", ""))
+            return EventStream(_event_lines(sent))
         items = [_event(each) for each in events.of(key)]
         answer = EventsAnswer(items=items)
         return Response(answer.model_dump_json(), media_type="application/json")
@@ -95,13 +95,13 @@ def events_router(
     return router
 
 
-def _event(told: PipelineEvent) -> EventAnswer:
-    fields = {**asdict(told.event), "id": told.id, "kind": told.kind}
-    return EventAnswer.model_validate({**fields, "next_attempt_at": told.event.next_at})
+def _event(sent: PipelineEvent) -> EventAnswer:
+    fields = {**asdict(sent.event), "id": sent.id, "kind": sent.kind}
+    return EventAnswer.model_validate({**fields, "next_attempt_at": sent.event.next_at})
 
 
-async def _event_lines(told: AsyncIterator[PipelineEvent | None]) -> AsyncGenerator[bytes, None]:
-    async for each in told:
+async def _event_lines(sent: AsyncIterator[PipelineEvent | None]) -> AsyncGenerator[bytes, None]:
+    async for each in sent:
         if each is None:
             yield KEEPALIVE_COMMENT
         else:

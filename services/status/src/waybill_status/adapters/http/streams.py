@@ -29,12 +29,12 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(self._tell(send))
+            sending = group.create_task(self._send_all(send))
             while (await receive())["type"] != "http.disconnect":  # or all has been sent
                 pass
-            telling.cancel()
+            sending.cancel()
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_all(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
         async with aclosing(self._events) as events:

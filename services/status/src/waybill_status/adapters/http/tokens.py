@@ -24,7 +24,7 @@ from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_status.adapters.http.examples import shown
 from waybill_status.adapters.http.models import QueryAnswer, QueryBody, TokenError
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
-from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_held
+from waybill_status.app.measuring import begin_outcomes, count_outcome, measure_wait
 from waybill_status.app.outcomes.question import Change
 from waybill_status.app.outcomes.tokens import Tokens, is_refused
 from waybill_status.core.outcomes.outcome import Outcome, with_less_dead
@@ -84,7 +84,7 @@ Sinks = Annotated[
 Through = Annotated[
     tuple[str, ...],
     Query(
-        description="several may be given, or with commas: pipelines behind the token's own, each"
+        description="several may be given, or with commas: pipelines after the token's own, each"
         " of which reads what the one before it writes; `sinks` are those of the last"
     ),
 ]
@@ -117,7 +117,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
 
     @router.get(
         "/{token}",
-        summary="What has become of a token; held, or as a stream of events, if you like",
+        summary="The outcome of a token: now, after a wait, or as a stream of events",
         response_model=Outcome,
         responses=OUTCOME_ANSWERS,
     )
@@ -129,7 +129,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
             detail = f"a token of {len(token)} characters is asked by POST /v1/tokens/query"
             raise Refusal(Slug.TOKEN_TOO_LONG, detail)
         opened = tokens.open(caller(request).tenant, token)
-        (asked,) = await tokens.settled(caller(request), [opened], wanted)
+        (asked,) = await tokens.settle(caller(request), [opened], wanted)
         if isinstance(asked, Refusal):
             raise asked
         if EVENT_STREAM in request.headers.get("accept", ""):
@@ -138,8 +138,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         if wait > 0:
             began = time.perf_counter()
             waited = await tokens.wait(opened, wait, asked)
-            held_s = time.perf_counter() - began
-            measure_held(waited, held_s)
+            waited_s = time.perf_counter() - began
+            measure_wait(waited, waited_s)
             return _outcome(tokens, opened, waited, asked)
         (outcome,) = await tokens.now([opened], asked)
         if isinstance(outcome, Refusal):
@@ -148,7 +148,7 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
 
     @router.post(
         "/query",
-        summary="What has become of many tokens, or of long ones; held until all are final",
+        summary="The outcomes of many tokens, or of long ones: now, or when all are final",
         response_model=QueryAnswer,
         responses=QUERY_REFUSALS,
         openapi_extra=body_as(QueryBody),
@@ -160,16 +160,16 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         wanted = await _read_query(request, query_bytes_max)
         opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
-        views = await tokens.settled(caller(request), genuine, wanted.view)
+        views = await tokens.settle(caller(request), genuine, wanted.view)
         told = iter(await _answers(tokens, genuine, views, wait))
         answers = [next(told) if isinstance(each, Token) else each for each in opened]
-        answer = QueryAnswer(outcomes=[_entry(answer) for answer in _shortened(answers)])
+        answer = QueryAnswer(outcomes=[_entry(answer) for answer in _shorten(answers)])
         return Response(answer.model_dump_json(), media_type="application/json")
 
     return router
 
 
-def shown_outcome(outcome: Outcome) -> dict[str, JsonValue]:
+def outcome_json(outcome: Outcome) -> dict[str, JsonValue]:
     """Return the outcome as an answer has it."""
     shown: dict[str, JsonValue] = OUTCOME.dump_python(outcome, mode="json")
     return shown
@@ -217,7 +217,7 @@ def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -
     if outcome.outcome != OutcomeKind.UNKNOWN:
         return Response(OUTCOME.dump_json(outcome), media_type="application/json")
     detail = f"nobody can judge the token now: {outcome.reason}"
-    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **shown_outcome(outcome))
+    raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **outcome_json(outcome))
 
 
 async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
@@ -276,7 +276,7 @@ def _open(tokens: Tokens, asking: Caller, text: str) -> Token | Refusal:
         return refusal
 
 
-def _shortened(answers: Iterable[Outcome | Refusal]) -> Iterator[Outcome | Refusal]:
+def _shorten(answers: Iterable[Outcome | Refusal]) -> Iterator[Outcome | Refusal]:
     """Yield the answers with at most DEAD_MAX dead letters: those of the first tokens."""
     left = DEAD_MAX
     for answer in answers:

@@ -55,7 +55,7 @@ def watches_router(book: WatchBook, deliveries: DeliveryBook, news: News) -> API
 
     @router.get(
         "/{watch}",
-        summary="One watch: whether it was told, and as what",
+        summary="One watch: whether it was reported, and as what",
         responses=refusals(Slug.WATCH_NOT_FOUND, Slug.NOT_AVAILABLE_NOW),
     )
     async def get_watch(request: Request, watch: str) -> WatchDetail:
@@ -74,7 +74,7 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
 
     @router.get(
         "",
-        summary="What was told in `waybill.status`; as a stream, what is told from now on",
+        summary="What was reported in `waybill.status`; as a stream, what is reported from now on",
         response_model=StatusEventsAnswer,
         responses={
             200: shown("status_events", streamed=True),
@@ -95,8 +95,8 @@ def event_log_router(events: EventLog, news: News) -> APIRouter:
             answer = StatusEventsAnswer(items=items, position=position)
             return Response(answer.model_dump_json(), media_type="application/json")
         after = request.headers.get("last-event-id") or None
-        told = events.follow(asked, after)
-        return EventStream(_lines(told))
+        sent = events.follow(asked, after)
+        return EventStream(_lines(sent))
 
     return router
 
@@ -150,8 +150,8 @@ def _label(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _lines(told: AsyncIterator[SentEvent]) -> AsyncGenerator[bytes, None]:
-    async for each in told:
+async def _lines(sent: AsyncIterator[SentEvent]) -> AsyncGenerator[bytes, None]:
+    async for each in sent:
         if each.cut:
             yield format_sse_event(event=CUT, data_str="{}", id=each.id)
         elif each.event is None:  # no event; a reader that reconnects continues from here

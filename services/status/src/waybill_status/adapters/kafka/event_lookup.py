@@ -13,7 +13,7 @@ from waybill_shared.kafka.partitioner import partition_of
 BEFORE_MS: Final = 60_000  # a clock that was set back a little
 
 
-class KafkaToldEvents:
+class KafkaEventLookup:
     def __init__(self, admin: KafkaAdmin, topic: str) -> None:
         self._admin = admin
         self._topic = topic

@@ -32,10 +32,10 @@ class Listeners:
     event: Callable[[LifecycleEvent], None]
     watch: Callable[[TokenWatch], None]
     delivery: Callable[[WebhookDelivery], None]
-    told: Callable[[StatusEvent, tuple[int, int]], None]
+    status_event: Callable[[StatusEvent, tuple[int, int]], None]
 
 
-class ToldFollower(TopicFollower[StatusEvent]):
+class StatusEventFollower(TopicFollower[StatusEvent]):
     def __init__(
         self,
         kafka: Kafka,
@@ -90,7 +90,9 @@ class Followers:
         self.deliveries = TopicFollower(
             kafka, f"{prefix}.deliveries", WebhookDelivery, self._accept_delivery
         )
-        self.told = ToldFollower(kafka, f"{prefix}.status", self._accept_told, events_since_ms)
+        self.events = StatusEventFollower(
+            kafka, f"{prefix}.status", self._accept_status_event, events_since_ms
+        )
 
     @contextmanager
     def notify(self, listeners: Listeners) -> Iterator[None]:
@@ -104,7 +106,7 @@ class Followers:
             stack.enter_context(self.connectors)
             stack.enter_context(self.watches)
             stack.enter_context(self.deliveries)
-            stack.enter_context(self.told)
+            stack.enter_context(self.events)
             yield
 
     def checks(self) -> dict[str, Check]:
@@ -133,9 +135,9 @@ class Followers:
         assert self._loop is not None and self._listeners is not None
         self._loop.call_soon_threadsafe(self._listeners.delivery, delivery)
 
-    def _accept_told(self, event: StatusEvent, place: tuple[int, int]) -> None:
+    def _accept_status_event(self, event: StatusEvent, place: tuple[int, int]) -> None:
         assert self._loop is not None and self._listeners is not None
-        self._loop.call_soon_threadsafe(self._listeners.told, event, place)
+        self._loop.call_soon_threadsafe(self._listeners.status_event, event, place)
 
     def _accept_event(self, event: LifecycleEvent) -> None:
         assert self._loop is not None and self._listeners is not None

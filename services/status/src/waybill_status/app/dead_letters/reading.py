@@ -34,7 +34,7 @@ from waybill_status.core.dead_letters.pages import (
 
 PAGE_S: Final = 15.0  # then the answer has what was found, with where to continue
 LIST_HINT: Final = "`waybill dlq list` shows the ids of a pipeline's dead letters"
-GONE_HINT: Final = "a dead-letter topic with a longer retention.ms keeps them longer"
+DELETED_HINT: Final = "a dead-letter topic with a longer retention.ms keeps them longer"
 ID_CHARACTERS_MAX: Final = 400  # no id is longer
 
 
@@ -82,11 +82,11 @@ class DeadLetterReader:
         """Return the newest dead letters, or those after an earlier page. If there is much to
         search, the page may be shorter than `limit`, or empty; the next page continues."""
         record = await self._pipelines.record(caller, pipeline)
-        begun = None if cursor is None else _begun(cursor)
+        ends = None if cursor is None else _parse_cursor(cursor)
         topics = dead_topics(record)
         bounds = await self._topics.bounds(topics, wanted.since)
-        if begun is not None:
-            bounds = cut(bounds, begun)
+        if ends is not None:
+            bounds = cut(bounds, ends)
 
         def take(raw: DeadRecord) -> DeadLetterSummary | None:
             return listed(raw, record.pipeline_uid, wanted)
@@ -112,7 +112,7 @@ class DeadLetterReader:
         if isinstance(found, DeadRecord):
             return whole(found, place, record.pipeline_uid)
         if found is not None and place.topic in dead_topics(record):
-            raise _gone(place, found)
+            raise _refuse_deleted(place, found)
         return None
 
 
@@ -124,7 +124,7 @@ def dead_topics(record: PipelineRecord) -> list[str]:
     return sorted({manifest.dead_letter_topic(topic) for topic in read})
 
 
-def _begun(cursor: str) -> Mapping[Partition, int]:
+def _parse_cursor(cursor: str) -> Mapping[Partition, int]:
     found = read_cursor(cursor)
     if found is None:
         detail = "the cursor is none of ours: take it from `next_cursor` of the page before"
@@ -133,12 +133,12 @@ def _begun(cursor: str) -> Mapping[Partition, int]:
     return found
 
 
-def _gone(place: LetterId, gone: DeletedDeadLetter) -> Refusal:
-    held = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
-    reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {held}"
+def _refuse_deleted(place: LetterId, gone: DeletedDeadLetter) -> Refusal:
+    kept = "nothing" if gone.since is None else f"records since {format_moment(gone.since)}"
+    reason = f"{place.topic}[{place.partition}] does not hold it any more: it has {kept}"
     rejected = [{"index": 0, "problem": Slug.DEAD_LETTER_GONE, "reason": reason}]
     detail = f"dead letter {place}: {reason}"
-    return Refusal(Slug.DEAD_LETTER_GONE, detail, hint=GONE_HINT, rejected=rejected)
+    return Refusal(Slug.DEAD_LETTER_GONE, detail, hint=DELETED_HINT, rejected=rejected)
 
 
 def _now_s() -> float:

@@ -71,7 +71,7 @@ async def with_dropped(judgement: Judgement, slots: SlotViews, batches: Batches)
             rules = [] if last is None else [*_rules(stage, last)]
             if last is None or not rules or not sink.begun:
                 continue
-            before = await _dropped_before(slots, judgement.pipeline, sink.key, sink.begun)
+            before = await _find_dropped_before(slots, judgement.pipeline, sink.key, sink.begun)
             if before is None:
                 continue
             counts = {rule: last.dropped[rule] - before.get(rule, 0) for rule in rules}
@@ -91,7 +91,7 @@ def _rules(stage: StageJudgement, batch: BatchReport) -> Iterator[str]:
             yield rule
 
 
-async def _dropped_before(
+async def _find_dropped_before(
     slots: SlotViews, pipeline: PipelineKey, sink: str, begun: Vector
 ) -> Mapping[str, int] | None:
     """Return the count by rule before the first record of a token arrived; None if that is no

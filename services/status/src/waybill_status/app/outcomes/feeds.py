@@ -44,11 +44,11 @@ class Feed:
     def show(self, reading: SlotReading | None) -> set[int]:
         """Accept a reading, and return the questions with answers that it may change."""
         view, before = view_of(reading), self.view
-        told = self.loaded and alike(view, before)
+        known = self.loaded and alike(view, before)
         self.reading, self.view, self.loaded = reading, view, True
         if view.version != before.version:
             self._newest.clear()
-        return self._needs.take(view) if told else set(self.questions)
+        return self._needs.take(view) if known else set(self.questions)
 
     def await_change(self, question: int, claim: Claim) -> None:
         """Note what the question was judged by. It is asked again when the outcome can be another

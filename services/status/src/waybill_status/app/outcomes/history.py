@@ -34,13 +34,13 @@ async def last_of(
 
 
 async def first_of(
-    slots: SlotViews, pipeline: PipelineKey, sink: str, begun: Vector
+    slots: SlotViews, pipeline: PipelineKey, sink: str, starts: Vector
 ) -> Place | None:
     """Return the first batch that reached one of these positions; None if it is no longer
     stored."""
 
     def come(reached: Vector) -> bool:
-        return any(passes(reached, {place: end}) for place, end in begun.items())
+        return any(passes(reached, {place: end}) for place, end in starts.items())
 
     found = await _first_where(slots, pipeline, sink, lambda batch: come(batch.reached))
     return None if found is None or come(found.batch.before) else found

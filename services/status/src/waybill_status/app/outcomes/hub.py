@@ -66,16 +66,16 @@ class Hub:
             self._leave(question)
 
     def attend(
-        self, whose: str, token: Token, claims: Sequence[Claim], tell: Callable[[], None]
+        self, caller: str, token: Token, claims: Sequence[Claim], tell: Callable[[], None]
     ) -> SharedQuestion:
         """Wait like `watch`, but without a request. The callback is called when the answer is
         final, or cannot be found. Ends with `dismiss`."""
         question = self._join(token, claims)
-        question.listeners[whose] = tell
+        question.listeners[caller] = tell
         return question
 
-    def dismiss(self, whose: str, question: SharedQuestion) -> None:
-        question.listeners.pop(whose, None)
+    def dismiss(self, caller: str, question: SharedQuestion) -> None:
+        question.listeners.pop(caller, None)
         self._leave(question)
 
     async def run(self) -> None:
@@ -88,7 +88,7 @@ class Hub:
         """Let every waiting request answer with what is known."""
         self.closing = True
         for question in self._questions.values():
-            question.told.notify()
+            question.changed.notify()
 
     def _count(self, change: int) -> None:
         self._waiters += change

@@ -60,7 +60,7 @@ class SharedQuestion:
         self.unread = False
         """True if batches or dead letters could not be read, so that it must be asked again."""
         self.written: dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]] = {}
-        self.told = Signal()
+        self.changed = Signal()
         self._claims = claims
         self._outdated = False
         self._answering: asyncio.Task[None] | None = None
@@ -84,7 +84,7 @@ class SharedQuestion:
         """Return the answer as soon as it is another one than `seen`; None when the time is over.
         Raises the error with which answering failed."""
         if self.change is seen and self._fault is None:
-            await self.told.wait(timeout_s)
+            await self.changed.wait(timeout_s)
         if self._fault is not None:
             raise self._fault
         return None if self.change is seen else self.change
@@ -94,7 +94,7 @@ class SharedQuestion:
         self._outdated = not self.settled and all(feed.loaded for feed in self.feeds.values())
         if self._outdated and self._answering is None:
             self._answering = asyncio.create_task(self._answer())
-            self._answering.add_done_callback(self._answered)
+            self._answering.add_done_callback(self._finish_answer)
 
     def cancel(self) -> None:
         if self._answering is not None:
@@ -115,7 +115,7 @@ class SharedQuestion:
     async def _answer_once(self) -> None:
         self.unread = False
         version = "-".join(str(feed.view.version) for feed in self.feeds.values())
-        judgements = await judge_all(self._claims, self, self._heed)
+        judgements = await judge_all(self._claims, self, self._add_claim)
         kind = kind_of(judgements)
         if not self.readers and kind not in FINAL:
             self.change = None  # nobody would read it, and to describe it takes time and memory
@@ -124,19 +124,19 @@ class SharedQuestion:
         self.unread |= kind != OutcomeKind.UNKNOWN and outcome.outcome == OutcomeKind.UNKNOWN
         if self.change is None or self.change.outcome != outcome:
             self.change = Change(outcome=outcome, version=version)
-            self.told.notify()
-            self._tell_listeners()
+            self.changed.notify()
+            self._notify_listeners()
 
-    def _heed(self, claim: Claim) -> None:
+    def _add_claim(self, claim: Claim) -> None:
         self.feeds[claim.pipeline].await_change(self.number, claim)
 
-    def _answered(self, answering: asyncio.Task[None]) -> None:
+    def _finish_answer(self, answering: asyncio.Task[None]) -> None:
         if not answering.cancelled() and (fault := answering.exception()) is not None:
             self._fault = fault
-            self.told.notify()
-            self._tell_listeners()
+            self.changed.notify()
+            self._notify_listeners()
 
-    def _tell_listeners(self) -> None:
+    def _notify_listeners(self) -> None:
         if self.settled:
             listeners, self.listeners = self.listeners, {}
             for tell in listeners.values():

@@ -79,7 +79,7 @@ async def _spans(
     Raises NotKnown, and Retryable."""
     spans: list[Span] = []
     for pipeline, path in paths:
-        found = await _written(pipeline, path, views[pipeline], slots)
+        found = await _find_written(pipeline, path, views[pipeline], slots)
         if found is None:
             return None
         spans += found
@@ -88,7 +88,7 @@ async def _spans(
     return spans
 
 
-async def _written(
+async def _find_written(
     pipeline: PipelineKey, path: SinkPath, view: View, slots: SlotViews
 ) -> tuple[Span, ...] | None:
     """Return what the sink at the end of the path wrote for the records of its spans. `view`: the
@@ -99,13 +99,13 @@ async def _written(
     source = stage_inputs(path, view)
     come = [*source.spans]
     for other in source.earlier:
-        found = await _written(pipeline, other, view, slots)
+        found = await _find_written(pipeline, other, view, slots)
         if found is None:
             return None
         come += found
     spans: list[Span] = []
     for each in thin_out(come):
-        found = await _written_of(pipeline, path.sink, source, each, slots)
+        found = await _find_written_of(pipeline, path.sink, source, each, slots)
         if found is None:
             return None
         spans += found
@@ -113,7 +113,7 @@ async def _written(
     return whole
 
 
-async def _written_of(
+async def _find_written_of(
     pipeline: PipelineKey, sink: str, source: StageInputs, span: Span, slots: SlotViews
 ) -> tuple[Span, ...] | None:
     if await is_behind(slots, pipeline, sink, span):

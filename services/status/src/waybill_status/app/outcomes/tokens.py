@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from waybill_shared.contract.asked_views import require_reader, settled
+from waybill_shared.contract.asked_views import require_reader, settle
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
@@ -119,7 +119,7 @@ class Tokens:
         (claims,) = await self._claims_of([token], asked)
         return claims
 
-    async def settled(
+    async def settle(
         self, caller: Caller, tokens: Sequence[Token], wanted: WantedView
     ) -> list[TokenView | Refusal]:
         """Resolve what is asked of each token, with the present pipelines that it leads through.
@@ -127,25 +127,25 @@ class Tokens:
         if not wanted.through:
             return [TokenView(level=wanted.level, sinks=wanted.sinks)] * len(tokens)
         require_reader(caller)
-        found = [self._settled(caller, token, wanted) for token in tokens]
+        found = [self._settle(caller, token, wanted) for token in tokens]
         if all(isinstance(each, TokenView) for each in found):
             return found
         sure = await self._news.catch_up()
         found = [
-            each if isinstance(each, TokenView) else self._settled(caller, token, wanted)
+            each if isinstance(each, TokenView) else self._settle(caller, token, wanted)
             for token, each in zip(tokens, found, strict=True)
         ]
         if not sure and any(isinstance(each, TokenRefused) for each in found):
             raise Retryable("this status does not know all pipelines yet: try again")
         return found
 
-    def _settled(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView | Refusal:
+    def _settle(self, caller: Caller, token: Token, wanted: WantedView) -> TokenView | Refusal:
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         known = [(p, owner) for p, owner in owned if owner and owner.generation >= p.generation]
         if len(known) < len(owned):
             return TokenRefused()
         try:
-            return settled(wanted, caller, known, self._owners, "")
+            return settle(wanted, caller, known, self._owners, "")
         except Refusal as refusal:
             return refusal
 

@@ -69,11 +69,11 @@ class Pipelines:
         return _key(await self.record(caller, name))
 
     async def record(self, caller: Caller, name: str) -> PipelineRecord:
-        heard = await self._catch_up()
+        caught_up = await self._catch_up()
         record = self._records.by_name(caller.tenant, name)
         if record is not None:
             return record
-        if not heard:
+        if not caught_up:
             detail = "this status does not know all pipelines yet, or cannot ask kafka: try again"
             raise Refusal(Slug.PIPELINE_NOT_READY, detail)
         known = self._records.living(caller.tenant)

@@ -33,12 +33,12 @@ class _Reading:
     def __init__(self, flow: Coroutine[None, None, Flow]) -> None:
         self.task = asyncio.create_task(flow)
         self._ended_s: float | None = None
-        self.task.add_done_callback(self._ended)
+        self.task.add_done_callback(self._note_end)
 
     def is_old(self) -> bool:
         return self._ended_s is not None and _now_s() - self._ended_s > FRESH_S
 
-    def _ended(self, task: asyncio.Task[Flow]) -> None:
+    def _note_end(self, task: asyncio.Task[Flow]) -> None:
         self._ended_s = _now_s()
         if not task.cancelled():
             task.exception()  # the request may have ended

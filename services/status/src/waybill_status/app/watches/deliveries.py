@@ -25,7 +25,7 @@ from waybill_status.core.watches.deliveries import (
     TRIED_MS,
     Answered,
     after_attempt,
-    given_up,
+    give_up,
     wait_ms,
 )
 from waybill_status.core.watches.delivery_book import DeliveryBook
@@ -78,7 +78,7 @@ class PartitionDeliveries:
         elif delivery.redelivery <= self._redelivery_here(delivery.watch):
             return
         elif watch is not None and watch.closed:
-            self._note(given_up(delivery, self._now_ms(), UNWATCHED))
+            self._note(give_up(delivery, self._now_ms(), UNWATCHED))
         else:
             self._carry(delivery)
 
@@ -88,7 +88,7 @@ class PartitionDeliveries:
         carried = self._carried.get(watch.id)
         if watch.closed and carried is not None:
             self._end_task(watch.id)
-            self._note(given_up(carried[0], self._now_ms(), UNWATCHED))
+            self._note(give_up(carried[0], self._now_ms(), UNWATCHED))
         elif (
             watch.state == WatchState.REPORTED and watch.webhook is not None and watch.redeliveries
         ):
@@ -147,7 +147,7 @@ class PartitionDeliveries:
         silent = False
         while delivery.due:
             if event is None:
-                delivery = given_up(delivery, self._now_ms(), FORGOTTEN)
+                delivery = give_up(delivery, self._now_ms(), FORGOTTEN)
             else:
                 await asyncio.sleep(wait_ms(delivery, self._now_ms()) / 1000)
                 delivery, silent = await self._attempt(delivery, event, silent=silent)
@@ -165,7 +165,7 @@ class PartitionDeliveries:
         try:
             answer = await self._send(delivery, event, silent=silent)
         except TimeoutError:
-            return given_up(delivery, self._now_ms(), NO_PERMIT), silent
+            return give_up(delivery, self._now_ms(), NO_PERMIT), silent
         except Exception:
             logger.exception("an event was not sent", extra={"watch": delivery.watch})
             answer = Answered(error="a fault of status, whose log has the reason")

@@ -54,7 +54,7 @@ class OpenWatches:
         self._due: dict[str, _Open] = {}
         self._expiring: list[tuple[int, str]] = []
         self._changed = asyncio.Event()
-        self._begun = asyncio.Event()
+        self._started = asyncio.Event()
 
     def receive(self, watch: TokenWatch) -> None:
         if not watch.open:
@@ -69,7 +69,7 @@ class OpenWatches:
                     (each.watch.expires_at, name) for name, each in self._open.items()
                 ]
                 heapq.heapify(self._expiring)
-            self._begun.set()
+            self._started.set()
 
     @property
     def count(self) -> int:
@@ -84,8 +84,8 @@ class OpenWatches:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
-                    await self._begun.wait()
-            self._begun.clear()
+                    await self._started.wait()
+            self._started.clear()
             self._expire()
             if (now := asyncio.get_running_loop().time()) >= retry_at:
                 self._fresh += self._late
@@ -167,7 +167,7 @@ class OpenWatches:
         try:
             await writer.report(reports)
         except Retryable as error:
-            logger.warning("watches are not told now", extra={"reason": str(error)})
+            logger.warning("watches are not reported now", extra={"reason": str(error)})
             self._reported -= ids
             self._together = max(1, len(reports) // 2)
             first = reports[0].watch.id

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import new_delivery
 from waybill_shared.contract.errors import TokenExpired, TokenRefused
-from waybill_shared.contract.status_events import final_event, shortened
+from waybill_shared.contract.status_events import final_event, shorten
 from waybill_shared.contract.watches import TokenWatch, as_reported
 from waybill_shared.contract.words import WatchEnd
 from waybill_shared.process.clock import Clock
@@ -69,7 +69,7 @@ class WatchJudge:
         event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
         text = to_json(event)
         if shown is not None and len(text.encode()) > EVENT_BYTES_MAX:
-            shown = shortened(shown)
+            shown = shorten(shown)
             event = final_event(watch, end, shown, source=self._source, now_ms=now_ms)
             text = to_json(event)
         after = as_reported(watch, end, event.id, now_ms)

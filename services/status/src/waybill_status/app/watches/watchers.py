@@ -83,7 +83,7 @@ class Watchers:
                 self._show()
                 await asyncio.sleep(LOOK_S)
         except Exception:
-            logger.exception("nobody tells of watches here any more")
+            logger.exception("no watches are reported here any more")
             raise
         finally:
             await _end(owners)
@@ -103,11 +103,11 @@ class Watchers:
                     await self._care_for(partition, writer)
             except PartitionLost as lost:
                 # Retried while the group says that it is ours: a late process may have claimed it.
-                logger.warning("another status told of watches", extra={"reason": str(lost)})
+                logger.warning("another status reports these watches", extra={"reason": str(lost)})
             except Retryable as error:
-                logger.warning("watches are not told now", extra={"reason": str(error)})
+                logger.warning("watches are not reported now", extra={"reason": str(error)})
             except Exception:
-                logger.exception("telling of watches has failed")
+                logger.exception("reporting watches has failed")
             await asyncio.sleep(RETRY_S)
 
     async def _care_for(self, partition: int, writer: WatchWriter) -> None:

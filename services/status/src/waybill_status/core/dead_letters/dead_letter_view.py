@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterHeaders, LetterId, parted
+from waybill_shared.contract.dead_letters import Headers, LetterHeaders, LetterId, split_headers
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.words import DeadReason, meanings
 from waybill_status.core.outcomes.dead_letters import LetterPlace
@@ -105,8 +105,8 @@ def listed(record: DeadRecord, uid: str, wanted: LetterFilter) -> DeadLetterSumm
     found = _read(record, uid, wanted)
     if found is None:
         return None
-    key, key_cut = _shortened(record.key)
-    value, value_cut = _shortened(record.value)
+    key, key_cut = _shorten(record.key)
+    value, value_cut = _shorten(record.value)
     facts = _facts(record, found)
     return DeadLetterSummary(**facts, key=key, value=value, truncated=key_cut or value_cut)
 
@@ -125,20 +125,20 @@ def whole(record: DeadRecord, id: LetterId, uid: str) -> DeadLetter | None:
         value=value,
         value_base64=value_base64,
         headers=tuple(_header(name, content) for name, content in found.own),
-        error=found.told[named.ERROR],
-        batch=found.told[named.BATCH],
+        error=found.facts[named.ERROR],
+        batch=found.facts[named.BATCH],
     )
 
 
 def _read(record: DeadRecord, uid: str, wanted: LetterFilter) -> LetterHeaders | None:
-    found = parted(record.headers)
+    found = split_headers(record.headers)
     if found is None or not _places_are_numbers(found):
         return None
-    told = found.told
+    facts = found.facts
     fits = (
-        told[named.UID] == uid
-        and wanted.reason in (None, told[named.REASON])
-        and wanted.stage in (None, told[named.STAGE])
+        facts[named.UID] == uid
+        and wanted.reason in (None, facts[named.REASON])
+        and wanted.stage in (None, facts[named.STAGE])
         and (wanted.since is None or record.at >= wanted.since)
     )
     return found if fits else None
@@ -147,7 +147,7 @@ def _read(record: DeadRecord, uid: str, wanted: LetterFilter) -> LetterHeaders |
 def _places_are_numbers(found: LetterHeaders) -> bool:
     """Return True if partition and offset are numbers. Other programs may write such headers,
     too."""
-    numbers = found.told[named.PARTITION], found.told[named.OFFSET]
+    numbers = found.facts[named.PARTITION], found.facts[named.OFFSET]
     return all(number.isascii() and number.isdecimal() for number in numbers)
 
 
@@ -156,33 +156,33 @@ def _id(record: DeadRecord, found: LetterHeaders) -> LetterId:
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
-        source=int(found.told[named.OFFSET]),
+        source=int(found.facts[named.OFFSET]),
     )
 
 
 def _facts(record: DeadRecord, found: LetterHeaders) -> _Facts:
-    told = found.told
-    sink = told.get(named.SINK)
+    facts = found.facts
+    sink = facts.get(named.SINK)
     return _Facts(
         id=str(_id(record, found)),
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
         at=record.at,
-        stage=told[named.STAGE],
+        stage=facts[named.STAGE],
         sink=None if sink is None else sink.partition("/")[2].partition("@")[0],
-        reason=told[named.REASON],
-        rule=told.get(named.RULE),
-        message=told[named.MESSAGE],
+        reason=facts[named.REASON],
+        rule=facts.get(named.RULE),
+        message=facts[named.MESSAGE],
         source=LetterPlace(
-            topic=told[named.TOPIC],
-            partition=int(told[named.PARTITION]),
-            offset=int(told[named.OFFSET]),
+            topic=facts[named.TOPIC],
+            partition=int(facts[named.PARTITION]),
+            offset=int(facts[named.OFFSET]),
         ),
     )
 
 
-def _shortened(content: bytes | None) -> tuple[str | None, bool]:
+def _shorten(content: bytes | None) -> tuple[str | None, bool]:
     """Return the content as text for people, and whether some of it is cut."""
     if content is None:
         return None, False

@@ -9,7 +9,7 @@ find a record dead only for sinks that no such token ever waited for.
 from collections.abc import Collection
 
 from waybill_shared.contract.slots import stage_key
-from waybill_shared.contract.topology import Topology, removed_since
+from waybill_shared.contract.topology import Topology, removals_since
 from waybill_shared.contract.vectors import join
 from waybill_status.core.outcomes.dead_letters import Limit
 from waybill_status.core.outcomes.views import View
@@ -25,7 +25,7 @@ def limits_of(
     reached. If the stage of a dead letter was removed as well, nothing more can follow, and all of
     them count. `names`: names of the sinks that count, if not all.
     """
-    removals = removed_since(view.removals, generation)
+    removals = removals_since(view.removals, generation)
     present = Topology(view.definition.stages if view.definition is not None else ())
     topology = present.with_removed(removals).at(generation)
     limits: dict[str, Limit] = dict.fromkeys(present.by_key.keys() & set(required))

@@ -14,12 +14,12 @@ from waybill_shared.contract.vectors import (
     Span,
     TopicPartition,
     Vector,
-    gone_topics,
     merge_spans,
+    topics_deleted_in,
 )
 from waybill_shared.contract.words import DeadReason, meanings
 
-TOLD_MAX: Final = 1_000  # in one answer
+ENTRIES_MAX: Final = 1_000  # in one answer
 READ_MAX: Final = 10_000  # of one token; the tracker keeps about as many of a pipeline
 RUNS_MAX: Final = 100  # of a partition, looked up one by one; if more, also all between them
 
@@ -91,7 +91,7 @@ Dead = DeadOffset | DeadRange
 class Dropped:
     """Records that the manifest says to drop, in the batches with the token."""
 
-    rule: str = field(metadata={"description": "behind the name of its input"})
+    rule: str = field(metadata={"description": "after the name of its input"})
     stage: str
     up_to: int
 
@@ -115,7 +115,7 @@ class DeadAsked:
         """Return the offset below which the records of this entry are the token's."""
         who = entry.sink or entry.stage
         limit = self.limits.get(who, {})
-        if limit is None or entry.topic_id in gone_topics(limit):
+        if limit is None or entry.topic_id in topics_deleted_in(limit):
             return ENDLESS
         return limit.get((entry.topic_id, entry.partition), 0)
 

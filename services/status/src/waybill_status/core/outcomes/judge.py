@@ -31,8 +31,8 @@ from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.topology import (
     StageSink,
     Topology,
-    removed_since,
-    removed_stages,
+    removals_since,
+    stages_of,
 )
 from waybill_shared.contract.vectors import (
     Span,
@@ -51,9 +51,9 @@ from waybill_status.core.outcomes.decisive import Decisive
 from waybill_status.core.outcomes.judgements import Judgement, SinkJudgement, StageJudgement
 from waybill_status.core.outcomes.losses import (
     Asked,
-    left_of,
     losses,
     misses,
+    rest_of,
 )
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
@@ -112,8 +112,8 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
         return _judge_named(claim, share, view, definition)
     topology = Topology(definition.stages)
     view = as_read(view, topology, share.generation)
-    found = _judge(claim, share, view, topology, ended=_ended_by(definition))
-    removals = removed_since(view.removals, share.generation)
+    found = _judge(claim, share, view, topology, ended=_find_end(definition))
+    removals = removals_since(view.removals, share.generation)
     for removal in reversed(removals):  # the last that left nothing to wait for
         if found is None:
             before = topology.with_removed([removal])
@@ -121,7 +121,7 @@ def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
     return found or unknown(claim, UnknownReason.NOTHING_REQUIRED)
 
 
-def _ended_by(definition: Definition) -> LossReason | None:
+def _find_end(definition: Definition) -> LossReason | None:
     return LossReason.PIPELINE_DELETED if definition.deleted else None
 
 
@@ -130,7 +130,7 @@ def _judge(
 ) -> Judgement | None:
     """Return the judgement by `topology`; None if no sink in it is required. `ended`: why nothing
     more will arrive."""
-    wanted = _wanted(share, topology, view)
+    wanted = _find_wanted(share, topology, view)
     if wanted is None:
         return None
     stages = tuple(_stages(wanted, topology, view))
@@ -138,7 +138,7 @@ def _judge(
     if not required:
         return None
     keys = [sink.key for sink in required]
-    removed = _removed(share, view)
+    removed = _find_removed(share, view)
     decisive = Decisive(
         keys=keys,
         reported=[each.key for each in removed.at(share.generation).sinks],
@@ -153,16 +153,16 @@ def _judge(
 def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
     """Judge only by the sinks of these names that existed when the token was issued. That includes
     a sink that was removed since: what it lacks then will never reach it."""
-    topology, removed = Topology(definition.stages), _removed(share, view)
+    topology, removed = Topology(definition.stages), _find_removed(share, view)
     known = Topology((*topology.stages, *removed.stages))
     awaited = known.awaited(share.topic_id, share.generation, claim.asked.sinks)
     found = {w.key: w.sink for w in awaited if not claim.keys or w.key in claim.keys}
-    wanted = _wanted(share, known, view, tuple(found))
+    wanted = _find_wanted(share, known, view, tuple(found))
     if not found or wanted is None:
         return unknown(claim, UnknownReason.NOTHING_REQUIRED)
     keys, present = [*found], topology.by_key
     over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
-    if (ended := _ended_by(definition)) is not None:
+    if (ended := _find_end(definition)) is not None:
         over.append((ended, [key for key in keys if key in present]))
     goal = ends(wanted.spans)
     decisive = Decisive(
@@ -208,9 +208,9 @@ def _judge_by(
     )
 
 
-def _removed(share: _Share, view: View) -> Topology:
+def _find_removed(share: _Share, view: View) -> Topology:
     """Return what was removed from the pipeline since the share was written."""
-    return Topology(removed_stages(removed_since(view.removals, share.generation)))
+    return Topology(stages_of(removals_since(view.removals, share.generation)))
 
 
 def _ask_for_dead(
@@ -223,7 +223,7 @@ def _ask_for_dead(
         yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits)
 
 
-def _wanted(
+def _find_wanted(
     share: _Share, topology: Topology, view: View, named: tuple[str, ...] = ()
 ) -> _Wanted | None:
     """Return the share with its input; None if no stage reads it. `named`: the keys of sinks that
@@ -231,7 +231,7 @@ def _wanted(
     reader = next(topology.roots(share.topic_id), None)
     if reader is None:
         return None
-    known = Topology((*topology.stages, *_removed(share, view).stages)).at(share.generation)
+    known = Topology((*topology.stages, *_find_removed(share, view).stages)).at(share.generation)
     passed = topology.descendants(share.topic_id)
     if named:
         known = Topology(known.towards(named))
@@ -291,13 +291,13 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
     goal = ends(wanted.spans)
     covered = passes(reached, goal)
     over = view.definition is not None and view.definition.deleted
-    left = (left_of(span, reached, lost) for span in wanted.spans if not over)
+    left = (rest_of(span, reached, lost) for span in wanted.spans if not over)
     asked = key in wanted.named if wanted.named else not known.readers(sink)
     return SinkJudgement(
         key=key,
         name=sink.name,
         required=asked and sink.awaited_since <= wanted.generation,
-        begun=_begun(wanted.spans),
+        begun=_find_starts(wanted.spans),
         wanted=goal,
         covered=covered,
         vacuous=covers(wanted.bases, goal),
@@ -309,7 +309,7 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
     )
 
 
-def _begun(spans: Iterable[Span]) -> Vector:
+def _find_starts(spans: Iterable[Span]) -> Vector:
     """Return the end of the first record of each partition."""
     begins = starts(span for span in spans if span.start < span.end)
     return {place: start + 1 for place, start in begins.items()}

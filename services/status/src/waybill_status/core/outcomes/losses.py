@@ -20,9 +20,9 @@ from waybill_shared.contract.vectors import (
     TopicPartition,
     Vector,
     beyond,
-    gone_topics,
     merge_spans,
     overlap,
+    topics_deleted_in,
     without,
 )
 from waybill_shared.contract.words import LossReason
@@ -67,17 +67,17 @@ def _below(each: Asked) -> Asked:
     return replace(each, span=_span(each.span, 0, each.span.end))
 
 
-def left_of(span: Span, reached: Vector, lost: SinkLosses) -> tuple[Span, ...]:
+def rest_of(span: Span, reached: Vector, lost: SinkLosses) -> tuple[Span, ...]:
     """Return what of `span` is still to arrive in a sink."""
     if span.end <= reached.get(span.key, 0):
         return ()
-    never = (gone for _, gone in lost.of(span.key, reached))
+    never = (lost_span for _, lost_span in lost.of(span.key, reached))
     return without(beyond([span], reached), never)
 
 
 def misses(span: Span, reached: Vector, lost: SinkLosses) -> bool:
     """Return True if some of `span` never reaches a sink."""
-    return any(overlap([span], [gone]) for _, gone in lost.of(span.key, reached))
+    return any(overlap([span], [lost_span]) for _, lost_span in lost.of(span.key, reached))
 
 
 def _before_start(each: Asked) -> Iterator[Loss]:
@@ -99,16 +99,16 @@ def _never(each: Asked, required: Sequence[str], view: View) -> Span:
 def _arrival(partition: TopicPartition, reached: Vector) -> int:
     """Return how far the sink is. It is past a deleted topic, even in a partition that nobody
     named."""
-    return ENDLESS if partition[0] in gone_topics(reached) else reached.get(partition, 0)
+    return ENDLESS if partition[0] in topics_deleted_in(reached) else reached.get(partition, 0)
 
 
 def _split_by_reason(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
     """Yield each offset with the first reason that was found for it."""
     left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}
-    for reason, gone in told:
-        found.setdefault(reason, []).extend(overlap(left, [gone]))
-        left = without(left, [gone])
+    for reason, lost_span in told:
+        found.setdefault(reason, []).extend(overlap(left, [lost_span]))
+        left = without(left, [lost_span])
     pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]
     for piece, reason in sorted(pieces):
         yield LostSpan(

@@ -11,7 +11,7 @@ of that topic were removed.
 from dataclasses import replace
 
 from waybill_shared.contract.slots import Removal
-from waybill_shared.contract.topology import Topology, removed_since
+from waybill_shared.contract.topology import Topology, removals_since
 from waybill_shared.contract.vectors import Vector, nearer
 from waybill_status.core.outcomes.views import View
 
@@ -20,7 +20,7 @@ def as_read(view: View, topology: Topology, generation: int) -> View:
     """Return the view in which records that a sink lost with its topic are not lost for tokens of
     `generation` if their readers had them. Those tokens waited for the readers. So this stays true
     after the readers are removed and the sink is the last one."""
-    removals = removed_since(view.removals, generation)
+    removals = removals_since(view.removals, generation)
     if not removals or not view.losses:
         return view
     topology = topology.with_removed(removals)

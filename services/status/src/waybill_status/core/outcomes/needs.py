@@ -13,7 +13,7 @@ from waybill_shared.contract.vectors import (
     TopicPartition,
     Vector,
     covers,
-    gone_topics,
+    topics_deleted_in,
 )
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.views import View
@@ -54,7 +54,7 @@ def _farther(reached: Vector, before: Vector) -> bool:
     return (
         reached.keys() == before.keys()
         and covers(reached, before)
-        and gone_topics(reached) == gone_topics(before)
+        and topics_deleted_in(reached) == topics_deleted_in(before)
     )
 
 
@@ -86,13 +86,13 @@ class Index:
     def take(self, view: View) -> set[int]:
         """Return the questions that some sink is far enough for, and remove them until they are put
         again."""
-        taken: set[int] = set()
+        used: set[int] = set()
         for (sink, partition), waiting in self._waiting.items():
             end = view.reached.get(sink, {}).get(partition, 0)
             reached = bisect_left(waiting, (end,))
-            taken.update(number for _, number in waiting[:reached])
+            used.update(number for _, number in waiting[:reached])
             del waiting[:reached]
-        return taken
+        return used
 
     def __len__(self) -> int:
         """Return how many needs it remembers: none of questions that were dropped."""

@@ -18,7 +18,7 @@ from waybill_shared.contract.words import (
     UnknownReason,
     meanings,
 )
-from waybill_status.core.outcomes.dead_letters import TOLD_MAX, Dead, Dropped, place_of
+from waybill_status.core.outcomes.dead_letters import ENTRIES_MAX, Dead, Dropped, place_of
 from waybill_status.core.outcomes.judgements import (
     ARRIVED,
     FINAL,
@@ -157,7 +157,7 @@ def describe(token: Token, judgements: Sequence[Judgement], batches: Batches) ->
         lost=tuple(lost for part in parts for lost in part.lost),
         parts=parts if len(parts) > 1 else None,
     )
-    return with_less_dead(outcome, TOLD_MAX)
+    return with_less_dead(outcome, ENTRIES_MAX)
 
 
 def with_less_dead(outcome: Outcome, most: int) -> Outcome:
@@ -251,8 +251,8 @@ def _state(stage: StageJudgement, *, lost: bool, done: bool) -> StateInStage:
 def _detail(sink: SinkJudgement, batch: BatchReport | None) -> BatchDetail | None:
     if batch is None:
         return BatchDetail.EXPIRED if sink.brought else None
-    gone = batch.version and batch.sequence < sink.versions_from
-    return BatchDetail.VERSION_EXPIRED if gone else None
+    expired = batch.version and batch.sequence < sink.versions_from
+    return BatchDetail.VERSION_EXPIRED if expired else None
 
 
 def _sink(sink: SinkJudgement, batch: BatchReport | None) -> SinkOutcome:

@@ -3,7 +3,7 @@ but answers still show it."""
 
 from collections.abc import Iterable
 
-from waybill_shared.contract.topology import StageSink, Topology, removed_since
+from waybill_shared.contract.topology import StageSink, Topology, removals_since
 from waybill_status.core.outcomes.judgements import SinkJudgement, StageJudgement
 from waybill_status.core.outcomes.views import View
 
@@ -13,10 +13,10 @@ def judge_removed(
 ) -> Iterable[StageJudgement]:
     """Yield the stages that the records passed or would have passed, and that the pipeline no
     longer has."""
-    for removal in removed_since(view.removals, generation):
+    for removal in removals_since(view.removals, generation):
         for stage in removal.stages:
             sinks = tuple(
-                _removed_sink(each)
+                _judge_sink(each)
                 for each in Topology([stage]).at(generation).sinks
                 if each.key not in topology.by_key
                 if topic_id in {reached for reached, _ in view.reached.get(each.key, {})}
@@ -25,7 +25,7 @@ def judge_removed(
                 yield StageJudgement(name=stage.name, blocked_by=None, sinks=sinks)
 
 
-def _removed_sink(removed: StageSink) -> SinkJudgement:
+def _judge_sink(removed: StageSink) -> SinkJudgement:
     return SinkJudgement(
         key=removed.key,
         name=removed.sink.name,

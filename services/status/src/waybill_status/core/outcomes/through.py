@@ -16,7 +16,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, ThroughStep, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
-from waybill_shared.contract.topology import Topology, removed_since
+from waybill_shared.contract.topology import Topology, removals_since
 from waybill_shared.contract.vectors import (
     Span,
     TopicPartition,
@@ -198,4 +198,4 @@ def _is_asked(sink: SinkDefinition, generation: int) -> bool:
 def _topology(view: View, generation: int) -> Topology:
     """Return the sinks that exist, and those that existed since that generation."""
     present = Topology(() if view.definition is None else view.definition.stages)
-    return present.with_removed(removed_since(view.removals, generation))
+    return present.with_removed(removals_since(view.removals, generation))

@@ -151,7 +151,7 @@ class View:
         return self.losses.get(key, NOTHING)
 
 
-def reading_of(stamp: SlotStamp, slot: Slot | None) -> SlotReading:
+def make_reading(stamp: SlotStamp, slot: Slot | None) -> SlotReading:
     sinks = {} if slot is None else slot.sinks
     former = {} if slot is None else slot.former
     return SlotReading(
@@ -184,7 +184,7 @@ def view_of(reading: SlotReading | None) -> View:
         removals=reading.removals,
         dead=reading.dead,
         dead_missing=reading.dead_missing,
-        blocked_by=_blocked_by(slot, stamp.now_ms),
+        blocked_by=_find_obstacle(slot, stamp.now_ms),
         waits=waits_of(slot, stamp.now_ms),
         version=stamp.version,
         versions_from={
@@ -269,7 +269,7 @@ def _losses_in(state: SinkState) -> SinkLosses:
     return SinkLosses(spans=spans, gone=gone)
 
 
-def _blocked_by(slot: Slot, now_ms: int) -> str | None:
+def _find_obstacle(slot: Slot, now_ms: int) -> str | None:
     event = slot.lifecycle
     if event is None:
         return None

@@ -140,7 +140,7 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
     if reading is None:
         reason = "redis does not answer"
     elif slot is None:
-        reason = "the tracker has not told anything of it yet"
+        reason = "the tracker has reported nothing of it yet"
     elif slot.lifecycle is None:
         phase, since = Phase.CREATED, record.created_at
     elif silent(slot, reading.stamp.now_ms):
@@ -168,7 +168,7 @@ def detail_of(
     summary, waits = summary_of(record, reading), _waits(slot, reading)
     return PipelineDetail(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
-        blocked_by=_blocked_by(slot, reading),
+        blocked_by=_find_obstacle(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         error=_failure(newest.error) if newest is not None else None,
@@ -191,14 +191,14 @@ def _condition(
         phase=phase,
         reason=reason,
         error=newest.error if newest is not None else None,
-        blocked_by=_blocked_by(slot, reading),
+        blocked_by=_find_obstacle(slot, reading),
         waits=_waits(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_at=newest.next_at if newest is not None else None,
     )
 
 
-def _blocked_by(slot: Slot | None, reading: SlotReading | None) -> str | None:
+def _find_obstacle(slot: Slot | None, reading: SlotReading | None) -> str | None:
     """Return what the driver waits for, if its runner is alive."""
     if slot is None or reading is None or silent(slot, reading.stamp.now_ms):
         return None
@@ -215,7 +215,7 @@ def _failure(error: LifecycleError | None) -> Failure | None:
     return Failure(domain=error.domain, message=error.message, hint=error.hint)
 
 
-def _declared(record: PipelineRecord) -> dict[str, Input]:
+def _find_inputs(record: PipelineRecord) -> dict[str, Input]:
     """Return the inputs of the manifest by name."""
     try:
         return {source.name: source for source in record.manifest.model.inputs}
@@ -237,14 +237,14 @@ def _connectors(
 def _columns(source: Input) -> tuple[InputColumn, ...]:
     return tuple(
         InputColumn(name=column.name, type=column.type, required=column.required)
-        for column in source.parsed_columns()
+        for column in source.list_columns()
     )
 
 
 def _inputs(
     record: PipelineRecord, ignored: tuple[IgnoredFields, ...], known: KnownConnectors
 ) -> list[InputDetail]:
-    declared = _declared(record)
+    declared = _find_inputs(record)
     by_name = {each.input: each for each in ignored}
     return [
         InputDetail(

@@ -11,7 +11,7 @@ from waybill_status.core.outcomes.views import View
 from waybill_status.core.pipelines.progress import (
     InputProgress,
     PipelineProgress,
-    SinkBehind,
+    SinkBacklog,
     progress_of,
 )
 
@@ -32,7 +32,7 @@ class PipelineFlow:
     uid: str
     reason: str | None = field(metadata={"description": _REASON})
     inputs: tuple[InputProgress, ...]
-    sinks: tuple[SinkBehind, ...]
+    sinks: tuple[SinkBacklog, ...]
     dead: int = field(metadata={"description": _DEAD})
 
 

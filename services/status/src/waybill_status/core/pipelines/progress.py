@@ -35,7 +35,7 @@ class InputProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkBehind:
+class SinkBacklog:
     """`behind`: what of the inputs is still to arrive there."""
 
     stage: str
@@ -48,7 +48,7 @@ class PipelineProgress:
     uid: str
     created_at: int
     inputs: tuple[InputProgress, ...]
-    sinks: tuple[SinkBehind, ...]
+    sinks: tuple[SinkBacklog, ...]
     complete: bool
     """True if nothing more is to arrive. Tokens say what of it is in dead-letter topics or was
     lost."""
@@ -102,7 +102,7 @@ def progress_of(
         created_at=record.created_at,
         inputs=tuple(inputs),
         sinks=tuple(
-            SinkBehind(stage=stage, name=name, behind=behind)
+            SinkBacklog(stage=stage, name=name, behind=behind)
             for (stage, name), behind in coming.items()
         ),
         complete=complete,

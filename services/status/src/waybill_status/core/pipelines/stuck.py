@@ -48,7 +48,7 @@ def stuck_of(it: Condition) -> Stuck | None:
     """Return the cause and a hint; None if all is well."""
     if it.phase == Phase.UNKNOWN:
         hint = "`waybill doctor` says what is away"
-        return Stuck(cause=it.reason or "nobody has heard of it", hint=hint)
+        return Stuck(cause=it.reason or "nothing is known of it", hint=hint)
     if it.error is not None and it.phase != Phase.RUNNING:
         return Stuck(cause=it.error.message + _again(it), hint=it.error.hint or None)
     if it.phase in {Phase.STARTING, Phase.RUNNING} and it.blocked_by is not None:
@@ -59,7 +59,7 @@ def stuck_of(it: Condition) -> Stuck | None:
         cause = f"sink {refusing.sink} takes nothing now: {refusing.message}"
         return Stuck(cause=cause, hint="it is tried again by itself")
     if it.phase == Phase.STARTING and it.attempt:
-        hint = f"`waybill events {it.name}` tells what failed before"
+        hint = f"`waybill events {it.name}` shows what failed before"
         return Stuck(cause="it starts again", hint=hint)
     if it.phase == Phase.STOPPED and it.desired == "stopped":
         hint = f"`waybill start {it.name}` goes on where it stopped"

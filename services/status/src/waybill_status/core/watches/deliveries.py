@@ -51,7 +51,7 @@ def after_attempt(
     return replace(tried, next_at=min(now_ms + pause, ends_at), error=answer.error)
 
 
-def given_up(delivery: WebhookDelivery, now_ms: int, why: str) -> WebhookDelivery:
+def give_up(delivery: WebhookDelivery, now_ms: int, why: str) -> WebhookDelivery:
     return delivery.ended(DeliveryState.FAILED, now_ms, why)
 
 
