@@ -52,7 +52,7 @@ test-deep: dev ## What `test` leaves out, with PART=2/6 a sixth of it (an hour)
 	$(PYTEST) --deep $(if $(PART),--part $(PART)) $(ARGS)
 
 test-fast: check ## What needs no stack: check, unit, contract, simulation (three minutes)
-	$(PYTEST) tests/unit tests/contract tests/sim $(ARGS)
+	$(PYTEST) tests/unit tests/documents tests/sim $(ARGS)
 
 check: dev ## Lint, format, types, import rules, plain words; changes nothing
 	$(BIN)/ruff check

@@ -1,7 +1,7 @@
 """The tiers of tests: what each may take, in which order they run, and how workers share them.
 
 `contracts` is no tier: it holds one suite per port, which `unit` runs on its fakes, `sim` on its
-stand-ins and `integration` on the real thing. `contract` holds schemas, documents and examples.
+stand-ins and `integration` on the real thing. `documents` holds schemas, documents and examples.
 """
 
 from pathlib import Path
@@ -11,8 +11,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parent
 OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
-TIERS = ("unit", "contract", "integration", "e2e", "sim")
-BUDGET_S = {"unit": 200, "contract": 60, "integration": 700, "e2e": 750, "sim": 100}
+TIERS = ("unit", "documents", "integration", "e2e", "sim")
+BUDGET_S = {"unit": 200, "documents": 60, "integration": 700, "e2e": 750, "sim": 100}
 """Seconds that the tests of a tier take in all, on 2 quiet cores with 2 workers: half an hour of
 them is a quarter of an hour. A tier that takes a fifth more is warned of at the end of a run."""
 DEEP = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.test_containers import SETTINGS
+from documents.test_containers import SETTINGS
 from infra.nginx.render import ADDRESSES, CONFIG, RESOLVER, render
 from waybill_local.services import SERVICES as LOCAL
 from waybill_shared.contract.routes import SERVICES

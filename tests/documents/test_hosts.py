@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from contract.test_scopes import routers
+from documents.test_scopes import routers
 from local_client import local_client
 from serving import HOST, ask, serve
 from waybill_local.gateway import create_app as create_gateway

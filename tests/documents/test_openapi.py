@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from contract.test_scopes import routers
+from documents.test_scopes import routers
 from local_client import local_client
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug
