@@ -319,3 +319,18 @@ def test_diff_tells_warnings(server: ScriptedServer, command: Command, manifest:
     server.answer("POST", CHECK, Response(json={**found, "warnings": ["sink lake: shared"]}))
     result = command("diff", "-f", manifest)
     assert result.stdout == "orders.yaml: warning: sink lake: shared\nnothing would change\n"
+
+
+@pytest.mark.parametrize("arguments", [("apply",), ("apply", "--yes"), ("diff",)])
+def test_a_text_that_is_no_manifest_is_refused_with_its_place(
+    server: ScriptedServer, command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """Not with the name that was not found in it, nor with a hint to apply it all the same."""
+    (tmp_path / "orders.yaml").write_text("a: [\n")
+    find(server, None, {**FAULT, "message": "not YAML", "line": 2, "column": 1, "path": ""})
+    result = command(*arguments, "-f", "orders.yaml")
+    assert result.exit_code == 1
+    assert "orders.yaml:2:1: not YAML" in result.output
+    assert "top-level name" not in result.output
+    assert "--yes applies" not in result.output
+    assert not applied(server)

@@ -60,7 +60,7 @@ def show(
     try:
         with render.busy(f"comparing {file}"):
             found = client.check(text, allow_shared=allow_shared, timeout_s=timeout)
-            exists = found.changes is not None or _pipeline(client, text) is not None
+            exists = found.good and (found.changes is not None or _known(client, text))
     except ProblemError as problem:
         if not problem.errors:
             raise
@@ -71,7 +71,7 @@ def show(
     else:
         render.data(render.fault_text(fault, file) for fault in found.errors)
         render.data(f"{file}: warning: {warning}" for warning in found.warnings)
-        render.data(_lines(found, manifest_name(text), exists=exists))
+        render.data(_lines(found, text, exists=exists))
     if not found.good:
         raise typer.Exit(ExitCode.ERROR)
     if found.changes is None and exists:
@@ -87,6 +87,7 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
     """
     if yes and output is Form.JSON:
         return  # nothing to print, nothing to ask
+    _refuse_without_name(client, text, file, output)
     try:
         now = _pipeline(client, text)
         if now is None or now == text:
@@ -99,7 +100,7 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
         _go_on_unknown(f"{NOT_KNOWN}: {error}", yes=yes)
         return
     if not found.good:
-        _refuse(found, text, file, output)
+        _refuse(found, manifest_name(text), file, output)
     if found.changes is None:
         _go_on_unknown(NOT_KNOWN, yes=yes)
         return
@@ -111,6 +112,21 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
         render.talk(*map(str, found.changes))
 
 
+def _refuse_without_name(client: "Client", text: str, file: str, output: Form) -> None:
+    """End with the places of what is wrong in a text without a name: it may be no YAML at all."""
+    try:
+        manifest_name(text)
+    except WaybillError:
+        found = client.check(text, timeout_s=CHECK_WAIT_S)
+        if not found.good:
+            _refuse(found, file, file, output)
+        raise
+
+
+def _known(client: "Client", text: str) -> bool:
+    return _pipeline(client, text) is not None
+
+
 def _pipeline(client: "Client", text: str) -> str | None:
     """Return the manifest of the pipeline as it is; None if there is no such pipeline."""
     try:
@@ -119,13 +135,13 @@ def _pipeline(client: "Client", text: str) -> str | None:
         return None
 
 
-def _lines(found: Findings, name: str, *, exists: bool) -> list[str]:
+def _lines(found: Findings, text: str, *, exists: bool) -> list[str]:
     if found.changes is not None:
         return [str(change) for change in found.changes] or [NOTHING]
     if exists or not found.good:
         return []
     return [
-        f"+ pipeline {name}: new",
+        f"+ pipeline {manifest_name(text)}: new",
         *(
             f"+ stage {stage.name}: reads {', '.join(stage.inputs)};"
             f" writes {', '.join(stage.sinks)}"
@@ -134,14 +150,14 @@ def _lines(found: Findings, name: str, *, exists: bool) -> list[str]:
     ]
 
 
-def _refuse(found: Findings, text: str, file: str, output: Form) -> None:
+def _refuse(found: Findings, what: str, file: str, output: Form) -> None:
     """Print what is refused, as apply does, and end with an error."""
     if output is Form.JSON:
         render.as_json(found.raw)
     render.complain(
         *(f"warning: {warning}" for warning in found.warnings),
         *(render.fault_text(fault, file) for fault in found.errors),
-        render.words("error:", f"apply {manifest_name(text)}", "failed"),
+        render.words("error:", f"apply {what}", "failed"),
     )
     raise typer.Exit(ExitCode.ERROR)
 
