@@ -1,10 +1,12 @@
 """`waybill dlq`: which records died, why, and sending them again."""
 
 import json
+from typing import get_args
 
 import pytest
 
 from unit.waybill.conftest import Command
+from waybill.cli.dlq import Reason
 from waybill.testing import Response, ScriptedServer, problem
 from waybill_shared.contract.words import DeadReason
 
@@ -158,3 +160,24 @@ def test_what_to_replay_must_be_said(command: Command) -> None:
 def test_help_names_every_reason(command: Command) -> None:
     shown = command("dlq", "list", "--help").stdout
     assert not [reason for reason in DeadReason if reason not in shown]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [
+        ("--reason", "bogus", "malformed"),
+        ("--since", "yesterday", "2026-11-25T09:00:00Z"),
+        ("--since", "2026-11-25", "zone"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_with_what_can(
+    command: Command, option: str, value: str, named: str
+) -> None:
+    refused = command("dlq", "list", "orders", option, value)
+    assert refused.exit_code == 2
+    assert option in refused.stderr
+    assert named in refused.stderr
+
+
+def test_reasons_of_the_command_are_those_of_dead_letters() -> None:
+    assert set(get_args(Reason)) == set(DeadReason)

@@ -1,9 +1,10 @@
 """The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -28,13 +29,27 @@ dlq = typer.Typer(
     help="List, show and replay records that a pipeline could not process.",
 )
 
+
+def _refuse_no_time(since: str | None) -> str | None:
+    with suppress(ValueError):
+        if since is None or datetime.fromisoformat(since).tzinfo:
+            return since
+    raise typer.BadParameter(f"{since!r} is no time with a zone, as 2026-11-25T09:00:00Z")
+
+
+Reason = Literal["malformed", "violated", "failed", "refused"]
 ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="malformed, violated, failed or refused")
+    Reason | None, typer.Option("--reason", case_sensitive=False, help="why they died")
 ]
 StageOption = Annotated[str | None, typer.Option("--stage", help="the stage that found them")]
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="as 2026-11-25T09:00:00Z: those since then"),
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        callback=_refuse_no_time,
+        help="as 2026-11-25T09:00:00Z: those since then",
+    ),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="as `waybill dlq list` shows it")]
 
