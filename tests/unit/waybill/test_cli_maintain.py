@@ -27,7 +27,7 @@ def test_what_was_done_is_told(server: ScriptedServer, command: Command) -> None
     result = command("maintain", "orders", "lake")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "compact: 12 files, 1 into",
+        "compact: 12 files, into 1",
         "rewriteManifests: 0 manifests",
     ]
     assert "dry_run" not in server.requests[0].params
@@ -36,7 +36,7 @@ def test_what_was_done_is_told(server: ScriptedServer, command: Command) -> None
 def test_what_would_be_done_is_told(server: ScriptedServer, command: Command) -> None:
     server.answer("POST", PATH, done(dry_run=True))
     result = command("maintain", "orders", "lake", "--dry-run")
-    assert result.stdout.splitlines()[0] == "compact would do: 12 files, 1 into"
+    assert result.stdout.splitlines()[0] == "compact would do: 12 files, into 1"
     assert server.requests[0].params["dry_run"] == "true"
 
 
@@ -79,4 +79,4 @@ def test_why_it_was_not_done_is_told(server: ScriptedServer, command: Command) -
 def test_an_operation_is_followed_to_its_numbers(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", f"/v1/operations/{ID}", done())
     result = command("wait", ID)
-    assert result.stdout.splitlines()[0] == "compact: 12 files, 1 into"
+    assert result.stdout.splitlines()[0] == "compact: 12 files, into 1"

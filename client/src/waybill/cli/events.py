@@ -49,7 +49,8 @@ def events(
     --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event is a
     line of its own.
 
-    Without a pipeline, --follow shows the events of waybill.status from now on: those of watches.
+    Without a pipeline, --follow shows all events of waybill.status from now on: tokens that are
+    watched, batches, phases, tables and dead letters. --type shows those of one type.
 
     \b
     Example:

@@ -1,5 +1,6 @@
 """The command `maintain`: runs the maintenance of a sink's table at once."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -74,6 +75,13 @@ def _lines(operation: Operation) -> list[str]:
     tasks = result.get("tasks")
     would = " would do" if result.get("dry_run") else ""
     return [
-        f"{task}{would}: {', '.join(f'{count} {what}' for what, count in counts.items())}"
+        f"{task}{would}: {_numbers(counts)}"
         for task, counts in (tasks.items() if isinstance(tasks, dict) else ())
     ]
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    """Return what a task counts, as in `12 files, into 1`."""
+    return ", ".join(
+        f"into {count}" if what == "into" else f"{count} {what}" for what, count in counts.items()
+    )
