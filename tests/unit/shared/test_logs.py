@@ -69,3 +69,10 @@ def test_one_handler_serves_all_loggers(
     (handler,) = root.handlers
     assert isinstance(handler.formatter, formatter)
     assert root.level == logging.INFO
+
+
+@pytest.mark.usefixtures("root")
+def test_lines_of_libraries_for_every_batch_are_left_out() -> None:
+    logs.configure("stage_runner.driver", "json")
+    assert not logging.getLogger("pyiceberg.io").isEnabledFor(logging.INFO)
+    assert logging.getLogger("pyiceberg.catalog").isEnabledFor(logging.INFO)

@@ -118,6 +118,16 @@ def test_a_step_is_named_only_where_it_is_the_only_one(
     assert str(raised.value) == f"{named} ends at a value: long overflow."
 
 
+def test_no_setting_is_named_that_a_manifest_cannot_change() -> None:
+    said = (
+        "Division by zero. Use `try_divide` to return NULL instead. If necessary set"
+        ' "spark.sql.ansi.enabled" to "false" to bypass this error.'
+    )
+    with pytest.raises(QueryFailed) as raised, name_value_errors():
+        raise OfAQuery("22012", said)
+    assert str(raised.value).endswith("Use `try_divide` to return NULL instead.")
+
+
 def test_what_is_said_of_a_value_is_short() -> None:
     with pytest.raises(QueryFailed) as raised, name_value_errors():
         raise OfAQuery("22018", "x" * 5_000)

@@ -45,6 +45,7 @@ def configure(service: str, style: Literal["json", "console"]) -> None:
     handler.setFormatter(JsonFormatter(service) if style == "json" else ConsoleFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("py4j").setLevel(logging.WARNING)  # a line for every call to the JVM
+    logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)  # two lines for every batch
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:

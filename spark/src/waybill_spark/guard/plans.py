@@ -51,6 +51,8 @@ IN_SQL: Final = {
 KAFKA_RELATION: Final = "org.apache.spark.sql.kafka010.KafkaRelation"
 POSITION: Final = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\] ")
+SETTING: Final = re.compile(r" If necessary set .* to bypass this error\.")
+"""Advice of Spark to change a setting, which no manifest can."""
 
 
 def refuse_parsed(
@@ -170,10 +172,10 @@ def _in_our_words(error: PySparkException, views: Sequence[str]) -> tuple[str, s
 
 
 def in_a_sentence(error: PySparkException) -> str:
-    """Return the first sentence of Spark's text, without its class, its SQL state and its plan."""
+    """Return the first sentences of Spark's text: no class, SQL state, plan, nor a setting."""
     first = str(error).strip().split("\n\n")[0].split(" SQLSTATE:")[0]
     lines = [line.strip() for line in first.splitlines() if line.strip()]
-    return CLASS.sub("", " ".join(lines[:2])) if lines else type(error).__name__
+    return SETTING.sub("", CLASS.sub("", " ".join(lines[:2]))) if lines else type(error).__name__
 
 
 def refusal(message: str, path: str, hint: str, node: JavaObject | None = None) -> UserError:
