@@ -224,7 +224,7 @@ SELECT assert_true(amount > 1) AS x FROM orders
 SELECT if(amount > 1, raise_error('x'), 1) AS x FROM orders
 
 -- class: options of a library
--- says: is not taken as an option
+-- says: is not accepted as an option
 SELECT from_csv(customer, 'a INT', map('maxColumns', '2000000000')) AS x FROM orders
 SELECT from_csv(customer, 'a INT', map('sep', ';', 'MAXCHARSPERCOLUMN', '-1')) AS x FROM orders
 SELECT to_json(struct(order_id), map('path', '/tmp/x')) AS x FROM orders
