@@ -13,7 +13,7 @@ SILENCE_S: Final = 30  # of the network, until a connection counts as lost
 
 def _no_url(part: str) -> str:
     if any(sign in part for sign in ("://", "@", "=")):
-        raise ValueError("this is no name; an address with a password in it is not taken")
+        raise ValueError("this is no name; an address with a password in it is not allowed")
     return part
 
 

@@ -211,7 +211,7 @@ def test_mistake_in_the_columns_has_its_place() -> None:
 )
 def test_name_is_taken_once(old: str, new: str, name: str) -> None:
     found = problems_of(EXAMPLE.replace(old, new).replace("from: enriched", "from: orders"))
-    assert [problem.message for problem in found] == [f"the name {name!r} is taken"]
+    assert [problem.message for problem in found] == [f"the name {name!r} is used already"]
 
 
 def test_topic_belongs_to_one_input_or_sink() -> None:

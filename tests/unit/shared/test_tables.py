@@ -119,7 +119,7 @@ def test_names_in_quotes_are_taken_as_they_stand() -> None:
             (1, 30, "expected a property in '', found 'é = 1)'"),
         ),
         ("CREATE TABLE t (a INT) WITH ()", (1, 30, "expected a property in '', found ')'")),
-        ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 30, "WITH ('x') is not taken")),
+        ("CREATE TABLE t (a INT) WITH ('x' = 'y')", (1, 30, "WITH ('x') is not supported")),
         ("CREATE VIEW v AS SELECT 1", (1, 1, "CREATE VIEW is not accepted")),
         ("CREATE FUNCTION f", (1, 1, "CREATE FUNCTION is not accepted: functions")),
         ("CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", (1, 42, "PRIMARY KEY stands")),
@@ -249,8 +249,8 @@ def test_connectors_of_a_table_keep_their_names() -> None:
     [
         ("url_input", "kafka_input", "transport 'kafka_input' is not accepted"),
         ("url_input", "s3_input", "url: s3://BUCKET/KEY, connection: NAME"),
-        ('"url_input"', "[]", "transport [] is not taken"),
-        ('"path"', '"paths"', "'paths' is not taken"),
+        ('"url_input"', "[]", "transport [] is not supported"),
+        ('"path"', '"paths"', "'paths' is not supported"),
         ('"https://files.example/price.json"', "7", "`path` of its transport is missing, or no"),
         ("https:", "ftp:", "a URL begins with one of"),
         ("https://", "https://me:secret@", "a URL has no user and no password"),
@@ -261,7 +261,7 @@ def test_connectors_of_a_table_keep_their_names() -> None:
         ("tutorial-price-s3", "\\ud800", "connector '\\ud800', name"),
         ("}]", "}", "connectors are no JSON"),
         ("[{", "{", "connectors are no JSON"),
-        ("}]'", "}]', 'x' = 'y'", "WITH ('x') is not taken"),
+        ("}]'", "}]', 'x' = 'y'", "WITH ('x') is not supported"),
         ("}]'", "}]', 'connectors' = '[]'", "WITH ('connectors') stands twice"),
     ],
 )

@@ -110,7 +110,7 @@ def test_what_expands_is_refused(text: str, place: tuple[int, int]) -> None:
 @pytest.mark.parametrize("character", ["\x00", "\x07", "\x1b", "\x7f", "\ufffe"])
 def test_character_of_control_is_refused_with_its_place(character: str) -> None:
     problem = refused(f"a: 1\nb: x{character}y\n")
-    assert problem.message == f"not YAML: the character U+{ord(character):04X} is not taken"
+    assert problem.message == f"not YAML: the character U+{ord(character):04X} is not allowed"
     assert (problem.line, problem.column) == (2, 5)
 
 

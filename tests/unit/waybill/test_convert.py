@@ -40,7 +40,7 @@ def test_what_cannot_be_kept_is_told_with_its_place_and_nothing_is_printed(
     server: ScriptedServer, command: Command, file: Path
 ) -> None:
     fault = {
-        "message": "LATENESS is not taken",
+        "message": "LATENESS is not supported",
         "line": 2,
         "column": 9,
         "path": "",
@@ -49,7 +49,7 @@ def test_what_cannot_be_kept_is_told_with_its_place_and_nothing_is_printed(
     server.answer("POST", PATH, problem(422, "invalid", errors=[fault]))
     result = command("convert", str(file))
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "Supply chain.sql:2:9: LATENESS is not taken" in result.stderr
+    assert "Supply chain.sql:2:9: LATENESS is not supported" in result.stderr
 
 
 def test_a_file_that_is_not_there(command: Command) -> None:

@@ -24,6 +24,8 @@ from waybill_local.folders import cache_folder
 
 POLL_S: Final = 0.25
 LINES_SHOWN: Final = 4
+DOWNLOAD_MB: Final = 620
+"""Of all that running needs, with PySpark, before a cache has any of it."""
 UNITS: Final[Mapping[str, float]] = {"KiB": 1.024e-3, "MiB": 1.048576, "GiB": 1073.741824}
 SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("No space left", "make room, then run make again"),
@@ -114,7 +116,8 @@ def _work_folder() -> Iterator[Path]:
 
 
 def _follow(runs: Mapping[Path, subprocess.Popen[bytes]], work: Path, what: str) -> None:
-    line = CountingLine("packages", f"{what}: the first time a download of about 620 MB")
+    size = f": a download of about {DOWNLOAD_MB} MB" if len(runs) > 1 else ""
+    line = CountingLine("packages", what + size)
     while any(process.poll() is None for process in runs.values()):
         done, total = megabytes("".join(_read(log) for log in runs), work)
         if total:

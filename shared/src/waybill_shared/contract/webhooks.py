@@ -111,7 +111,7 @@ def without_query(url: str) -> str:
     try:
         return read_target(url).shown
     except ValueError:
-        return "a URL that is not taken any more"
+        return "a URL that is not allowed any more"
 
 
 def literal(host: str) -> tuple[str, ...]:

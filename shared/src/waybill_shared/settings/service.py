@@ -39,7 +39,7 @@ class ServiceSettings(KafkaSettings, HostSettings):
             if ORIGIN.fullmatch(origin) is None:
                 raise ValueError(
                     f"{origin!r} is no origin: write https://shop.example or"
-                    " http://localhost:3000, with no path; `*` is not taken"
+                    " http://localhost:3000, with no path; `*` is not allowed"
                 )
         return origins
 

@@ -95,7 +95,7 @@ class _Kinds:
                 return self._of(some[0])
             case list():
                 hint = "a union is null and one other type"
-                raise self._refuse("a union of several types is not taken", hint)
+                raise self._refuse("a union of several types is not supported", hint)
             case dict():
                 return self._of_object(schema)
         raise self._unknown(schema)
@@ -134,7 +134,7 @@ class _Kinds:
             return self._remember(schema["name"], found) if kind == "fixed" else found
         if (kind, logical) not in LOGICAL:
             hint = f"{ACCEPTED}; without its logicalType it is a plain {kind}"
-            raise self._refuse(f"logicalType {logical!r} of {kind!r:.50} is not taken", hint)
+            raise self._refuse(f"logicalType {logical!r} of {kind!r:.50} is not supported", hint)
         return LOGICAL[kind, logical]
 
     def _inside(self, name: str, schema: object) -> str:
@@ -153,7 +153,7 @@ class _Kinds:
 
     def _unknown(self, schema: object) -> UserError:
         hint = "a type holds something, and is not inside of itself"
-        return self._refuse(f"type {schema!r:.100} is not taken", hint)
+        return self._refuse(f"type {schema!r:.100} is not supported", hint)
 
     def _refuse(self, message: str, hint: str) -> UserError:
         return _wrong(f"field {'.'.join(self._open)}: {message}", hint)
@@ -191,12 +191,12 @@ def _check_names(part: object) -> None:
             name, kind = part.get("name"), part.get("type")
             simple = str(name).rpartition(".")[2]
             if name is not None and (not _is_name(name) or simple in PRIMITIVES):
-                raise _wrong(f"the name {name!r:.60} is not taken", NAMES_HINT)
+                raise _wrong(f"the name {name!r:.60} is not allowed", NAMES_HINT)
             for each in (*_list_of(part, "aliases"), *_list_of(part, "symbols")):
                 if not _is_name(each):
-                    raise _wrong(f"the name {each!r:.60} is not taken", NAMES_HINT)
+                    raise _wrong(f"the name {each!r:.60} is not allowed", NAMES_HINT)
             if part.get("order", "ignore") not in ("ascending", "descending", "ignore"):
-                raise _wrong(f"order {part['order']!r:.60} is not taken")
+                raise _wrong(f"order {part['order']!r:.60} is not allowed")
             _check_names(kind)
             for key in ("fields", "items", "values"):
                 _check_names(part.get(key))
@@ -219,7 +219,7 @@ def _check_defaults(schema: object, defaults: Defaults) -> None:
         case Mapping():
             for field in schema.get("fields", ()):
                 if "." in field["name"]:
-                    raise _wrong(f"the name {field['name']!r:.60} is not taken", NAMES_HINT)
+                    raise _wrong(f"the name {field['name']!r:.60} is not allowed", NAMES_HINT)
                 if "default" in field:
                     try:
                         defaults.of(field)
@@ -238,7 +238,7 @@ def _refuse_marks(part: object) -> None:
     if isinstance(part, Mapping):
         for name, value in part.items():
             if str(name).startswith(PARSED_MARK):
-                raise _wrong(f"the name {name!r:.100} is not taken in it")
+                raise _wrong(f"the name {name!r:.100} is not allowed in it")
             _refuse_marks(value)
     elif isinstance(part, list):
         for each in part:

@@ -123,10 +123,10 @@ def _name_problems(manifest: Manifest) -> list[Located]:
     seen: set[str] = set()
     stages: set[str] = set()
 
-    def claim(name: str, taken: set[str], path: Path) -> None:
-        if name in taken:
-            found.append((path, Problem(message=f"the name {name!r} is taken", hint=SHARED)))
-        taken.add(name)
+    def claim(name: str, used: set[str], path: Path) -> None:
+        if name in used:
+            found.append((path, Problem(message=f"the name {name!r} is used already", hint=SHARED)))
+        used.add(name)
 
     for i, source in enumerate(manifest.inputs):
         claim(source.name, seen, ("inputs", i, "name"))
@@ -154,7 +154,7 @@ def _rule_problems(manifest: Manifest) -> list[Located]:
                 hint = "records that do not fit the schema are counted so"
                 found.append((path, Problem(message=message, hint=hint)))
             if rule.name in seen:
-                message = f"the name {rule.name!r} is taken"
+                message = f"the name {rule.name!r} is used already"
                 hint = "the rules of an input have different names"
                 found.append((path, Problem(message=message, hint=hint)))
             seen.add(rule.name)
@@ -167,7 +167,7 @@ def _connector_problems(manifest: Manifest) -> Iterator[Located]:
         for c, connector in enumerate(source.connectors):
             here = ("inputs", i, "connectors", c)
             if connector.name in seen:
-                message = f"the name {connector.name!r} is taken"
+                message = f"the name {connector.name!r} is used already"
                 hint = "the connectors of an input have different names"
                 yield (*here, "name"), Problem(message=message, hint=hint)
             seen.add(connector.name)

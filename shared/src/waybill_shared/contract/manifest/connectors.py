@@ -38,8 +38,8 @@ def _is_fetched(url: str) -> str:
     except ValueError as error:
         raise ValueError(f"{url!r:.200} is no URL: {error}") from error
     if parts.scheme not in SCHEMES:
-        taken = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise ValueError(f"{url!r:.200} is not fetched: a URL begins with one of {taken}")
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise ValueError(f"{url!r:.200} is not fetched: a URL begins with one of {known}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL has no user and no password: whoever may read manifests sees it")
     if "%00" in url:
@@ -197,5 +197,5 @@ def _refusal(spot: Spot, word: object, known: tuple[str, ...] = ()) -> str:
     said = tell_foreign(spot, str(word))
     if said is not None:
         return f"{said[0]} ({said[1]})"
-    hint = hint_of_names(str(word), known, "taken") or "leave it out"
-    return f"{word!r:.60} is not taken ({hint})"
+    hint = hint_of_names(str(word), known, "known") or "leave it out"
+    return f"{word!r:.60} is not supported ({hint})"

@@ -17,8 +17,8 @@ IN_WORDS = {
     TOPIC_PATTERN: "letters, digits, ., - and _, at most 249",
     TABLE_PATTERN: "namespace.table, each of at most 128 lower-case letters, digits and _, a letter"
     " first",
-    DATABASE_TABLE_PATTERN: "schema.table, each of at most 63 characters; names are taken as they"
-    " stand here, with capitals and spaces",
+    DATABASE_TABLE_PATTERN: "schema.table, each of at most 63 characters; names are used as they"
+    " are written, with capitals and spaces",
     DATABASE_COLUMN_PATTERN: "the name of a column, at most 63 characters",
     COLUMN_PATTERN: "the name of a column, at most 255 characters",
 }

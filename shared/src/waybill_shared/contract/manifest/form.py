@@ -180,7 +180,7 @@ def _choice(path: Path, item: Item) -> Told:
     message = f"{_kind(item)} cannot stand here"
     if len(known) == 1:
         return message, f"write {known[0]}"
-    return message, hint_of_names(str(item["input"]).lower(), known, "taken here")
+    return message, hint_of_names(str(item["input"]).lower(), known, "known here")
 
 
 def _list(path: Path, item: Item) -> Told:
@@ -222,7 +222,7 @@ def _empty(path: Path, item: Item) -> Told:
 
 
 def _too_long(path: Path, item: Item) -> Told:
-    return f"{_name(path)} is too long: at most {item['ctx']['max_length']} are taken", ""
+    return f"{_name(path)} is too long: at most {item['ctx']['max_length']} are allowed", ""
 
 
 def _property(path: Path, item: Item) -> Told:

@@ -63,7 +63,7 @@ class SqlParser(ColumnParser):
         if row is not None and row.ignored:
             return key, f"WITH ({key!r}) has no effect: {row.why}; {row.way}"
         said = tell_foreign(Spot.PROPERTY, key)
-        message, hint = said or (f"WITH ({key!r:.60}) is not taken", "leave it out")
+        message, hint = said or (f"WITH ({key!r:.60}) is not supported", "leave it out")
         raise self.error(message, at=before, hint=hint)
 
     def _bare_property(self) -> str:

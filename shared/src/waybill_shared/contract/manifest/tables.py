@@ -136,7 +136,7 @@ class _TableParser(SqlParser):
         before = self.at
         word = self.word("TABLE").upper()
         if word != "TABLE":
-            raise self.error(f"CREATE {word} is not taken: only CREATE TABLE is", at=before)
+            raise self.error(f"CREATE {word} is not supported: only CREATE TABLE is", at=before)
         if self.is_next("IF"):
             for each in ("IF", "NOT", "EXISTS"):
                 self.keyword(each)

@@ -32,7 +32,7 @@ SCALARS = {
     re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt \t]|$)", re.ASCII): "a date",
     re.compile(rf"[-+]?[\d_]{{{DIGITS_MAX + 1},}}$", re.ASCII): "a very long number",
 }
-EXPANSION = "anchors, aliases, merge keys and tags are not taken: write the value out", ""
+EXPANSION = "anchors, aliases, merge keys and tags are not supported: write the value out", ""
 COMPLEX_KEY = "a key is itself a mapping or a list", "put a text with {, [ or : in it in quotes"
 NO_CHARACTER = re.compile(r"\\U(?!000[\dA-Fa-f]|0010)[\dA-Fa-f]{8}")
 
@@ -65,7 +65,7 @@ def _read_tree(text: str) -> dict[Any, Any]:
     except ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n") + 1, error.position - before.rfind("\n")
-        message = f"not YAML: the character U+{error.character:04X} is not taken"
+        message = f"not YAML: the character U+{error.character:04X} is not allowed"
         raise UserError([Problem(message=message, line=line, column=column)]) from error
     except (ValueError, OverflowError) as error:  # as the parser has no place for it
         raise UserError([_no_character(text)]) from error

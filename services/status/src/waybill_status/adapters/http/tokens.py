@@ -133,8 +133,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         if isinstance(asked, Refusal):
             raise asked
         if EVENT_STREAM in request.headers.get("accept", ""):
-            told = request.headers.get("last-event-id", "")
-            return await _stream(tokens.follow(opened, asked), told)
+            last_event = request.headers.get("last-event-id", "")
+            return await _stream(tokens.follow(opened, asked), last_event)
         if wait > 0:
             began = time.perf_counter()
             waited = await tokens.wait(opened, wait, asked)
@@ -161,8 +161,8 @@ def tokens_router(tokens: Tokens, *, query_bytes_max: int) -> APIRouter:
         opened = [_open(tokens, caller(request), text) for text in wanted.tokens]
         genuine = [each for each in opened if isinstance(each, Token)]
         views = await tokens.settle(caller(request), genuine, wanted.view)
-        told = iter(await _answers(tokens, genuine, views, wait))
-        answers = [next(told) if isinstance(each, Token) else each for each in opened]
+        outcomes = iter(await _answers(tokens, genuine, views, wait))
+        answers = [next(outcomes) if isinstance(each, Token) else each for each in opened]
         answer = QueryAnswer(outcomes=[_entry(answer) for answer in _shorten(answers)])
         return Response(answer.model_dump_json(), media_type="application/json")
 
@@ -220,12 +220,12 @@ def _outcome(tokens: Tokens, token: Token, outcome: Outcome, asked: TokenView) -
     raise Refusal(Slug.OUTCOME_UNKNOWN, detail, **outcome_json(outcome))
 
 
-async def _stream(changes: AsyncIterator[Change | None], told: str) -> Response:
+async def _stream(changes: AsyncIterator[Change | None], last_event: str) -> Response:
     """Wait for the first change here, so that a refusal is still an ordinary answer."""
     first = await anext(changes)
 
     async def events() -> AsyncGenerator[bytes, None]:
-        digest = told.rpartition(".")[2]
+        digest = last_event.rpartition(".")[2]
         change: Change | None = first
         while True:
             if change is None:

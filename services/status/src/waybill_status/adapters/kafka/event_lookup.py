@@ -17,7 +17,7 @@ class KafkaEventLookup:
     def __init__(self, admin: KafkaAdmin, topic: str) -> None:
         self._admin = admin
         self._topic = topic
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="told events")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="event lookup")
 
     async def find(self, watch: TokenWatch) -> str | None:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._find, watch)

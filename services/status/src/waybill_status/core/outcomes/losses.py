@@ -52,13 +52,13 @@ def losses(
     arrive, and why."""
     for each in asked:
         empty = each.span.start == each.span.end
-        told = (
+        losses = (
             [] if empty else [*_before_start(each), *_set_aside(each, [*required, *removed], view)]
         )
         awaited = _below(each) if empty else each
-        told += [(reason, _never(awaited, keys, view)) for reason, keys in ended if keys]
-        if told:
-            yield from _split_by_reason(awaited, told)
+        losses += [(reason, _never(awaited, keys, view)) for reason, keys in ended if keys]
+        if losses:
+            yield from _split_by_reason(awaited, losses)
 
 
 def _below(each: Asked) -> Asked:
@@ -102,11 +102,11 @@ def _arrival(partition: TopicPartition, reached: Vector) -> int:
     return ENDLESS if partition[0] in topics_deleted_in(reached) else reached.get(partition, 0)
 
 
-def _split_by_reason(each: Asked, told: Iterable[Loss]) -> Iterator[LostSpan]:
+def _split_by_reason(each: Asked, losses: Iterable[Loss]) -> Iterator[LostSpan]:
     """Yield each offset with the first reason that was found for it."""
     left: tuple[Span, ...] = (each.span,)
     found: dict[str, list[Span]] = {}
-    for reason, lost_span in told:
+    for reason, lost_span in losses:
         found.setdefault(reason, []).extend(overlap(left, [lost_span]))
         left = without(left, [lost_span])
     pieces = [(piece, reason) for reason, cut in found.items() for piece in merge_spans(cut)]

@@ -22,9 +22,11 @@ from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
 STUCK: Final = "why it processes nothing now; null: all is well"
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
-IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver began"
-DROPPED: Final = "by rule, or `malformed`: records that were left out, since the driver began"
-WARNED: Final = "by rule: records that broke it and were taken all the same, since the driver began"
+IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver started"
+DROPPED: Final = "by rule, or `malformed`: records that were left out, since the driver started"
+WARNED: Final = (
+    "by rule: records that broke it and were accepted all the same, since the driver started"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

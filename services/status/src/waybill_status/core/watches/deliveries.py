@@ -25,7 +25,7 @@ class Answered:
     silent: bool = False
 
     @property
-    def taken(self) -> bool:
+    def accepted(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
 
 
@@ -41,7 +41,7 @@ def after_attempt(
     """
     tried_ms = delivery.next_at - delivery.since + took_ms
     tried = replace(delivery, attempts=delivery.attempts + 1, at=now_ms, since=now_ms - tried_ms)
-    if answer.taken:
+    if answer.accepted:
         return tried.ended(DeliveryState.DELIVERED, now_ms)
     if answer.status == GONE or tried_ms >= TRIED_MS:
         return tried.ended(DeliveryState.FAILED, now_ms, answer.error)
