@@ -32,8 +32,8 @@ FROM wheels AS jars
 RUN --mount=type=cache,target=/var/cache/uv \
     python -m venv --without-pip /opt/local \
  && uv pip install --python /opt/local/bin/python \
-      --constraints requirements.lock --constraints /wheels/members.txt \
-      --build-constraints requirements.build.txt waybill-local
+      --constraints requirements.lock --constraints requirements.java.lock \
+      --constraints /wheels/members.txt --build-constraints requirements.build.txt waybill-local
 RUN XDG_CACHE_HOME=/tmp/cache /opt/local/bin/python -m waybill_local.jars spark \
  && mv /tmp/cache/waybill/jars/spark-* /opt/spark_jars
 

