@@ -40,11 +40,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
-from waybill_shared.contract.slots import (
-    SLOT_VERSION,
-    Progress,
-    SinkState,
-)
+from waybill_shared.contract.slots import SLOT_VERSION, Progress, SinkState
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import Action, OperationState
 

@@ -22,12 +22,7 @@ from timing import CpuByFile, Times
 from waybill_local import archives, jars
 from waybill_local.java import find_java
 from waybill_local.reports import Report
-from waybill_local.stack import (
-    Options,
-    StackState,
-    down,
-    up,
-)
+from waybill_local.stack import Options, StackState, down, up
 from waybill_shared.process.failpoints import FOLDER
 
 pytest.register_assert_rewrite("contracts")

@@ -8,13 +8,7 @@ import pytest
 
 from builders import make_batch
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import (
-    HISTORY_LENGTH_MAX,
-    DeadEntry,
-    Progress,
-    Slot,
-    entry_of,
-)
+from waybill_shared.contract.slots import HISTORY_LENGTH_MAX, DeadEntry, Progress, Slot, entry_of
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
 from waybill_token_tracker.core.dead_letter_entries import ENTRIES_MAX, add_counts
 

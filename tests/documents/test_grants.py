@@ -8,12 +8,7 @@ import pytest
 
 from waybill_shared.access.acl_commands import acl_commands
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.grants import (
-    KAFKA_GRANTS,
-    PREFIX,
-    REDIS_GRANTS,
-    PipelineTopics,
-)
+from waybill_shared.contract.grants import KAFKA_GRANTS, PREFIX, REDIS_GRANTS, PipelineTopics
 from waybill_shared.contract.routes import SERVICES
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.tools.grants_page import tables

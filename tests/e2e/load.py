@@ -20,12 +20,7 @@ from waybill import Client, NotReady, Position, Unreachable
 from waybill_local.stack import StackState
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import make_admin
-from waybill_shared.kafka.clients import (
-    make_producer,
-    position_of,
-    produce_and_wait,
-    read_to_end,
-)
+from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait, read_to_end
 
 PACE_S = 0.1  # between two requests of one sender
 ROWS_EACH = 3

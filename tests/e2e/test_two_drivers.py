@@ -9,14 +9,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e import waiting
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
-from e2e.second_driver import (
-    all_end,
-    home_of,
-    leader_of,
-    paused,
-    runner_of,
-    second_driver,
-)
+from e2e.second_driver import all_end, home_of, leader_of, paused, runner_of, second_driver
 from e2e.waiting import drivers_of, eventually
 from waybill import Client
 from waybill_local.stack import StackState

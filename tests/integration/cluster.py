@@ -16,14 +16,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import ClusterMetadata, NewTopic
 
-from integration.lossy import (
-    BROKER_HEARTBEAT,
-    ENVELOPE,
-    FETCH,
-    FETCH_SNAPSHOT,
-    VOTE,
-    LossyRoad,
-)
+from integration.lossy import BROKER_HEARTBEAT, ENVELOPE, FETCH, FETCH_SNAPSHOT, VOTE, LossyRoad
 from integration.waiting import eventually
 from waybill_local import broker, jars
 from waybill_local.errors import StackError

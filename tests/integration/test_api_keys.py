@@ -11,13 +11,7 @@ import pytest
 from integration.conftest import StartService
 from integration.waiting import eventually
 from waybill_shared.access.api_keys import add_key, revoke_key
-from waybill_shared.contract.routes import (
-    OPERATIONS,
-    ROUTES,
-    VARIABLE,
-    Route,
-    Scope,
-)
+from waybill_shared.contract.routes import OPERATIONS, ROUTES, VARIABLE, Route, Scope
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 REFUSED = {401, 403}

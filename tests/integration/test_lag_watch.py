@@ -16,10 +16,7 @@ from kafka_groups import group_names, group_offsets
 from scraping import read_scrape
 from waybill_shared.contract.events import Definition, InputDefinition
 from waybill_shared.contract.slots import SinkState, Slot
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Vector,
-)
+from waybill_shared.contract.vectors import ENDLESS, Vector
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.process import metrics

@@ -19,11 +19,7 @@ from sim.redis_server import RedisServer, Slots
 from sim.sinks import Storage
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import TokenRefused
-from waybill_shared.contract.events import (
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Token

@@ -5,12 +5,7 @@ from collections.abc import Iterable, Iterator
 from sim.effects import writer_of
 from sim.log import Cluster, Place, Row
 from sim.sinks import Storage
-from waybill_shared.contract.events import (
-    Fence,
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Fence, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import sink_key
 
 

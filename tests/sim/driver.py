@@ -15,12 +15,7 @@ from sim.sinks import Storage
 from sim.spark import QueryFailed
 from sim.stages import SimStage, open_journal, open_sink
 from waybill_shared.contract.errors import Retryable, UserError
-from waybill_shared.contract.events import (
-    Commit,
-    Fact,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import (
     RunningStage,

@@ -13,12 +13,7 @@ from sim.effects import effects_beside, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    Fact,
-    PipelineRecord,
-)
+from waybill_shared.contract.events import Commit, Definition, Fact, PipelineRecord
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact

@@ -8,11 +8,7 @@ from sim.flow import Taken
 from sim.graves import Grave
 from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
-from waybill_shared.contract.events import (
-    Fence,
-    PipelineRecord,
-    Range,
-)
+from waybill_shared.contract.events import Fence, PipelineRecord, Range
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 

@@ -12,12 +12,7 @@ from typing import Protocol
 from sim.effects import Dead
 from sim.log import Place, Row
 from waybill_shared.contract.dead_letter_facts import DeadLetter
-from waybill_shared.contract.events import (
-    Fact,
-    Fence,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Fact, Fence, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_spark.kafka.dead_letter_journal import facts_of
 from waybill_spark.tracking.dead_letters.letters import letter_of

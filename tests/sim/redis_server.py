@@ -20,12 +20,7 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.signal import Signal
 from waybill_status.app.ports import DeadReading
 from waybill_status.core.outcomes.dead_letters import DeadRun
-from waybill_status.core.outcomes.views import (
-    PipelineKey,
-    SlotReading,
-    SlotStamp,
-    make_reading,
-)
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp, make_reading
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
 
 SUBSCRIPTION_S = 3_600.0

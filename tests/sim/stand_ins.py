@@ -29,11 +29,7 @@ from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.dead_letters.triage import Judged
-from waybill_spark.tracking.fencing import (
-    AlreadyDone,
-    Write,
-    decide,
-)
+from waybill_spark.tracking.fencing import AlreadyDone, Write, decide
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written

@@ -27,12 +27,7 @@ from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.events import (
-    Fact,
-    Fence,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Fact, Fence, PipelineRecord, StageDefinition
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import TopicPartition

@@ -35,13 +35,7 @@ from e2e.existing_clusters.tls import tls_before
 from waybill_local import broker, jars, valkey
 from waybill_local.java import Java, find_java
 from waybill_local.ports import address, pick
-from waybill_local.processes import (
-    Child,
-    ChildSpec,
-    start,
-    stop,
-    wait_ready,
-)
+from waybill_local.processes import Child, ChildSpec, start, stop, wait_ready
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import KafkaCluster, Login
 

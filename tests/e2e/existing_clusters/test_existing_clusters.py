@@ -24,15 +24,7 @@ from confluent_kafka.admin import (
 
 from certificates import Authority, write
 from e2e.conftest import EXAMPLE, START_TIMEOUT_S, order
-from e2e.existing_clusters.secured import (
-    MARK,
-    SERVICES,
-    TEAM,
-    Secured,
-    grant,
-    secured,
-    started,
-)
+from e2e.existing_clusters.secured import MARK, SERVICES, TEAM, Secured, grant, secured, started
 from e2e.waiting import eventually
 from waybill import Client, Position
 from waybill_local import services

@@ -6,10 +6,7 @@ import httpx2
 import pytest
 
 from integration.conftest import StartService, Surroundings
-from integration.ingress.keyed import (
-    SETTINGS,
-    WAIT_S,
-)
+from integration.ingress.keyed import SETTINGS, WAIT_S
 from integration.ingress.test_records import Known, make_pipeline
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 

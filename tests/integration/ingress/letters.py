@@ -16,12 +16,7 @@ from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import (
-    make_producer,
-    position_of,
-    produce_and_wait,
-    read_to_end,
-)
+from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait, read_to_end
 from waybill_shared.kafka.topics import create_missing
 
 WAIT_S = 120.0

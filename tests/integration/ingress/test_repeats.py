@@ -8,14 +8,7 @@ import httpx2
 import pytest
 
 from integration.conftest import Surroundings
-from integration.ingress.keyed import (
-    ROWS,
-    commands,
-    done,
-    fresh_key,
-    send,
-    written,
-)
+from integration.ingress.keyed import ROWS, commands, done, fresh_key, send, written
 from integration.ingress.letters import Grave
 from integration.ingress.test_records import NDJSON, Known, make_pipeline, opened, stored
 from integration.waiting import eventually

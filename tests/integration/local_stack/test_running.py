@@ -14,12 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from integration.local_stack.place import Place, eventually, state_of
 from waybill_local import stack
-from waybill_local.stack import (
-    AlreadyRunning,
-    ProcessState,
-    StackPhase,
-    StackState,
-)
+from waybill_local.stack import AlreadyRunning, ProcessState, StackPhase, StackState
 from waybill_shared.contract.topics import topic_specs
 
 

@@ -28,12 +28,7 @@ from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Definition, pipeline_key
-from waybill_shared.contract.tokens import (
-    Part,
-    Token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 from waybill_shared.process.clock import SystemClock

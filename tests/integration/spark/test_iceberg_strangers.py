@@ -17,15 +17,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import StringType
 
 from builders import make_fence
-from integration.spark.iceberg_sinks import (
-    LIFE,
-    SCHEMA,
-    as_table,
-    loaded,
-    local,
-    opened,
-    target,
-)
+from integration.spark.iceberg_sinks import LIFE, SCHEMA, as_table, loaded, local, opened, target
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import compact, rewrite_manifests

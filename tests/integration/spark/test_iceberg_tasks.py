@@ -24,14 +24,7 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
-from integration.spark.table_ages import (
-    DAY_MS,
-    HOUR_MS,
-    Hand,
-    age,
-    files,
-    writer_with_clock,
-)
+from integration.spark.table_ages import DAY_MS, HOUR_MS, Hand, age, files, writer_with_clock
 from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog

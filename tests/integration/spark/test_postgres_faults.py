@@ -11,13 +11,7 @@ import pytest
 from psycopg import errors
 
 from builders import make_fence
-from integration.spark.postgres_sinks import (
-    UPSERT,
-    opened,
-    read,
-    rows,
-    sink_of,
-)
+from integration.spark.postgres_sinks import UPSERT, opened, read, rows, sink_of
 from integration.switches import Switch, cut, start
 from postgres import Database
 from waybill_shared.contract.errors import UserError

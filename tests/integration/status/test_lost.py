@@ -33,12 +33,7 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import Commit, Definition, SetAside, pipeline_key
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.slots import Keys
-from waybill_shared.contract.tokens import (
-    Part,
-    Token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 

@@ -13,14 +13,7 @@ import pytest
 import redis
 
 from integration.conftest import StartService, Surroundings
-from integration.status.tracker import (
-    SNAPSHOT,
-    TOPIC_ID,
-    Tracker,
-    now_ms,
-    record_pipeline,
-    slot_of,
-)
+from integration.status.tracker import SNAPSHOT, TOPIC_ID, Tracker, now_ms, record_pipeline, slot_of
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
@@ -28,12 +21,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Reply
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.slots import Keys
-from waybill_shared.contract.tokens import (
-    Part,
-    Token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.clients import make_producer, produce_and_wait

@@ -18,12 +18,7 @@ from integration.status.tracker import TOPIC_ID, Tracker, now_ms, record_pipelin
 from integration.waiting import eventually
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.slots import Keys
-from waybill_shared.contract.tokens import (
-    Part,
-    Token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 
 

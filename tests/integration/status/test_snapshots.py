@@ -8,16 +8,8 @@ from integration.conftest import Surroundings
 from integration.token_tracker.member import Member
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Snapshot
-from waybill_shared.contract.slots import (
-    Hop,
-    SinkState,
-    Slot,
-    slot_to_json,
-)
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-)
+from waybill_shared.contract.slots import Hop, SinkState, Slot, slot_to_json
+from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.kafka.clients import read_to_end
 from waybill_token_tracker.core.snapshots import pack
 

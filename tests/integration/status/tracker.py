@@ -5,10 +5,7 @@ from dataclasses import dataclass
 
 import redis
 
-from builders import (
-    applied,
-    make_batch,
-)
+from builders import applied, make_batch
 from integration.conftest import Surroundings
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode

@@ -11,12 +11,7 @@ from waybill_ingress.core.rows import Record, Rejection
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Problem, Retryable
-from waybill_shared.contract.events import (
-    InputDefinition,
-    PipelineRecord,
-    Reply,
-    StageDefinition,
-)
+from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply, StageDefinition
 from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life

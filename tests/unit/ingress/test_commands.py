@@ -7,14 +7,7 @@ import pytest
 
 from builders import applied
 from unit.ingress.bodies import WholeBody
-from unit.ingress.fakes import (
-    MANIFEST,
-    NEW_ID,
-    FakeKafka,
-    offsets,
-    pipeline,
-    source,
-)
+from unit.ingress.fakes import MANIFEST, NEW_ID, FakeKafka, offsets, pipeline, source
 from unit.ingress.world import OTHER, THREE, World, position
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_shared.access.authentication import ANYONE

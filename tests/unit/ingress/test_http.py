@@ -8,15 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from local_client import local_client
-from unit.ingress.fakes import (
-    MANIFEST,
-    NEW_ID,
-    OLD_ID,
-    FakeKafka,
-    sealed_token,
-    span,
-    unsealed,
-)
+from unit.ingress.fakes import MANIFEST, NEW_ID, OLD_ID, FakeKafka, sealed_token, span, unsealed
 from unit.ingress.in_memory import BODY_BYTES_MAX, make_app
 from waybill_ingress.core.bodies.forms import FORMS
 from waybill_shared.access.api_keys import add_key

@@ -15,13 +15,7 @@ from waybill_ingress.core.token_coverage import merge_parts
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
-from waybill_shared.contract.tokens import (
-    Part,
-    Token,
-    open_token,
-    pipeline_id,
-    seal,
-)
+from waybill_shared.contract.tokens import Part, Token, open_token, pipeline_id, seal
 from waybill_shared.contract.vectors import Span
 
 Covered = set[tuple[str, int, str, int, int]]

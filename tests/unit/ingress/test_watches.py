@@ -33,12 +33,7 @@ from waybill_shared.contract.codec import decode
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.watches import TokenWatch, as_reported
-from waybill_shared.contract.webhooks import (
-    WebhookRules,
-    open_secret,
-    read_secret,
-    write_secret,
-)
+from waybill_shared.contract.webhooks import WebhookRules, open_secret, read_secret, write_secret
 from waybill_shared.contract.words import WatchEnd, WatchState
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health

@@ -6,13 +6,7 @@ from dataclasses import replace
 import pytest
 
 from unit.ingress.bodies import WholeBody
-from unit.ingress.fakes import (
-    OLD_ID,
-    FakeDirectory,
-    FakeFetcher,
-    FakeKafka,
-    FakeMint,
-)
+from unit.ingress.fakes import OLD_ID, FakeDirectory, FakeFetcher, FakeKafka, FakeMint
 from waybill_ingress.adapters.http.bodies import RecordSpool
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_ports import Fetcher

@@ -7,12 +7,7 @@ import sys
 
 import pytest
 
-from waybill_local.ports import (
-    HOST,
-    accepts,
-    holder,
-    pick,
-)
+from waybill_local.ports import HOST, accepts, holder, pick
 from waybill_local.state import StackPhase, StackState
 from waybill_local.supervisor import DEFAULT_PORTS, Options, choose_ports
 

@@ -1,12 +1,6 @@
 """What the stack tells, as a line and as JSON."""
 
-from waybill_local.reports import (
-    Report,
-    ReportKind,
-    from_json,
-    line,
-    to_json,
-)
+from waybill_local.reports import Report, ReportKind, from_json, line, to_json
 
 READY = Report(
     kind=ReportKind.READY, name="kafka", version="4.3.1", address="127.0.0.1:9092", seconds=2.41

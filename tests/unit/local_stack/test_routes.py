@@ -2,12 +2,7 @@
 
 import pytest
 
-from waybill_shared.contract.routes import (
-    ROUTES,
-    SERVICES,
-    methods_of,
-    route_for,
-)
+from waybill_shared.contract.routes import ROUTES, SERVICES, methods_of, route_for
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,7 @@ from builders import make_body
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem, Retryable
-from waybill_shared.contract.events import (
-    Command,
-    Definition,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Command, Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.own_topics import OwnTopics

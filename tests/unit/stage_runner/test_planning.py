@@ -7,21 +7,11 @@ import pytest
 
 from builders import make_record
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import (
-    NEVER,
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible, refuse_recreated
-from waybill_stage_runner.core.pipelines.planning import (
-    TopicPlan,
-    TopicState,
-    define,
-    topics_of,
-)
+from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState, define, topics_of
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 TOPICS = {

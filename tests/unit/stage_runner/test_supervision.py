@@ -32,10 +32,7 @@ from waybill_stage_runner.core.pipelines.actions import (
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
 from waybill_stage_runner.core.pipelines.states import ITSELF
-from waybill_stage_runner.core.pipelines.supervision import (
-    HEALTHY_MS,
-    STARTING_MS_MAX,
-)
+from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")

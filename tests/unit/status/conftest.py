@@ -6,23 +6,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from local_client import local_client
-from unit.status.fakes import (
-    KEY,
-    RING,
-    TICK_S,
-    FakeOwners,
-    FakeStore,
-    FixedClock,
-    record,
-)
+from unit.status.fakes import KEY, RING, TICK_S, FakeOwners, FakeStore, FixedClock, record
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
 from waybill_status.adapters.http.operations import operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
-from waybill_status.adapters.http.tokens import (
-    tokens_router,
-)
+from waybill_status.adapters.http.tokens import tokens_router
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import Events

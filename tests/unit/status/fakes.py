@@ -5,10 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from builders import (
-    applied,
-    make_batch,
-)
+from builders import applied, make_batch
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -22,11 +19,7 @@ from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, SinkState, Slot
 from waybill_shared.contract.tokens import Part, Token, pipeline_id, seal
-from waybill_shared.contract.vectors import (
-    Span,
-    TopicPartition,
-    Vector,
-)
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_status.app.ports import DeadReading
 from waybill_status.core.outcomes.claims import Claim

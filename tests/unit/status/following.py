@@ -3,17 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unit.status.fakes import (
-    COPY,
-    KEY,
-    offsets,
-    progress,
-    reading,
-    record,
-    slot,
-    span,
-    token,
-)
+from unit.status.fakes import COPY, KEY, offsets, progress, reading, record, slot, span, token
 from unit.status.test_tokens import World
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal

@@ -12,14 +12,7 @@ from unit.status.fakes import ENRICH, LOAD, claim, dead, offsets, slot, span, vi
 from unit.status.test_dead_letters import judged, missing
 from unit.status.test_removed import parted, with_nothing_left, without_load
 from waybill_shared.contract.events import NEVER, SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import (
-    DeadEntry,
-    Removal,
-    SinkState,
-    Slot,
-    sink_key,
-    stage_key,
-)
+from waybill_shared.contract.slots import DeadEntry, Removal, SinkState, Slot, sink_key, stage_key
 from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge

@@ -13,10 +13,7 @@ from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.watches import as_closed
 from waybill_shared.contract.words import DeliveryState, EventType, WatchState
 from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
-from waybill_status.core.watches.deliveries import (
-    TRIED_MS,
-    Answered,
-)
+from waybill_status.core.watches.deliveries import TRIED_MS, Answered
 
 HOOK = "https://hooks.example/a?key=1"
 BUSY = Answered(status=503, error="it answered 503")

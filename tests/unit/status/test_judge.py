@@ -23,10 +23,7 @@ from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import SinkDefinition, StageDefinition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-)
+from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement

@@ -10,35 +10,16 @@ from hypothesis import strategies as st
 
 from builders import TENANT, UID
 from strategies import patiently
-from unit.token_tracker.flow import (
-    LAKE,
-    ROOT_END,
-    SHAPES,
-    Flow,
-    Place,
-    Recreate,
-    Skip,
-    Take,
-)
+from unit.token_tracker.flow import LAKE, ROOT_END, SHAPES, Flow, Place, Recreate, Skip, Take
 from waybill_shared.contract.events import Commit, Fact
-from waybill_shared.contract.slots import (
-    SinkState,
-    Slot,
-    slot_from_json,
-    slot_to_json,
-)
+from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import FINAL, Judgement
-from waybill_status.core.outcomes.views import (
-    SlotStamp,
-    View,
-    make_reading,
-    view_of,
-)
+from waybill_status.core.outcomes.views import SlotStamp, View, make_reading, view_of
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)

@@ -4,14 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from unit.status.fakes import (
-    ENRICH,
-    INNER,
-    KEY,
-    offsets,
-    span,
-    token,
-)
+from unit.status.fakes import ENRICH, INNER, KEY, offsets, span, token
 from unit.status.following import (
     AFTER,
     COPIES,
@@ -28,9 +21,7 @@ from unit.status.following import (
 from unit.status.test_tokens import World, in_a_world
 from waybill_shared.access.authentication import ANYONE, BEARER
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import (
-    PipelineRecord,
-)
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.slots import Removal
 from waybill_shared.contract.token_views import TokenView, WantedView

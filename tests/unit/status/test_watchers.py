@@ -5,14 +5,7 @@ import random
 
 import pytest
 
-from unit.status.fakes import (
-    FakeOwners,
-    record,
-    sealed,
-    slot,
-    span,
-    token,
-)
+from unit.status.fakes import FakeOwners, record, sealed, slot, span, token
 from unit.status.test_tokens import DONE, SHORT
 from unit.status.watching import TEXT, WAIT_S, Scene, run, watch
 from waybill_shared.access.authentication import DEFAULT_TENANT

@@ -18,12 +18,7 @@ from unit.status.fakes import RING
 from watch_builders import make_delivery
 from waybill_shared.contract.addresses import allowed
 from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.webhooks import (
-    Webhook,
-    WebhookRules,
-    seal_secret,
-    write_secret,
-)
+from waybill_shared.contract.webhooks import Webhook, WebhookRules, seal_secret, write_secret
 from waybill_shared.http import names
 from waybill_shared.http.names import HostNames
 from waybill_shared.process.clock import SystemClock

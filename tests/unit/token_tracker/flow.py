@@ -14,14 +14,7 @@ from builders import (
     make_stage,
     with_batch,
 )
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    Fact,
-    Output,
-    Range,
-    SetAside,
-)
+from waybill_shared.contract.events import Commit, Definition, Fact, Output, Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition
 from waybill_spark.tracking.outputs import SinkTopic, outputs_after
 

@@ -19,12 +19,7 @@ from builders import (
 from unit.token_tracker.fakes import FakeJournal
 from unit.token_tracker.line import Bench, commit
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import (
-    Progress,
-    Slot,
-    entry_of,
-    slot_to_json,
-)
+from waybill_shared.contract.slots import Progress, Slot, entry_of, slot_to_json
 from waybill_token_tracker.core.snapshots import HISTORY_MAX, pack, unpack
 
 SLOT = Slot(tenant=TENANT, pipeline_uid=UID)

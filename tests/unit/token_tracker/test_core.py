@@ -23,17 +23,9 @@ from builders import (
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-)
+from waybill_shared.contract.vectors import Span, Vector
 from waybill_token_tracker.core import hops
-from waybill_token_tracker.core.facts import (
-    Applied,
-    apply_beat,
-    apply_fact,
-    apply_lifecycle,
-)
+from waybill_token_tracker.core.facts import Applied, apply_beat, apply_fact, apply_lifecycle
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 ENRICH = make_stage(

@@ -5,14 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import (
-    ORDERS_ID,
-    UID,
-    make_commit,
-    make_definition,
-    make_fact,
-    with_batch,
-)
+from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact, with_batch
 from unit.token_tracker.line import Bench
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact

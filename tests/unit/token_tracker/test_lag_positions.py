@@ -4,21 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders import (
-    ORDERS_ID,
-    TENANT,
-    UID,
-    make_definition,
-    make_input,
-    make_sink,
-    make_stage,
-)
+from builders import ORDERS_ID, TENANT, UID, make_definition, make_input, make_sink, make_stage
 from waybill_shared.contract.events import Definition
 from waybill_shared.contract.slots import Removal, SinkState, Slot
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Vector,
-)
+from waybill_shared.contract.vectors import ENDLESS, Vector
 from waybill_token_tracker.core.lag_positions import (
     LagPosition,
     count_unread,

@@ -15,12 +15,7 @@ from waybill_shared.contract.slots import Losses, Slot
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact
-from waybill_token_tracker.core.graph import (
-    Graph,
-    _combine,
-    _Path,
-    within,
-)
+from waybill_token_tracker.core.graph import Graph, _combine, _Path, within
 from waybill_token_tracker.core.losses import _Settling, unite
 
 

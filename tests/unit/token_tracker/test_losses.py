@@ -23,11 +23,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.slots import Slot
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Span,
-    Vector,
-)
+from waybill_shared.contract.vectors import ENDLESS, Span, Vector
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)

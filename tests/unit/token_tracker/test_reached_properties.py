@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from builders import TENANT, UID, make_fact
 from strategies import patiently
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    Fact,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Commit, Definition, Fact, StageDefinition
 from waybill_shared.contract.slots import SinkState, Slot
-from waybill_shared.contract.vectors import (
-    Vector,
-    covers,
-    join,
-)
+from waybill_shared.contract.vectors import Vector, covers, join
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import apply_fact
 

@@ -16,13 +16,7 @@ from builders import (
     make_snapshot,
 )
 from unit.token_tracker.line import Bench, commit
-from waybill_shared.contract.slots import (
-    SLOT_VERSION,
-    Entry,
-    Hop,
-    SinkState,
-    Slot,
-)
+from waybill_shared.contract.slots import SLOT_VERSION, Entry, Hop, SinkState, Slot
 from waybill_shared.contract.vectors import between
 from waybill_token_tracker.app.state import restore
 from waybill_token_tracker.core import snapshots

@@ -4,10 +4,7 @@ from builders import make_commit, make_definition, make_input, make_sink, make_s
 from unit.token_tracker.test_core import apply
 from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import Progress
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-)
+from waybill_shared.contract.vectors import Span, Vector
 
 LINE = make_definition(
     make_stage(

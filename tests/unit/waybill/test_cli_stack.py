@@ -15,20 +15,9 @@ from waybill.cli.main import app
 from waybill.testing import Response, ScriptedServer
 from waybill_local.errors import StackError
 from waybill_local.processes import Interrupted
-from waybill_local.reports import (
-    STACK,
-    Report,
-    Reporter,
-    ReportKind,
-)
+from waybill_local.reports import STACK, Report, Reporter, ReportKind
 from waybill_local.stack import Options
-from waybill_local.state import (
-    AlreadyRunning,
-    ProcessState,
-    StackPhase,
-    StackState,
-    save,
-)
+from waybill_local.state import AlreadyRunning, ProcessState, StackPhase, StackState, save
 
 READY = Report(kind=ReportKind.READY, name=STACK, address="http://127.0.0.1:8080", seconds=8.2)
 KAFKA = Report(kind=ReportKind.READY, name="kafka", version="4.3.1", seconds=2.4)

@@ -18,11 +18,7 @@ from waybill_spark.driver.jvm.cluster import (
     read_properties,
     refuse_reserved,
 )
-from waybill_spark.driver.jvm.executors import (
-    LASTS_S,
-    PATIENCE_S,
-    Executors,
-)
+from waybill_spark.driver.jvm.executors import LASTS_S, PATIENCE_S, Executors
 from waybill_stage_runner.settings import Settings
 
 

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 from builders import make_range
 from strategies import patiently
 from waybill_shared.contract.events import Range
-from waybill_spark.tracking.pieces import (
-    Ranges,
-    in_pieces,
-    in_steps,
-    offsets,
-)
+from waybill_spark.tracking.pieces import Ranges, in_pieces, in_steps, offsets
 
 TOPIC = make_range(0, 1).topic
 

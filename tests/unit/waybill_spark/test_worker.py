@@ -8,12 +8,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.driver import (
-    DriverEvent,
-    DriverHome,
-    SinkPlaces,
-    SparkPlace,
-)
+from waybill_shared.contract.driver import DriverEvent, DriverHome, SinkPlaces, SparkPlace
 from waybill_spark.driver import worker
 from waybill_spark.driver.orders import Next, Orders
 from waybill_spark.driver.run import Engine
