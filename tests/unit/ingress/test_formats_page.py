@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from unit.ingress.bodies import rows_of
-from waybill_ingress.adapters.http.formats_page import BODIES, MANIFESTS, WITHOUT_HEADER
+from waybill_ingress.adapters.http.formats_page import BODIES, MANIFESTS
 from waybill_ingress.core.bodies.forms import FORMS, form_of
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import RowLimits
@@ -26,8 +26,7 @@ def shown() -> list[tuple[str, object, str]]:
         if "example" in of:
             found.append((media_type, of["example"], ""))
         for title, example in of.get("examples", {}).items():
-            query = WITHOUT_HEADER if WITHOUT_HEADER in title else ""
-            found.append((media_type, example["value"], query))
+            found.append((media_type, example["value"], title.partition("?")[2]))
     return found
 
 

@@ -13,17 +13,19 @@ from builders import applied, make_reply
 from local_client import local_client
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
-from waybill_ingress.adapters.http.manifest_models import FINDINGS, FindingsAnswer, ValidateRequest
+from waybill_ingress.adapters.http.manifest_models import FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.words import Action
+from waybill_shared.http.examples import example
 from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 
 PATH = "/v1/validate"
+FINDINGS = example("ingress/findings")
 FOREIGN: list[dict[str, Any]] = YAML(typ="safe", pure=True).load(
     Path(__file__).parents[2] / "foreign.yaml"
 )

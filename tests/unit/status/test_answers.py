@@ -29,7 +29,7 @@ from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.http.examples import example
-from waybill_shared.http.operations import OPERATION, OperationAnswer
+from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.adapters.http.models import PipelinesAnswer
 from waybill_status.core.outcomes.judge import judge
@@ -200,7 +200,7 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
         (Outcome, example("status/with_dead_letters")),
         (PipelinesAnswer, example("status/pipelines")),
         (PipelineDetail, example("status/pipeline")),
-        (OperationAnswer, OPERATION),
+        (OperationAnswer, example("operation")),
     ],
 )
 def test_examples_have_the_members_of_their_models(

@@ -5,7 +5,7 @@ A route names the slugs it refuses with (`refusals`); all else follows from the 
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import PROBLEM_JSON, Slug, problem_body
 from waybill_shared.contract.routes import scope_for
-from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.http import feldera
+from waybill_shared.http.examples import JsonObject, example
 
-JsonObject = dict[str, Any]
 Responses = dict[int | str, JsonObject]
+Members = Mapping[str, Mapping[str, object]]
+"""By the slug of the problem."""
 
 SCHEME = "api_key"
 KEYS: Final = (
@@ -48,58 +49,14 @@ SCHEMA: Final[JsonObject] = {
     },
 }
 REQUEST_ID: Final = "8f14e45fceea167a5a36dedd4bea2543"
-_ERROR: Final = {"message": "is missing", "path": "pipeline"}
-_REJECTED: Final = {"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}
-_GONE: Final = {
-    "index": 0,
-    "problem": Slug.DEAD_LETTER_GONE,
-    "reason": "orders.in.dlq[0] does not hold it any more: it has records since"
-    " 2026-11-21T09:00:00.120Z",
-}
-MEMBERS: Final[Mapping[Slug, Mapping[str, object]]] = {
-    Slug.TOPIC_NOT_AN_INPUT: {"known": ["orders.in"]},
-    Slug.POSITION_BEYOND_END: {"partition_end": 41},
-    Slug.SCOPE_MISSING: {"scope": "admin", "scopes": ["read", "write"]},
-    Slug.CONNECTOR_NOT_FOUND: {"known": ["prices"], "hint": "its connectors: prices"},
-    Slug.INPUT_NOT_FOUND: {"known": ["orders"], "hint": "known inputs: orders"},
-    Slug.PIPELINE_NOT_FOUND: {"known": ["orders"], "hint": "known pipelines: orders"},
-    Slug.BODY_TOO_LARGE: {"bytes_max": 100_000_000},
-    Slug.TOO_MANY_RECORDS: {"records_max": 1_000_000},
-    Slug.TOO_MANY_TOKENS: {"tokens_max": 1_000},
-    Slug.TOO_MANY_WATCHES: {"watches_max": 100_000},
-    Slug.TOO_MANY_DEAD_LETTERS: {"letters_max": 1_000, "bytes_max": 32_000_000},
-    Slug.RECORDS_LOST: {"lost": []},
-    Slug.RECORDS_DEAD_LETTERED: {"dead": []},
-    Slug.DEAD_LETTER_GONE: {"rejected": [_GONE]},
-    Slug.UNSUPPORTED_MEDIA_TYPE: {"supported": ["application/x-ndjson", "text/csv"]},
-    Slug.UNSUPPORTED_ENCODING: {"supported": ["gzip", "zstd"]},
-    Slug.INVALID: {"errors": [_ERROR]},
-    Slug.TARGET_SHARED: {
-        "errors": [
-            {
-                "message": "iceberg lakehouse.raw.orders is written by sink 'lake' of pipeline"
-                " 'orders', too",
-                "line": 14,
-                "column": 32,
-                "path": "stages.0.sinks.0.iceberg.table",
-                "hint": "say `shared: true` here and in sink 'lake' of pipeline 'orders'",
-            }
-        ]
-    },
-    Slug.KEYS_DIFFER: {"errors": [_ERROR]},
-    Slug.PLAN_INCOMPATIBLE: {"errors": [_ERROR]},
-    Slug.RECORDS_REFUSED_BY_KAFKA: {"rejected": [_REJECTED]},
-    Slug.RECORDS_REJECTED: {"rejected": [_REJECTED]},
-    Slug.OUTCOME_UNKNOWN: {"outcome": OutcomeKind.UNKNOWN, "reason": UnknownReason.SLOT_MISSING},
-    Slug.PIPELINE_BEHIND: {"generation": 2},
-}
+MEMBERS: Final[Members] = example("problem_members")
 """The members of a problem's example, in addition to those that each problem has."""
 
 OF_BODIES: Final = (Slug.REQUEST_CUT_OFF, Slug.BODY_TOO_LARGE)
 """How a request may be refused for its body, whatever that is to hold."""
 
 
-def refusals(*slugs: Slug, members: Mapping[Slug, Mapping[str, object]] = MEMBERS) -> Responses:
+def refusals(*slugs: Slug, members: Members = MEMBERS) -> Responses:
     """Return the answers of a route that may refuse with any of `slugs`; `members` are for
     examples.
     """
@@ -163,6 +120,6 @@ def _describe(operation: JsonObject, method: str, path: str) -> None:
     operation["responses"] = dict(sorted(answers.items()))
 
 
-def _example(slug: Slug, members: Mapping[Slug, Mapping[str, object]]) -> JsonObject:
+def _example(slug: Slug, members: Members) -> JsonObject:
     own = members.get(slug, MEMBERS.get(slug, {}))
     return problem_body(Refusal(slug, slug.meaning, **own), request_id=REQUEST_ID)

@@ -7,23 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.words import Action, OperationState, meanings
+from waybill_shared.http.examples import with_example
 
 ACTOR: Final = "the id of the API key that wanted it; anonymous where no keys are in use"
-OPERATION: Final[dict[str, Any]] = {
-    "id": f"{Action.APPLY}.orders.8f14e45fceea167a5a36dedd4bea2543",
-    "pipeline": "orders",
-    "action": Action.APPLY,
-    "actor": "3f9c0a1b2c3d",
-    "pipeline_uid": "0d4f7a52-6f0e-5c0e-9d5b-0a7b6c1c5e11",
-    "state": OperationState.DONE,
-    "generation": 2,
-    "at": "2026-11-21T08:59:20.412Z",
-    "problem": None,
-    "errors": [],
-    "warnings": [],
-    "result": None,
-}
-"""An operation as the documentation shows it. A test compares it with the model."""
 
 
 def _parse(result: object) -> object:
@@ -43,7 +29,7 @@ class PlacedError(_Answer):
 
 
 class OperationAnswer(_Answer):
-    model_config = ConfigDict(from_attributes=True, json_schema_extra={"example": OPERATION})
+    model_config = with_example("operation")
 
     id: str
     pipeline: str

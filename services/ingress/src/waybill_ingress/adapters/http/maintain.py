@@ -1,7 +1,7 @@
 """The route for maintenance of a sink's table: HTTP in, a command, and what was done."""
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -15,21 +15,16 @@ from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller
+from waybill_shared.http.examples import example
 from waybill_shared.http.openapi import Responses, refusals
-from waybill_shared.http.operations import OPERATION, OperationAnswer
+from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.http.request_ids import request_id
 
-EXAMPLE: Final[dict[str, Any]] = {
-    **OPERATION,
-    "id": OPERATION["id"].replace(Action.APPLY, Action.MAINTAIN),
-    "action": Action.MAINTAIN,
-    "result": {"sink": "lake", "dry_run": False, "tasks": {"compact": {"files": 120, "into": 2}}},
-}
 RESPONSES: Final[Responses] = {
     200: {
         "model": OperationAnswer,
         "description": "it is done: `result` says what, in numbers",
-        "content": {"application/json": {"example": EXAMPLE}},
+        "content": {"application/json": {"example": example("ingress/maintained")}},
     },
     202: {
         "model": AcceptedAnswer,

@@ -4,50 +4,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from waybill_ingress.adapters.http.models import MANIFEST, StrictRequest
+from waybill_ingress.adapters.http.models import StrictRequest
 from waybill_shared.contract.manifest.fields import Name
+from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import PlacedError
-
-FINDINGS: dict[str, Any] = {
-    "errors": [
-        {
-            "message": "no view is called `ordrs`",
-            "line": 9,
-            "column": 67,
-            "path": "stages.1.steps.0.sql",
-            "hint": "did you mean 'orders'? views here: orders",
-        }
-    ],
-    "warnings": [],
-    "graph": {
-        "nodes": [
-            {"id": "input/orders", "kind": "input"},
-            {"id": "stage/copy", "kind": "stage", "columns": {"copied": "`order_id` bigint"}},
-            {"id": "sink/copied", "kind": "sink"},
-            {"id": "stage/enrich", "kind": "stage"},
-            {"id": "sink/lake", "kind": "sink"},
-        ],
-        "edges": [
-            {"from": "input/orders", "to": "stage/copy"},
-            {"from": "stage/copy", "to": "sink/copied"},
-            {"from": "input/orders", "to": "stage/enrich"},
-            {"from": "stage/enrich", "to": "sink/lake"},
-        ],
-    },
-    "changes": [
-        {
-            "kind": "add_sink",
-            "path": "stages.copy.sinks.copied",
-            "message": "+ sink copied of stage copy: kafka orders.copied, gets what is written from"
-            " now on; nothing older",
-            "effect": "",
-        }
-    ],
-}
 
 
 class ValidateRequest(StrictRequest):
-    model_config = ConfigDict(json_schema_extra={"example": {"manifest": MANIFEST}})
+    model_config = with_example("ingress/validate_request")
 
     manifest: str | dict[str, Any] = Field(
         description="YAML or JSON as a text, or the same as an object: of that no error has a line"
@@ -66,17 +30,7 @@ class ProposeRequest(StrictRequest):
 
 
 class ProposalAnswer(BaseModel):
-    model_config = ConfigDict(
-        serialize_by_alias=True,
-        json_schema_extra={
-            "example": {
-                "topic": "orders.in",
-                "records": 100,
-                "schema": "order_id BIGINT, customer STRING, placed_at TIMESTAMP, coupon STRING",
-                "notes": ["coupon: STRING, for no record has a value of it"],
-            }
-        },
-    )
+    model_config = ConfigDict(**with_example("ingress/proposal"), serialize_by_alias=True)
 
     topic: str
     records: int = Field(description="how many the columns are derived from, at most 100")
@@ -85,23 +39,14 @@ class ProposalAnswer(BaseModel):
 
 
 class ConvertRequest(StrictRequest):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "name": "shop",
-                "sql": "CREATE TABLE price (part BIGINT NOT NULL, price DECIMAL(10,2));",
-            }
-        }
-    )
+    model_config = with_example("ingress/convert_request")
 
     name: Name = Field(description="of the pipeline")
     sql: str
 
 
 class ConversionAnswer(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"manifest": "version: 1\nname: shop\ninputs: …"}}
-    )
+    model_config = with_example("ingress/conversion")
 
     manifest: str = Field(description="YAML, with the SQL as it was written")
 
@@ -144,7 +89,7 @@ class ChangeAnswer(BaseModel):
 
 
 class FindingsAnswer(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": FINDINGS})
+    model_config = with_example("ingress/findings")
 
     errors: list[PlacedError] = Field(description="none: `apply` would accept it")
     warnings: list[str]

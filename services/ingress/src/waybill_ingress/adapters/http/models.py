@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from waybill_ingress.core.dead_letters import LETTERS_MAX
 from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.contract.connector_view import ConnectorDetail
-from waybill_shared.contract.words import Action
+from waybill_shared.http.examples import with_example
 
 PARTITIONS_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 2
@@ -21,21 +21,6 @@ class LogsAnswer(BaseModel):
 
 
 Offset = Annotated[int, Field(ge=0, le=OFFSET_MAX)]
-TOKEN = "wb1.AQ2l8Q3b0yJx"
-LETTER_ID = "orders.in.dlq:0:4:17"
-REQUEST_ID = "8f14e45fceea167a5a36dedd4bea2543"
-MANIFEST = """\
-version: 1
-name: orders
-inputs:
-  - {name: orders, kafka: {topic: orders.in}, schema: "order_id BIGINT"}
-stages:
-  - {name: copy, inputs: [orders], sinks: [{name: copied, kafka: {topic: orders.copied}}]}
-  - name: enrich
-    inputs: [orders]
-    steps: [{name: twice, sql: "SELECT order_id * 2 AS twice FROM ordrs"}]
-    sinks: [{name: lake, iceberg: {table: raw.orders}}]
-"""
 
 
 class StrictRequest(BaseModel):
@@ -77,19 +62,7 @@ class PositionBody(StrictRequest):
 class TokenRequest(StrictRequest):
     """What an input of a pipeline contains, positions in what a pipeline reads, or other tokens."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"pipeline": "orders", "input": "orders"},
-                {"pipeline": "shop", "input": "price", "connector": "prices"},
-                {
-                    "pipeline": "orders",
-                    "positions": [{"topic": "orders.in", "partition": 0, "offset": 40}],
-                },
-                {"merge": [TOKEN]},
-            ]
-        }
-    )
+    model_config = with_example("ingress/token_request")
 
     pipeline: str | None = None
     input: str | None = None
@@ -124,16 +97,7 @@ class RejectedRow(BaseModel):
 
 
 class RecordsAnswer(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "token": TOKEN,
-                "accepted": 2,
-                "rejected": [{"index": 1, "reason": "amount: DECIMAL(10,2) takes a number"}],
-                "request_id": REQUEST_ID,
-            }
-        }
-    )
+    model_config = with_example("ingress/records")
 
     token: str
     accepted: int
@@ -142,16 +106,7 @@ class RecordsAnswer(BaseModel):
 
 
 class TokenAnswer(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "token": TOKEN,
-                "pipeline": "orders",
-                "issued_at": "2026-11-21T09:00:00.120Z",
-                "request_id": REQUEST_ID,
-            }
-        }
-    )
+    model_config = with_example("ingress/token")
 
     token: str
     pipeline: str | None = Field(description="null for a merged token, which may span several")
@@ -163,15 +118,7 @@ class TokenAnswer(BaseModel):
 
 
 class AcceptedAnswer(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "operation": f"{Action.APPLY}.orders.{REQUEST_ID}",
-                "pipeline": "orders",
-                "action": Action.APPLY,
-            }
-        }
-    )
+    model_config = with_example("ingress/accepted")
 
     operation: str
     pipeline: str
@@ -179,7 +126,7 @@ class AcceptedAnswer(BaseModel):
 
 
 class ReplayRequest(StrictRequest):
-    model_config = ConfigDict(json_schema_extra={"example": {"ids": [LETTER_ID]}})
+    model_config = ConfigDict(json_schema_extra={"example": {"ids": ["orders.in.dlq:0:4:17"]}})
 
     ids: list[str] = Field(
         min_length=1, description=f"of dead letters, at most {LETTERS_MAX:,}, as a list of them has"
@@ -190,11 +137,7 @@ class ReplayRequest(StrictRequest):
 
 
 class ReplayAnswer(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"token": TOKEN, "replayed": 1, "already": 0, "request_id": REQUEST_ID}
-        }
-    )
+    model_config = with_example("ingress/replay")
 
     token: str = Field(
         description="for exactly the records of these dead letters, where they are now; the same"

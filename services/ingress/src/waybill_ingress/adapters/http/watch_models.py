@@ -3,12 +3,13 @@
 import json
 from typing import Final, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from waybill_ingress.adapters.http.models import TOKEN, StrictRequest
+from waybill_ingress.adapters.http.models import StrictRequest
 from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.tokens import CHARACTERS_MAX
 from waybill_shared.contract.webhooks import read_secret, read_target
+from waybill_shared.http.examples import with_example
 
 LABELS_BYTES_MAX: Final = 1_000
 
@@ -37,14 +38,7 @@ class WebhookRequest(StrictRequest):
 class WatchRequest(StrictRequest):
     """A token, which may be a merged one of 10,000."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"token": TOKEN, "labels": {"batch": "2026-11-26"}},
-                {"token": TOKEN, "webhook": {"url": "https://hooks.example/waybill"}},
-            ]
-        }
-    )
+    model_config = with_example("ingress/watch_request")
 
     token: str = Field(min_length=1, max_length=CHARACTERS_MAX)
     labels: dict[str, str] = Field(

@@ -8,7 +8,7 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
-from waybill_shared.http.examples import example
+from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import ACTOR
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.outcomes.outcome import Outcome
@@ -40,7 +40,7 @@ class QueryBody(BaseModel):
 
 
 class PipelinesAnswer(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"example": example("status/pipelines")})
+    model_config = with_example("status/pipelines")
 
     items: list[PipelineSummary]
     next_cursor: str | None = None
@@ -102,8 +102,6 @@ class EventAnswer(_Answer):
 
 
 class EventsAnswer(_Answer):
-    model_config = ConfigDict(
-        from_attributes=True, json_schema_extra={"example": example("status/events")}
-    )
+    model_config = with_example("status/events")
 
     items: list[EventAnswer] = Field(description="oldest first")
