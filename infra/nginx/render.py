@@ -41,173 +41,15 @@ DETAILS: Final = {
 }
 RESOLVER: Final = "127.0.0.11"  # Docker's: asked again, so that a service may get a new address
 
-# $waybill_service and $waybill_methods look at the path as it was sent, as the local gateway does.
-TEMPLATE: Final = """\
-# Made by `python -m infra.nginx.render` from waybill_shared.contract.routes: change that.
-
-map "$request_method $request_uri" $waybill_service {
-    default "";
-@services@
-}
-
-map $request_uri $waybill_methods {
-    default "";
-@methods@
-}
-
-map $waybill_service $waybill_address {
-    default "";
-@addresses@
-}
-
-# The services' own pages for operators: /metrics/status and the like.
-map $uri $waybill_operated {
-    volatile;  # a request for all of them looks here once for each
-    default "";
-@operated@
-}
-
-map $http_x_request_id $waybill_request_id {
-    default $request_id;
-    "~^[A-Za-z0-9._:-]{1,128}$" $http_x_request_id;
-}
-
-server {
-    listen @listen@;
-    server_tokens off;
-    access_log off;  # addresses hold tokens
-    resolver @resolver@ valid=5s;
-
-    # Bodies and event streams flow through as they come; the services have limits of their own.
-    client_max_body_size 0;
-    proxy_request_buffering off;
-    proxy_buffering off;
-    proxy_http_version 1.1;
-    # Longer than any long poll may last, and than the pause between two pings of a stream.
-    proxy_read_timeout 120s;
-    proxy_connect_timeout 5s;
-    proxy_next_upstream off;  # a write is never sent twice
-    proxy_set_header Connection "";
-    proxy_set_header Host $http_host;
-    proxy_set_header X-Request-Id $waybill_request_id;
-    proxy_set_header X-Forwarded-For $remote_addr;
-    proxy_set_header X-Forwarded-Host $http_host;
-
-    default_type application/problem+json;
-    error_page 404 @not_found;
-    error_page 405 @method_not_allowed;
-    error_page 501 @not_implemented;
-    error_page 502 @service_unreachable;
-    error_page 504 @service_timeout;
-
-    location / {
-        if ($waybill_methods = "") {
-            return 404;
-        }
-        if ($waybill_service = "") {
-            return 405;
-        }
-        proxy_pass http://$waybill_address;
-    }
-
-    # Clients of Feldera write again what is answered 502 or 504.
-    location ~ "^@foreign_writes@$" {
-        if ($waybill_service = "") {
-            return 501;
-        }
-        error_page 501 @not_implemented;
-        error_page 502 504 =500 @written_perhaps;
-        proxy_pass http://$waybill_address;
-    }
-
-    # What else clients of Feldera ask for.
-    location @foreign@ {
-        if ($waybill_service = "") {
-            return 501;
-        }
-        proxy_pass http://$waybill_address;
-    }
-
-    location = @asyncapi@ {
-        set $waybill_describes @status@;
-        proxy_pass http://$waybill_describes;
-    }
-
-    location = /healthz {
-        default_type application/json;
-        return 200 '{"alive": true}';
-    }
-
-    # Ready when every service is. They are asked one after the other, which decides the status;
-    # the body includes what each says.
-@ready@
-
-    location @ready {
-        default_type application/json;
-        ssi on;
-        ssi_types application/json;
-        return 200 '@readiness@';
-    }
-
-    location @not_ready {
-        default_type application/json;
-        ssi on;
-        ssi_types application/json;
-        return 503 '@readiness@';
-    }
-
-    location = /version {
-        default_type application/json;
-        ssi on;
-        ssi_types application/json;
-        return 200 '@version@';
-    }
-
-    location ~ ^@operations@ {
-        if ($waybill_operated = "") {
-            return 404;
-        }
-        proxy_pass http://$waybill_operated;
-    }
-
-    location @not_found {
-        add_header X-Request-Id $waybill_request_id always;
-        return 404 '@problem_404@';
-    }
-
-    location @method_not_allowed {
-        add_header Allow $waybill_methods always;
-        add_header X-Request-Id $waybill_request_id always;
-        return 405 '@problem_405@';
-    }
-
-    location @not_implemented {
-        default_type application/json;
-        add_header X-Request-Id $waybill_request_id always;
-        return 501 '@not_implemented@';
-    }
-
-    location @written_perhaps {
-        default_type application/json;
-        add_header X-Request-Id $waybill_request_id always;
-        return 500 '@written_perhaps@';
-    }
-
-    location @service_unreachable {
-        add_header X-Request-Id $waybill_request_id always;
-        return 502 '@problem_502@';
-    }
-
-    location @service_timeout {
-        add_header X-Request-Id $waybill_request_id always;
-        return 504 '@problem_504@';
-    }
-}
+TEMPLATE: Final = CONFIG.with_suffix(".conf.in")
+"""The configuration, with `@name@` where a part from the table goes. Its $waybill_service and
+$waybill_methods look at the path as it was sent, as the local gateway does.
 """
 
 
 def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
     """The configuration for services at `addresses`."""
+    template = TEMPLATE.read_text(encoding="utf-8")
     filled = {
         "listen": listen,
         "resolver": resolver,
@@ -233,7 +75,7 @@ def render(addresses: Mapping[str, str], *, listen: str, resolver: str) -> str:
         "operations": f"({'|'.join(map(re.escape, (*OPERATIONS, OPENAPI)))})/",
         **{f"problem_{slug.status}": _problem(slug, detail) for slug, detail in DETAILS.items()},
     }
-    return re.sub(r"@(\w+)@", lambda found: filled.get(found[1], found[0]), TEMPLATE)
+    return re.sub(r"@(\w+)@", lambda found: filled.get(found[1], found[0]), template)
 
 
 def _pages(service: str) -> tuple[str, ...]:
