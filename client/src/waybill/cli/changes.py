@@ -8,13 +8,13 @@ import typer
 from waybill.cli.asking import require_yes
 from waybill.cli.deleting import ask_to_delete
 from waybill.cli.diff import ask_first, show
-from waybill.cli.exits import ExitCode
+from waybill.cli.faults import exit_on_faults, print_faults
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
-from waybill.cli.operations import finish, print_faults
+from waybill.cli.operations import finish
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
-from waybill.errors import Conflict, ProblemError
+from waybill.errors import Conflict
 from waybill.models import Operation, StartFrom
 
 if TYPE_CHECKING:
@@ -82,13 +82,8 @@ def apply(  # noqa: PLR0917 - options of a command line
         ask_first(client, text, name, output, yes=yes)
         return _apply(client, text, name, yes=yes)
 
-    try:
+    with exit_on_faults(name):
         _change(ask, timeout, output, name, must_end=wait)
-    except ProblemError as problem:
-        if not problem.errors:
-            raise
-        print_faults(problem.errors, name)
-        raise typer.Exit(ExitCode.ERROR) from problem
 
 
 def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:

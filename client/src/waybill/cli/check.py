@@ -6,10 +6,10 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
+from waybill.cli.faults import exit_on_faults
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import TimeoutOption, connect
-from waybill.errors import ProblemError
 from waybill.findings import CheckedStage, Findings
 
 CHECK_WAIT_S = 60.0  # a driver that is not warm yet compiles SQL in some twenty seconds
@@ -37,14 +37,8 @@ def check(
     Exit codes: 0 apply would accept it · 1 errors · 2 usage · 4 not checked in time
     """
     text, name = read_manifest(file), name_of(file)
-    try:
-        with connect() as client, render.busy(f"checking {name}"):
-            found = client.check(text, timeout_s=timeout)
-    except ProblemError as problem:
-        if not problem.errors:
-            raise
-        render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
-        raise typer.Exit(ExitCode.ERROR) from problem
+    with exit_on_faults(name), connect() as client, render.busy(f"checking {name}"):
+        found = client.check(text, timeout_s=timeout)
     print_findings(found, name, output, graph=graph)
 
 

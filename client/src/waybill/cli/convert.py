@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 from waybill.cli import render
-from waybill.cli.exits import ExitCode
+from waybill.cli.faults import exit_on_faults
 from waybill.cli.init import valid_name
 from waybill.cli.manifest_files import name_of, read_text
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import connect
-from waybill.errors import ProblemError
 from waybill.first_manifest import name_for
 
 
@@ -39,14 +38,8 @@ def convert(
     Exit codes: 0 printed · 1 errors · 2 usage
     """
     text, shown = read_text(file, "FILE"), name_of(file)
-    try:
-        with connect() as client:
-            manifest = client.convert(text, name or name_for(file.stem))
-    except ProblemError as problem:
-        if not problem.errors:
-            raise
-        render.complain(*(render.fault_text(fault, shown) for fault in problem.errors))
-        raise typer.Exit(ExitCode.ERROR) from problem
+    with exit_on_faults(shown), connect() as client:
+        manifest = client.convert(text, name or name_for(file.stem))
     if output is Form.JSON:
         render.as_json({"manifest": manifest})
     else:

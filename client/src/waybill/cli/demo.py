@@ -20,6 +20,7 @@ import typer
 from waybill.cli import render
 from waybill.cli.arrival import outcome_lines
 from waybill.cli.exits import ExitCode
+from waybill.cli.faults import print_faults
 from waybill.cli.progress import progress_rows
 from waybill.cli.reports import Reports
 from waybill.cli.stack import local_stack
@@ -177,7 +178,7 @@ def _apply(client: "Client") -> None:
     if operation.pending:
         operation = client.operation(operation.id, wait_s=READY_TIMEOUT_S)
     if operation.state == "failed":
-        render.complain(*(render.fault_text(fault, MANIFEST) for fault in operation.errors))
+        print_faults(operation.errors, MANIFEST)
         raise typer.Exit(ExitCode.ERROR)
     client.wait_pipeline(PIPELINE, timeout_s=READY_TIMEOUT_S)
 

@@ -9,10 +9,11 @@ from waybill.cli import render
 from waybill.cli.asking import require_yes
 from waybill.cli.check import CHECK_WAIT_S
 from waybill.cli.exits import ExitCode
+from waybill.cli.faults import exit_on_faults
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import TimeoutOption, connect
-from waybill.errors import NotFound, ProblemError, Unreachable, WaybillError
+from waybill.errors import NotFound, Unreachable, WaybillError
 from waybill.findings import Change, Findings
 from waybill.manifests import manifest_name
 
@@ -57,15 +58,9 @@ def show(
     allow_shared: bool = False,
 ) -> None:
     """Print what would change, as an answer; nothing is changed."""
-    try:
-        with render.busy(f"comparing {file}"):
-            found = client.check(text, allow_shared=allow_shared, timeout_s=timeout)
-            exists = found.good and (found.changes is not None or _known(client, text))
-    except ProblemError as problem:
-        if not problem.errors:
-            raise
-        render.complain(*(render.fault_text(fault, file) for fault in problem.errors))
-        raise typer.Exit(ExitCode.ERROR) from problem
+    with exit_on_faults(file), render.busy(f"comparing {file}"):
+        found = client.check(text, allow_shared=allow_shared, timeout_s=timeout)
+        exists = found.good and (found.changes is not None or _known(client, text))
     if output is Form.JSON:
         render.as_json(found.raw)
     else:

@@ -7,9 +7,9 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.exits import ExitCode
+from waybill.cli.faults import exit_on_faults, print_faults
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect
-from waybill.errors import ProblemError
 from waybill.models import Operation
 
 WAIT_S = 600.0  # a table may be large
@@ -40,18 +40,12 @@ def maintain(
     \b
     Exit codes: 0 done · 1 error · 2 usage · 4 not done in time
     """
-    try:
-        with connect() as client, render.busy(f"keeping the table of {sink} in order"):
-            operation = client.maintain(
-                name, sink, dry_run=dry_run, wait_s=min(FIRST_WAIT_S, timeout)
-            )
-            if operation.pending:
-                operation = client.operation(operation.id, wait_s=timeout)
-    except ProblemError as problem:
-        if not problem.errors:
-            raise
-        render.complain(*(render.fault_text(fault, name) for fault in problem.errors))
-        raise typer.Exit(ExitCode.ERROR) from problem
+    doing = f"keeping the table of {sink} in order"
+    with exit_on_faults(name), connect() as client, render.busy(doing):
+        first_wait_s = min(FIRST_WAIT_S, timeout)
+        operation = client.maintain(name, sink, dry_run=dry_run, wait_s=first_wait_s)
+        if operation.pending:
+            operation = client.operation(operation.id, wait_s=timeout)
     print_maintenance(operation, output)
 
 
@@ -60,8 +54,7 @@ def print_maintenance(operation: Operation, output: Form) -> None:
     if output is Form.JSON:
         render.as_json(operation.raw)
     if operation.failed:
-        name = operation.pipeline
-        render.complain(*(render.fault_text(fault, name) for fault in operation.errors))
+        print_faults(operation.errors, operation.pipeline)
         raise typer.Exit(ExitCode.ERROR)
     if operation.pending:
         render.complain(f"it goes on: waybill wait {operation.id}")

@@ -20,13 +20,14 @@ from waybill.cli import accepted, render
 from waybill.cli.accepted import Accepted
 from waybill.cli.check import print_findings
 from waybill.cli.exits import ExitCode
+from waybill.cli.faults import print_faults
 from waybill.cli.maintain import print_maintenance
 from waybill.cli.phase_view import show_phase
 from waybill.cli.render import Form
 from waybill.cli.session import connect
 from waybill.errors import NotFound, WaybillError
 from waybill.findings import findings_in
-from waybill.models import Fault, Operation
+from waybill.models import Operation
 from waybill.sync.clock import SystemTimer
 from waybill.waiting import Patience
 
@@ -230,7 +231,3 @@ def _end_unknown(change: Accepted) -> NoReturn:
 def _print_warnings(operation: Operation) -> None:
     for warning in operation.warnings:
         render.complain(f"warning: {warning}")
-
-
-def print_faults(faults: tuple[Fault, ...], file: str) -> None:
-    render.complain(*(render.fault_text(fault, file) for fault in faults))
