@@ -21,13 +21,7 @@ from examples.truth.scene import Scene
 from examples.truth.topics import Topics
 from examples.truth.waiting import Late
 from waybill import Client, WaybillError
-from waybill_local.stack import (
-    Options,
-    StackError,
-    StackState,
-    down,
-    up,
-)
+from waybill_local.stack import Options, StackError, StackState, down, up
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.process.failpoints import FOLDER
 

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from waybill.errors import (
-    PhaseNotReached,
-    PipelineFailed,
-    ProblemError,
-    Unreachable,
-    WaybillError,
-)
+from waybill.errors import PhaseNotReached, PipelineFailed, ProblemError, Unreachable, WaybillError
 from waybill.models import Fault
 
 if TYPE_CHECKING:

@@ -8,12 +8,7 @@ from waybill.cli.render import Form, OutputOption
 from waybill.cli.sending.delivery import Delivery
 from waybill.cli.sending.formats import FormatName
 from waybill.cli.sending.source import HINT, STDIN, open_source
-from waybill.cli.session import (
-    GenerationOption,
-    InputArgument,
-    PipelineArgument,
-    connect_to_change,
-)
+from waybill.cli.session import GenerationOption, InputArgument, PipelineArgument, connect_to_change
 
 KEY_CHARACTERS_MAX = 240
 

@@ -15,14 +15,7 @@ from waybill_local.errors import StackError
 from waybill_local.folders import make_private
 from waybill_local.java import find_java
 from waybill_local.ports import address, pick
-from waybill_local.processes import (
-    POLL_S,
-    Child,
-    Interrupted,
-    start,
-    stop,
-    wait_ready,
-)
+from waybill_local.processes import POLL_S, Child, Interrupted, start, stop, wait_ready
 
 
 def main() -> int:

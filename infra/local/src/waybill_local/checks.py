@@ -18,12 +18,7 @@ import psutil
 
 from waybill_local import jars, room
 from waybill_local.errors import StackError
-from waybill_local.folders import (
-    cache_folder,
-    find_state_folder,
-    free_bytes,
-    state_folder,
-)
+from waybill_local.folders import cache_folder, find_state_folder, free_bytes, state_folder
 from waybill_local.ivy import SITE_SETTINGS
 from waybill_local.java import OLDEST_MAJOR, Java, find_java
 from waybill_local.ports import accepts, holder

@@ -17,12 +17,7 @@ from waybill_local import reports
 from waybill_local.errors import StackError, log_tail
 from waybill_local.folders import make_private, state_folder
 from waybill_local.processes import die_with
-from waybill_local.reports import (
-    STACK,
-    Report,
-    Reporter,
-    ReportKind,
-)
+from waybill_local.reports import STACK, Report, Reporter, ReportKind
 from waybill_local.services import Service
 from waybill_local.state import AlreadyRunning, load
 from waybill_local.supervisor import Options, run

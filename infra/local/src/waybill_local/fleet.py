@@ -13,14 +13,7 @@ import psutil
 
 from waybill_local import room
 from waybill_local.errors import StackError, log_tail
-from waybill_local.processes import (
-    Child,
-    ChildSpec,
-    kill_group,
-    start,
-    stop,
-    wait_ready,
-)
+from waybill_local.processes import Child, ChildSpec, kill_group, start, stop, wait_ready
 from waybill_local.reports import Report, Reporter, ReportKind
 from waybill_local.state import ProcessState, StackPhase
 

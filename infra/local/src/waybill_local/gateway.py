@@ -25,12 +25,7 @@ from waybill_local.proxy import Upstreams, forward
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.hosts import LOOPBACK_ONLY, AllowedHosts
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.routes import (
-    HTTP_SERVICES,
-    SERVICES,
-    methods_of,
-    route_for,
-)
+from waybill_shared.contract.routes import HTTP_SERVICES, SERVICES, methods_of, route_for
 from waybill_shared.contract.version import VERSION
 from waybill_shared.http import asyncapi
 from waybill_shared.http.dialects import refuse

@@ -16,12 +16,7 @@ from waybill_local import detached
 from waybill_local.errors import StackError
 from waybill_local.folders import find_state_folder
 from waybill_local.processes import end_all, find
-from waybill_local.reports import (
-    STACK,
-    Report,
-    Reporter,
-    ReportKind,
-)
+from waybill_local.reports import STACK, Report, Reporter, ReportKind
 from waybill_local.state import (
     AlreadyRunning,
     ProcessState,

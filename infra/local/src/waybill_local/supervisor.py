@@ -16,38 +16,17 @@ from pathlib import Path
 
 import psutil
 
-from waybill_local import (
-    archives,
-    broker,
-    jars,
-    postgres,
-    room,
-    services,
-    spark_files,
-    valkey,
-)
+from waybill_local import archives, broker, jars, postgres, room, services, spark_files, valkey
 from waybill_local.errors import StackError
 from waybill_local.fleet import RESTART_DELAY_S_MAX, Fleet
 from waybill_local.folders import make_private, state_folder
 from waybill_local.java import Java, find_java
 from waybill_local.ports import address, holder, pick
 from waybill_local.processes import Interrupted, end_all, find
-from waybill_local.reports import (
-    STACK,
-    Report,
-    Reporter,
-    ReportKind,
-    one_at_a_time,
-)
+from waybill_local.reports import STACK, Report, Reporter, ReportKind, one_at_a_time
 from waybill_local.services import RUNNER, SERVICES, Service
 from waybill_local.spark_files import SparkFiles
-from waybill_local.state import (
-    StackPhase,
-    StackState,
-    load,
-    only_supervisor,
-    save,
-)
+from waybill_local.state import StackPhase, StackState, load, only_supervisor, save
 from waybill_shared.access.key_ring import ensure_key_ring
 
 WATCH_S = 0.1

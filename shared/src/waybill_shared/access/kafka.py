@@ -13,12 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from waybill_shared.contract.errors import Problem, Retryable, UserError
-from waybill_shared.contract.grants import (
-    KafkaGrant,
-    KafkaOperation,
-    Resource,
-    kafka_grants,
-)
+from waybill_shared.contract.grants import KafkaGrant, KafkaOperation, Resource, kafka_grants
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import SILENT, KafkaAdmin
 from waybill_shared.kafka.cluster import KafkaCluster

@@ -14,18 +14,10 @@ from typing import Any, Final, TypeVar, cast
 import fastavro
 from pydantic import TypeAdapter, ValidationError
 
+from waybill_shared.contract import events
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import InvalidMessage
-from waybill_shared.contract.events import (
-    Command,
-    Fact,
-    Fence,
-    Message,
-    PipelineRecord,
-    Reply,
-    Snapshot,
-)
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -37,14 +29,14 @@ MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
 
 TOPIC_OF: dict[type, str] = {
-    Fact: "commits",
-    PipelineRecord: "pipelines",
-    Command: "commands",
-    Reply: "replies",
+    events.Fact: "commits",
+    events.PipelineRecord: "pipelines",
+    events.Command: "commands",
+    events.Reply: "replies",
     LifecycleEvent: "lifecycle",
     Beat: "beats",
-    Fence: "fences",
-    Snapshot: "frontiers",
+    events.Fence: "fences",
+    events.Snapshot: "frontiers",
     Replay: "replays",
     RequestClaim: "requests",
     RequestAnswer: "answers",
@@ -56,8 +48,8 @@ TOPIC_OF: dict[type, str] = {
 AS_JSON: Final = frozenset({StatusEvent})
 """Which strangers read."""
 
-M = TypeVar("M", bound=Message)
-_adapters: dict[type, TypeAdapter[Message]] = {
+M = TypeVar("M", bound=events.Message)
+_adapters: dict[type, TypeAdapter[events.Message]] = {
     message_type: TypeAdapter(message_type) for message_type in TOPIC_OF
 }
 
@@ -82,7 +74,7 @@ def _parse(topic: str) -> tuple[Any, bytes]:
     return fastavro.parse_schema(raw), MARKER + bytes.fromhex(fingerprint)
 
 
-def encode(message: Message) -> bytes:
+def encode(message: events.Message) -> bytes:
     if type(message) in AS_JSON:
         return to_json(message).encode()
     schema, header = _parse(TOPIC_OF[type(message)])
@@ -123,7 +115,7 @@ def _from_text(message_type: type[M], raw: bytes) -> M:
         raise InvalidMessage(f"a damaged {message_type.__name__}: {error}") from error
 
 
-def to_json(message: Message) -> str:
+def to_json(message: events.Message) -> str:
     """Return the message as JSON, for places that keep text (an Iceberg property)."""
     return _adapters[type(message)].dump_json(message).decode()
 

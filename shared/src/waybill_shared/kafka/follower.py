@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable

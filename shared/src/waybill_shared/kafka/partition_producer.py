@@ -10,15 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeVar
 
 from waybill_shared.contract.errors import ContractError, Retryable, UserError
+from waybill_shared.kafka import transactions
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.transactions import (
-    Fenced,
-    IdRefused,
-    NothingCounts,
-    Outgoing,
-    TransactionFailed,
-    make_transactional,
-)
 from waybill_shared.process.failpoints import reach
 
 # So long readers wait for a process that was killed in between, if no other takes over; and so long
@@ -38,7 +31,7 @@ class PartitionProducer:
     def __init__(self, kafka: Kafka, transactional_id: str) -> None:
         self._id = transactional_id
         self._open: Literal["commit", "abort"] | None = None
-        self._transactions = make_transactional(
+        self._transactions = transactions.make_transactional(
             kafka,
             transactional_id,
             timeout_s=TRANSACTION_TIMEOUT_S,
@@ -49,7 +42,7 @@ class PartitionProducer:
         """Fence the process that had this id, and end what it left open. Raises Retryable."""
         self._guard(lambda: self._transactions.claim(STEP_TIMEOUT_S))
 
-    def send(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
+    def send(self, messages: Sequence[transactions.Outgoing]) -> tuple[int, ...]:
         """Write all messages in one transaction, and return their offsets.
 
         After Retryable the result is not known: send the same again, before anything else. Raises
@@ -77,11 +70,11 @@ class PartitionProducer:
     def _guard(self, action: Callable[[], T]) -> T:
         try:
             return action()
-        except Fenced as error:
+        except transactions.Fenced as error:
             raise PartitionLost(f"{self._id}: {error}") from error
-        except IdRefused as error:
+        except transactions.IdRefused as error:
             raise UserError([error.problem]) from error
-        except TransactionFailed as error:
-            if isinstance(error, NothingCounts) and error.must_abort:
+        except transactions.TransactionFailed as error:
+            if isinstance(error, transactions.NothingCounts) and error.must_abort:
                 self._open = "abort"
             raise Retryable(f"{self._id}: {error}") from error

@@ -10,13 +10,7 @@ from typing import Final, Self
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from waybill_shared.kafka.cluster import (
-    ClientCertificate,
-    KafkaCluster,
-    Login,
-    Mechanism,
-    Protocol,
-)
+from waybill_shared.kafka.cluster import ClientCertificate, KafkaCluster, Login, Mechanism, Protocol
 from waybill_shared.settings.pem import read_authorities, read_certificates, read_key, read_text
 
 PREFIX: Final = "WAYBILL_"

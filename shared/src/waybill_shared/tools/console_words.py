@@ -4,19 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from waybill_shared.contract import words
 from waybill_shared.contract.sentences import Sentence
-from waybill_shared.contract.words import (
-    BatchDetail,
-    DeadReason,
-    Guarantee,
-    LossReason,
-    Obstacle,
-    OutcomeKind,
-    StateInSink,
-    StateInStage,
-    UnknownReason,
-    Word,
-)
 
 INTRODUCTION: Final = """\
 /**
@@ -25,16 +14,16 @@ INTRODUCTION: Final = """\
  * `waybill_shared.contract.words` and `waybill_shared.contract.sentences`: change these.
  */
 """
-WORDS: Final[Mapping[str, type[Word]]] = {
-    "OUTCOMES": OutcomeKind,
-    "UNKNOWN": UnknownReason,
-    "DEATHS": DeadReason,
-    "LOSSES": LossReason,
-    "OBSTACLES": Obstacle,
-    "IN_STAGE": StateInStage,
-    "IN_SINK": StateInSink,
-    "BATCHES": BatchDetail,
-    "OFTEN": Guarantee,
+WORDS: Final[Mapping[str, type[words.Word]]] = {
+    "OUTCOMES": words.OutcomeKind,
+    "UNKNOWN": words.UnknownReason,
+    "DEATHS": words.DeadReason,
+    "LOSSES": words.LossReason,
+    "OBSTACLES": words.Obstacle,
+    "IN_STAGE": words.StateInStage,
+    "IN_SINK": words.StateInSink,
+    "BATCHES": words.BatchDetail,
+    "OFTEN": words.Guarantee,
 }
 """By the name that the console has for them."""
 

@@ -14,12 +14,7 @@ from waybill_shared.contract.suggestions import hint_of_names
 from waybill_spark.guard.objections import Objection, ObjectionRaised, function_of
 from waybill_spark.guard.options import OPTIONS, unknown_options
 from waybill_spark.guard.sizes import SIZE_MAX, size_of_call
-from waybill_spark.guard.trees import (
-    Node,
-    NotUnderstood,
-    Way,
-    nodes_of,
-)
+from waybill_spark.guard.trees import Node, NotUnderstood, Way, nodes_of
 
 TEXT_CHARACTERS_MAX: Final = 20_000
 NODES_MAX: Final = 400

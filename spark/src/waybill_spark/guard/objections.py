@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from waybill_shared.contract.errors import ContractError
-from waybill_spark.guard.trees import (
-    Node,
-    Way,
-)
+from waybill_spark.guard.trees import Node, Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

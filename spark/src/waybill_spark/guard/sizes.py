@@ -3,9 +3,7 @@
 from typing import Final
 
 from waybill_spark.guard.objections import ObjectionRaised, function_of
-from waybill_spark.guard.trees import (
-    Node,
-)
+from waybill_spark.guard.trees import Node
 
 SIZE_MAX: Final = 10_000
 SIZES: Final = {

@@ -23,10 +23,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from waybill_shared.contract.batches import (
-    follow,
-    planned,
-)
+from waybill_shared.contract.batches import follow, planned
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Commit, Fence, SetAside
@@ -37,11 +34,7 @@ from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.distributed_rows import Rows
-from waybill_spark.tracking.fencing import (
-    LaterSink,
-    StageInput,
-    bases_of,
-)
+from waybill_spark.tracking.fencing import LaterSink, StageInput, bases_of
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 

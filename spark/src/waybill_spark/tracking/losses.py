@@ -9,18 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from waybill_shared.contract.events import (
-    Fence,
-    Range,
-    SetAside,
-)
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Span,
-    Vector,
-    between,
-    without,
-)
+from waybill_shared.contract.events import Fence, Range, SetAside
+from waybill_shared.contract.vectors import ENDLESS, Span, Vector, between, without
 from waybill_shared.contract.words import LossReason
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.stopping import StageStopped

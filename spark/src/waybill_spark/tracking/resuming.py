@@ -11,15 +11,9 @@ from dataclasses import dataclass
 
 from waybill_shared.contract.events import Fence, Range
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_spark.tracking import fencing
 from waybill_spark.tracking.checkpoint import Planned, TopicOffsets
-from waybill_spark.tracking.fencing import (
-    Diverged,
-    StageInput,
-    bases_of,
-    batch_runs,
-    decide,
-    drop_empty,
-)
+from waybill_spark.tracking.fencing import Diverged, StageInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +51,7 @@ def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[Top
     """Return the vector below which a sink has everything, for the topics as the stage reads them
     now.
     """
-    frontier: Vector = bases_of(inputs)
+    frontier: Vector = fencing.bases_of(inputs)
     if fence is not None:
         frontier = join(frontier, fence.frontier)
     current = {source.topic_id for source in inputs}
@@ -73,8 +67,8 @@ def _fits(
         return all(_same(each, ends) for each in frontiers)
     if any(end < starts.get(key, 0) for key, end in ends.items()):
         return False  # Spark would try for ever to read backwards
-    runs = batch_runs(inputs, planned.starts, planned.ends)
-    if isinstance(decide(fences, runs, bases_of(inputs)), Diverged):
+    runs = fencing.batch_runs(inputs, planned.starts, planned.ends)
+    if isinstance(fencing.decide(fences, runs, fencing.bases_of(inputs)), Diverged):
         return False
     return all(_same(each, ends) or _same(each, starts) for each in frontiers)
 
@@ -100,4 +94,4 @@ def _between(inputs: tuple[StageInput, ...], low: Vector, high: Vector) -> tuple
             offsets[source.topic] = mine
         return offsets
 
-    return drop_empty(batch_runs(inputs, by_name(low), by_name(high)))
+    return fencing.drop_empty(fencing.batch_runs(inputs, by_name(low), by_name(high)))

@@ -26,10 +26,7 @@ from typing import Final, Generic, TypeVar
 from waybill_shared.contract.batches import planned
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.events import Commit
-from waybill_shared.contract.vectors import (
-    TopicPartition,
-    Vector,
-)
+from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach

@@ -30,12 +30,7 @@ from waybill_shared.contract.commands import (
     Validate,
 )
 from waybill_shared.contract.errors import Problem, Retryable, UserError
-from waybill_shared.contract.events import (
-    Command,
-    PipelineRecord,
-    Reply,
-    command_key,
-)
+from waybill_shared.contract.events import Command, PipelineRecord, Reply, command_key
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.model import Manifest

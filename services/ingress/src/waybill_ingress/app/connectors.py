@@ -13,12 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
 
-from waybill_ingress.app.connector_ports import (
-    ConnectorLog,
-    Fetcher,
-    OwnedByAnother,
-    Shares,
-)
+from waybill_ingress.app.connector_ports import ConnectorLog, Fetcher, OwnedByAnother, Shares
 from waybill_ingress.app.file_job import FileJob
 from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry

@@ -1,8 +1,6 @@
 """Answers to a request with a key that was used before."""
 
-from waybill_ingress.app.idempotency_ports import (
-    HttpAnswer,
-)
+from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.measuring import count_keyed
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug

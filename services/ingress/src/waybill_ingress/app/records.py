@@ -17,14 +17,7 @@ from waybill_ingress.core.bodies.forms import Reader
 from waybill_ingress.core.delivered_ranges import DeliveredRanges
 from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.inputs import row_rules
-from waybill_ingress.core.rows import (
-    REJECTED_MAX,
-    Record,
-    Rejection,
-    RowLimits,
-    RowReader,
-    RowRule,
-)
+from waybill_ingress.core.rows import REJECTED_MAX, Record, Rejection, RowLimits, RowReader, RowRule
 from waybill_ingress.core.token_coverage import part_of
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable

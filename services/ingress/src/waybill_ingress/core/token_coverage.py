@@ -25,12 +25,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import InputDefinition, PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.tokens import Part, Token, pipeline_id
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-    join,
-    merge_spans,
-)
+from waybill_shared.contract.vectors import Span, Vector, join, merge_spans
 
 StoredOffsets = tuple[int, int]
 """The first offset that a partition still has, and its end."""

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from waybill_shared.contract.driver import (
-    DriverEvent,
-)
+from waybill_shared.contract.driver import DriverEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

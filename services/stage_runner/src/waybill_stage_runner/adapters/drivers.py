@@ -41,35 +41,8 @@ from waybill_stage_runner.adapters.processes import (
     ProcessExited,
 )
 from waybill_stage_runner.app.ports import Checked, Lease
+from waybill_stage_runner.core.pool import model
 from waybill_stage_runner.core.pool.decide import decide
-from waybill_stage_runner.core.pool.model import (
-    AssignCheck,
-    AssignRun,
-    CheckCancelled,
-    CheckDone,
-    CheckJob,
-    CheckRequested,
-    CheckStarted,
-    Driver,
-    DriverExited,
-    DriverReady,
-    EndAll,
-    EndProcess,
-    KillProcess,
-    MaintenanceJob,
-    Pool,
-    PoolAction,
-    PoolEvent,
-    ReportCheckFailed,
-    ReportQueuePosition,
-    ReportRunEnded,
-    RunCancelled,
-    RunEnded,
-    RunRequested,
-    RunStarted,
-    StartProcess,
-    StopRun,
-)
 from waybill_stage_runner.core.tick import Tick
 from waybill_stage_runner.settings import Settings
 
@@ -91,7 +64,7 @@ class DriverPool:
         self._settings = settings
         self._processes = DriverProcesses(pipeline_folder(settings, DRIVERS), program)
         spares_from = 0 if settings.spares_from_the_start else None
-        self._pool = Pool(limits=limits_of(settings), spares_from=spares_from)
+        self._pool = model.Pool(limits=limits_of(settings), spares_from=spares_from)
         self._specs: dict[str, RunSpec] = {}
         self._checks: dict[str, CheckOrder | MaintainOrder] = {}
         """Orders of checks and maintenance that are not done, by check id."""
@@ -116,10 +89,10 @@ class DriverPool:
         except OSError as error:
             raise Retryable(f"folder {folder} cannot be written: {error}") from error
         self._specs[uid] = spec
-        self._decide(RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
+        self._decide(model.RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
-        self._decide(RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
+        self._decide(model.RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
 
     def check(
         self,
@@ -137,8 +110,8 @@ class DriverPool:
             manifest=manifest,
             before=before,
         )
-        job = CheckJob(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run)
-        self._decide(CheckRequested(job=job))
+        job = model.CheckJob(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run)
+        self._decide(model.CheckRequested(job=job))
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
@@ -147,14 +120,14 @@ class DriverPool:
             sink=sink,
             dry_run=dry_run,
         )
-        self._decide(CheckRequested(job=MaintenanceJob(check_id=check_id)))
+        self._decide(model.CheckRequested(job=model.MaintenanceJob(check_id=check_id)))
 
     def newest_log(self, pipeline_uid: str, lines: int) -> Sequence[str]:
         return newest_lines(pipeline_folder(self._settings, pipeline_uid) / LOG, lines)
 
     def forget_check(self, check_id: str) -> None:
         self._checks.pop(check_id, None)
-        self._decide(CheckCancelled(check_id=check_id))
+        self._decide(model.CheckCancelled(check_id=check_id))
 
     def receive(self, timeout_s: float = 0.0) -> Iterable[PoolReport]:
         """Return what became of runs and checks. Wait at most so long for the first report."""
@@ -166,12 +139,12 @@ class DriverPool:
             if not self._listen(0.0):
                 return
 
-    def all(self) -> Iterable[Driver]:
+    def all(self) -> Iterable[model.Driver]:
         return self._pool.drivers.values()
 
     def stop_all(self, timeout_s: float) -> None:
         """Let every driver end after its batch, and kill what is left when the time is over."""
-        self._decide(EndAll())
+        self._decide(model.EndAll())
         deadline = time.monotonic() + timeout_s
         while self._processes.living and time.monotonic() < deadline:
             self._listen(POLL_S)
@@ -191,7 +164,9 @@ class DriverPool:
         except queue.Empty:
             return False
         if isinstance(received, ProcessExited):
-            self._decide(DriverExited(driver_id=received.driver_id, exit_code=received.exit_code))
+            self._decide(
+                model.DriverExited(driver_id=received.driver_id, exit_code=received.exit_code)
+            )
             self._faults.pop(received.driver_id, None)
             self._processes.forget(received.driver_id)
         else:
@@ -202,18 +177,18 @@ class DriverPool:
         driver_id, event = received.driver_id, received.event
         match event.kind:
             case "ready":
-                self._decide(DriverReady(driver_id=driver_id))
+                self._decide(model.DriverReady(driver_id=driver_id))
             case "ended":
-                self._decide(RunEnded(driver_id=driver_id))
+                self._decide(model.RunEnded(driver_id=driver_id))
             case "checking":
-                self._decide(CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
+                self._decide(model.CheckStarted(driver_id=driver_id, check_id=event.check_id or ""))
             case "checked":
                 self._finish_check(driver_id, event)
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
             case "running" | "blocked":
-                self._decide(RunStarted(driver_id=driver_id))
+                self._decide(model.RunStarted(driver_id=driver_id))
                 self._report_run(event)
             case "compiling" | "ignored" | "maintained" | "failed":
                 self._report_run(event)
@@ -236,7 +211,7 @@ class DriverPool:
         if check_id is None or check_id != event.check_id:
             return
         keep = not event.problems
-        self._decide(CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
+        self._decide(model.CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
         del self._checks[check_id]
         self._reports.append(
             Checked(
@@ -249,37 +224,39 @@ class DriverPool:
             )
         )
 
-    def _decide(self, event: PoolEvent) -> None:
+    def _decide(self, event: model.PoolEvent) -> None:
         self._pool, actions = decide(self._pool, event, _now())
         for action in actions:
             self._carry_out(action)
 
-    def _carry_out(self, action: PoolAction) -> None:
+    def _carry_out(self, action: model.PoolAction) -> None:
         match action:
-            case StartProcess(driver_id=driver_id, spark=spark):
+            case model.StartProcess(driver_id=driver_id, spark=spark):
                 self._start(driver_id, spark=spark)
-            case AssignRun(driver_id=driver_id, pipeline_uid=uid):
+            case model.AssignRun(driver_id=driver_id, pipeline_uid=uid):
                 self._give(driver_id, self._specs[uid])
-            case AssignCheck(driver_id=driver_id, check_id=check_id):
+            case model.AssignCheck(driver_id=driver_id, check_id=check_id):
                 self._processes.send(driver_id, self._checks[check_id])
-            case StopRun(driver_id=driver_id, pipeline_uid=uid, mode=mode):
+            case model.StopRun(driver_id=driver_id, pipeline_uid=uid, mode=mode):
                 order = StopOrder(run_id=self._specs[uid].run_id, mode=mode)
                 self._processes.send(driver_id, order)
-            case EndProcess(driver_id=driver_id):
+            case model.EndProcess(driver_id=driver_id):
                 self._processes.send(driver_id, EndOrder())
-            case KillProcess(driver_id=driver_id):
+            case model.KillProcess(driver_id=driver_id):
                 self._processes.kill(driver_id)
             case _:
                 self._report(action)
 
-    def _report(self, action: ReportQueuePosition | ReportRunEnded | ReportCheckFailed) -> None:
+    def _report(
+        self, action: model.ReportQueuePosition | model.ReportRunEnded | model.ReportCheckFailed
+    ) -> None:
         match action:
-            case ReportQueuePosition(pipeline_uid=uid, queue_position=at):
+            case model.ReportQueuePosition(pipeline_uid=uid, queue_position=at):
                 epoch = self._specs[uid].epoch
                 self._reports.append(QueueReport(pipeline_uid=uid, epoch=epoch, queue_position=at))
-            case ReportRunEnded():
+            case model.ReportRunEnded():
                 self._report_end(action)
-            case ReportCheckFailed(check_id=check_id, why=why):
+            case model.ReportCheckFailed(check_id=check_id, why=why):
                 if self._checks.pop(check_id, None) is not None:
                     self._reports.append(Checked(check_id=check_id, failed=why))
             case _:
@@ -302,7 +279,7 @@ class DriverPool:
             return
         self._processes.send(driver_id, RunOrder(spec=spec))
 
-    def _report_end(self, over: ReportRunEnded) -> None:
+    def _report_end(self, over: model.ReportRunEnded) -> None:
         uid = over.pipeline_uid
         spec = self._specs.pop(uid)
         if over.driver_id is not None:

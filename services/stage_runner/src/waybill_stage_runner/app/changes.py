@@ -11,15 +11,7 @@ leaves nothing written.
 from dataclasses import replace
 from typing import assert_never
 
-from waybill_shared.contract.commands import (
-    Apply,
-    Beginning,
-    Delete,
-    QuestionBody,
-    Restart,
-    Start,
-    Stop,
-)
+from waybill_shared.contract import commands
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
@@ -77,7 +69,7 @@ class Changes:
         command = self.queues.finish_check(found.check_id)
         if command is None:
             return
-        assert isinstance(command.body, Apply)
+        assert isinstance(command.body, commands.Apply)
         if found.failed is not None:
             now, manifest = self._clock.monotonic_ms(), command.body.manifest
             self.answer(self._admission.refuse_unchecked(command, manifest, found.failed, now))
@@ -101,7 +93,7 @@ class Changes:
 
     def _to_check(self, command: Command, offset: int) -> AppliedManifest | None:
         """Return the manifest that must be checked first; None if there is none."""
-        if not isinstance(command.body, Apply) or self.queues.is_checked(command):
+        if not isinstance(command.body, commands.Apply) or self.queues.is_checked(command):
             return None
         if self._is_over(command, offset):
             return None
@@ -144,19 +136,19 @@ class Changes:
 
     def _next_record(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now, body = self._clock.now_ms(), command.body
-        assert not isinstance(body, QuestionBody)
+        assert not isinstance(body, commands.QuestionBody)
         refuse_deleted(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
-        if isinstance(body, Apply):
+        if isinstance(body, commands.Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None
         match body:
-            case Restart(start_from=start_from):
+            case commands.Restart(start_from=start_from):
                 return self._restart(start_from, before, now)
-            case Start():
+            case commands.Start():
                 return replace(before, desired="running", updated_at=now)
-            case Stop():
+            case commands.Stop():
                 return replace(before, desired="stopped", updated_at=now)
-            case Delete():
+            case commands.Delete():
                 return replace(before, desired="deleted", updated_at=now)
             case _:
                 assert_never(body)
@@ -183,7 +175,7 @@ class Changes:
             raise UserError(applied.place(error.problems), error.slug) from error
 
     def _restart(
-        self, start_from: Beginning | None, before: PipelineRecord, now: int
+        self, start_from: commands.Beginning | None, before: PipelineRecord, now: int
     ) -> PipelineRecord:
         """Return the record after a restart, checked before and after topics are created."""
         manifest = before.manifest.model

@@ -12,24 +12,12 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import (
-    DeadEntry,
-    Keys,
-    Progress,
-    Slot,
-    dead_from_json,
-    progress_from_json,
-    slot_from_json,
-)
+from waybill_shared.contract.slots import DeadEntry, Keys, Progress, Slot
 from waybill_status.app.ports import DeadReading
 from waybill_status.core.outcomes.dead_letters import DeadRun
-from waybill_status.core.outcomes.views import (
-    PipelineKey,
-    SlotReading,
-    SlotStamp,
-    make_reading,
-)
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp, make_reading
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +161,7 @@ def _slot_of(pipeline: PipelineKey, row: _Row) -> Slot | None:
     if raw is None:
         return None
     try:
-        return slot_from_json(raw)
+        return slots.slot_from_json(raw)
     except ValidationError as error:
         extra = {"pipeline_uid": pipeline[1], "reason": str(error)}
         logger.error("slot cannot be decoded", extra=extra)
@@ -182,13 +170,13 @@ def _slot_of(pipeline: PipelineKey, row: _Row) -> Slot | None:
 
 def _entry(raw: bytes) -> DeadEntry:
     try:
-        return dead_from_json(raw)
+        return slots.dead_from_json(raw)
     except ValidationError as error:
         raise Retryable(f"a dead letter in redis cannot be decoded: {error}") from error
 
 
 def _progress(raw: bytes) -> Progress:
     try:
-        return progress_from_json(raw)
+        return slots.progress_from_json(raw)
     except ValidationError as error:
         raise Retryable(f"a batch in redis cannot be decoded: {error}") from error

@@ -15,12 +15,7 @@ from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.watches import TokenWatch
 from waybill_status.core.outcomes.dead_letters import DeadRun, ReplayedAs
 from waybill_status.core.outcomes.through import SinkPath
-from waybill_status.core.outcomes.views import (
-    PipelineKey,
-    SlotReading,
-    SlotStamp,
-    View,
-)
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp, View
 from waybill_status.core.watches.deliveries import Answered
 
 

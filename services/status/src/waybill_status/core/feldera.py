@@ -13,22 +13,7 @@ from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import ConnectorState, OutcomeKind
-from waybill_status.core.feldera_answers import (
-    ColumnType,
-    DeploymentError,
-    Endpoint,
-    EndpointConfig,
-    EndpointMetrics,
-    FelderaColumn,
-    FelderaCompletion,
-    FelderaPipeline,
-    FelderaStats,
-    FelderaStatus,
-    GlobalMetrics,
-    ProgramInfo,
-    ProgramSchema,
-    Relation,
-)
+from waybill_status.core import feldera_answers as answers
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.pipelines.details import PipelineDetail, PipelineSummary
 from waybill_status.core.pipelines.progress import PipelineProgress
@@ -47,8 +32,8 @@ STATUS: Final[Mapping[str, str]] = {
 }
 
 
-def status_of(summary: PipelineSummary) -> FelderaStatus:
-    return FelderaStatus(**_status(summary))
+def status_of(summary: PipelineSummary) -> answers.FelderaStatus:
+    return answers.FelderaStatus(**_status(summary))
 
 
 def _status(summary: PipelineSummary) -> dict[str, Any]:
@@ -68,47 +53,51 @@ def _is_wanted(summary: PipelineSummary) -> bool:
     return summary.desired == "running" and summary.phase != Phase.FAILED
 
 
-def status_in_full(detail: PipelineDetail, manifest: Manifest) -> FelderaPipeline:
+def status_in_full(detail: PipelineDetail, manifest: Manifest) -> answers.FelderaPipeline:
     """Return the status with the error that stopped the pipeline, and with its tables and sinks."""
     inputs = [
         _relation(source.name, [(c.name, c.type, c.required) for c in source.list_columns()])
         for source in manifest.inputs
     ]
     outputs = [_relation(sink.name, []) for stage in detail.stages for sink in stage.sinks]
-    return FelderaPipeline(
+    return answers.FelderaPipeline(
         **_status(detail),
         deployment_error=_error(detail),
         program_code=detail.manifest,
-        program_info=ProgramInfo(schema=ProgramSchema(inputs=inputs, outputs=outputs)),
+        program_info=answers.ProgramInfo(
+            schema=answers.ProgramSchema(inputs=inputs, outputs=outputs)
+        ),
     )
 
 
-def _error(detail: PipelineDetail) -> DeploymentError | None:
+def _error(detail: PipelineDetail) -> answers.DeploymentError | None:
     if detail.error is None or detail.phase == Phase.RUNNING:
         return None
-    return DeploymentError(
+    return answers.DeploymentError(
         message=detail.error.message,
         error_code=f"{detail.error.domain.capitalize()}Error",
         details={"hint": detail.error.hint},
     )
 
 
-def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> Relation:
+def _relation(name: str, columns: Iterable[tuple[str, str, bool]]) -> answers.Relation:
     fields = [
-        FelderaColumn(name=column, columntype=ColumnType(type=kind, nullable=not required))
+        answers.FelderaColumn(
+            name=column, columntype=answers.ColumnType(type=kind, nullable=not required)
+        )
         for column, kind, required in columns
     ]
-    return Relation(name=name, fields=fields)
+    return answers.Relation(name=name, fields=fields)
 
 
-def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> FelderaStats:
+def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> answers.FelderaStats:
     """Return the numbers. `detail` is older than `progress`, so what a finished connector has
     written is in it."""
     written, arrived = progress.written, progress.arrived
     connectors = [(each.name, of) for each in detail.inputs for of in each.connectors]
     fetched = all(of.state == ConnectorState.DONE for _, of in connectors)
-    return FelderaStats(
-        global_metrics=GlobalMetrics(
+    return answers.FelderaStats(
+        global_metrics=answers.GlobalMetrics(
             state=STATUS[detail.phase],
             incarnation_uuid=progress.uid,
             start_time=progress.created_at // 1_000,
@@ -120,10 +109,10 @@ def stats_of(detail: PipelineDetail, progress: PipelineProgress) -> FelderaStats
         ),
         inputs=[
             *(
-                Endpoint(
+                answers.Endpoint(
                     endpoint_name=each.name,
-                    config=EndpointConfig(stream=each.name),
-                    metrics=EndpointMetrics(
+                    config=answers.EndpointConfig(stream=each.name),
+                    metrics=answers.EndpointMetrics(
                         total_records=each.written, buffered_records=each.written - each.arrived
                     ),
                 )
@@ -152,11 +141,11 @@ def find_connector(
     return source.name, found
 
 
-def connector_stats_of(source: str, detail: ConnectorDetail) -> Endpoint:
-    return Endpoint(
+def connector_stats_of(source: str, detail: ConnectorDetail) -> answers.Endpoint:
+    return answers.Endpoint(
         endpoint_name=f"{source}.{detail.name}",
-        config=EndpointConfig(stream=source),
-        metrics=EndpointMetrics(
+        config=answers.EndpointConfig(stream=source),
+        metrics=answers.EndpointMetrics(
             total_records=detail.records,
             total_bytes=detail.bytes,
             num_transport_errors=int(detail.error is not None),
@@ -167,14 +156,14 @@ def connector_stats_of(source: str, detail: ConnectorDetail) -> Endpoint:
     )
 
 
-def completion_of(outcome: Outcome) -> FelderaCompletion:
+def completion_of(outcome: Outcome) -> answers.FelderaCompletion:
     """Return the status of a token that is complete or in progress. Raises Refusal for other
     outcomes: Feldera's words have only these two."""
     match outcome.outcome:
         case OutcomeKind.COMPLETE | OutcomeKind.IN_PROGRESS:
             complete = outcome.outcome is OutcomeKind.COMPLETE
             steps = [stage.batch for stage in outcome.stages if stage.batch is not None]
-            return FelderaCompletion(
+            return answers.FelderaCompletion(
                 status="complete" if complete else "inprogress",
                 step=max(steps, default=0 if complete else None),
             )

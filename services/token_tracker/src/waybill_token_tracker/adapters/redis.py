@@ -15,16 +15,9 @@ from typing import Final
 
 import redis
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.slots import (
-    HISTORY_LENGTH_MAX,
-    DeadEntry,
-    Keys,
-    dead_to_json,
-    for_readers,
-    slot_from_json,
-    slot_to_json,
-)
+from waybill_shared.contract.slots import DeadEntry, Keys
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_token_tracker.app.announcing import SlotPosition
 from waybill_token_tracker.app.ports import SlotWrite, WriteResult
@@ -116,7 +109,7 @@ class RedisStore:
         position, slot = asked
         if position is None or slot is None:
             return None
-        definition = slot_from_json(slot).definition
+        definition = slots.slot_from_json(slot).definition
         return None if definition is None else SlotPosition(int(position), definition.name)
 
     def reachable(self) -> str | None:
@@ -132,10 +125,10 @@ class RedisStore:
             write.partition,
             write.position,
             write.at,
-            slot_to_json(for_readers(write.slot)) if write.slot is not None else "",
+            slots.slot_to_json(slots.for_readers(write.slot)) if write.slot is not None else "",
             int(write.rebuilt),
             f"{write.tenant}/{write.pipeline_uid}",
-            HISTORY_LENGTH_MAX,
+            slots.HISTORY_LENGTH_MAX,
             write.mark,
             write.topic_id,
             write.writer,
@@ -150,7 +143,7 @@ class RedisStore:
             names.append(self._keys.dead(write.tenant, write.pipeline_uid, *place))
             arguments += [len(names), "replace" if replace else "more", len(entries)]
             for entry in entries:
-                arguments += [entry.end, dead_to_json(entry)]
+                arguments += [entry.end, slots.dead_to_json(entry)]
         return names, arguments
 
 

@@ -5,13 +5,7 @@ from typing import Final
 
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact
-from waybill_shared.contract.slots import (
-    Progress,
-    SinkState,
-    Slot,
-    sink_key,
-    stage_key,
-)
+from waybill_shared.contract.slots import Progress, SinkState, Slot, sink_key, stage_key
 from waybill_shared.contract.topology import Topology
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends

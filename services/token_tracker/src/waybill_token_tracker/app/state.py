@@ -9,12 +9,7 @@ from typing import Final
 from waybill_shared.contract.events import SLOT, Snapshot
 from waybill_shared.contract.slots import SLOT_VERSION, Entry, Slot
 from waybill_token_tracker.app.dead_letter_state import DeadLetterState, restore_dead_letters
-from waybill_token_tracker.core.snapshots import (
-    SnapshotRule,
-    Unsaved,
-    pack,
-    unpack,
-)
+from waybill_token_tracker.core.snapshots import SnapshotRule, Unsaved, pack, unpack
 
 logger = logging.getLogger(__name__)
 

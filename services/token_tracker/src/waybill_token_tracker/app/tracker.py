@@ -15,12 +15,7 @@ from waybill_shared.contract.events import Fact, Snapshot
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import Slot, entry_of
 from waybill_shared.process.clock import Clock
-from waybill_token_tracker.app.measuring import (
-    count_beat,
-    count_lost_slot,
-    measure,
-    measure_delay,
-)
+from waybill_token_tracker.app.measuring import count_beat, count_lost_slot, measure, measure_delay
 from waybill_token_tracker.app.ports import Journal, SlotWrite, Store, WriteResult
 from waybill_token_tracker.app.state import Partition, TrackedPipeline, restore
 from waybill_token_tracker.core.facts import apply_beat, apply_fact, apply_lifecycle

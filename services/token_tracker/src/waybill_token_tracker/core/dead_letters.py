@@ -19,25 +19,12 @@ from functools import reduce
 from itertools import chain
 from typing import Final
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Definition, StageDefinition
-from waybill_shared.contract.slots import (
-    DeadEntry,
-    SinkState,
-    Slot,
-    Unplaced,
-    sink_key,
-    stage_key,
-)
+from waybill_shared.contract.slots import DeadEntry, SinkState, Slot, Unplaced
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-    beyond,
-    ends,
-    join,
-    without,
-)
+from waybill_shared.contract.vectors import Span, Vector, beyond, ends, join, without
 from waybill_token_tracker.core.dead_letter_entries import add_counts, up_to
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.origins import Origin, Origins, unite_origins
@@ -100,7 +87,7 @@ def all_known(slot: Slot, sinks: Iterable[StageSink]) -> bool:
     """Return True if all dead letters are counted that belong to batches that the sinks are
     past."""
     return not slot.dead_waiting and all(
-        state.batch.dead_sequence <= slot.dead_sequences.get(stage_key(sink.stage), 0)
+        state.batch.dead_sequence <= slot.dead_sequences.get(slots.stage_key(sink.stage), 0)
         for sink in sinks
         if (state := slot.sinks.get(sink.key)) is not None and state.batch is not None
     )
@@ -194,13 +181,15 @@ def _find_reached(slot: Slot) -> dict[str, Vector]:
     for stage in (stage for removal in slot.removals for stage in removal.stages):
         for key in _sinks_of(stage):
             reached = slot.sinks.get(key, SinkState()).reached
-            found[stage_key(stage)] = join(found.get(stage_key(stage), {}), reached)
+            found[slots.stage_key(stage)] = join(found.get(slots.stage_key(stage), {}), reached)
     return found
 
 
 def _sinks_of(stage: StageDefinition | None) -> list[str]:
     sinks = () if stage is None else stage.sinks
-    return [sink_key(stage.name, sink.name, sink.since) for sink in sinks if stage is not None]
+    return [
+        slots.sink_key(stage.name, sink.name, sink.since) for sink in sinks if stage is not None
+    ]
 
 
 def _by_hop(placed: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:

@@ -23,27 +23,14 @@ there the newest message counts.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.batches import BatchReport, later
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact, StageDefinition
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
-from waybill_shared.contract.slots import (
-    DeadEntry,
-    Hop,
-    Progress,
-    Removal,
-    SinkState,
-    Slot,
-    sink_key,
-    stage_key,
-)
+from waybill_shared.contract.slots import DeadEntry, Hop, Progress, Removal, SinkState, Slot
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import (
-    Span,
-    TopicPartition,
-    Vector,
-    join,
-)
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector, join
 from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
@@ -138,17 +125,17 @@ def _former(slot: Slot, heard: Definition, current: Definition) -> dict[str, Vec
     """Return where stages started in their retired topics, by all definitions so far. That includes
     stages that were removed."""
     known = slot.definition.stages if slot.definition is not None else ()
-    present = {stage_key(stage) for stage in current.stages}
+    present = {slots.stage_key(stage) for stage in current.stages}
     former = {key: started for key, started in slot.former.items() if key not in present}
     for stage in current.stages:
         retired = {topic_id for source in stage.inputs for topic_id in source.retired}
-        started = slot.former.get(stage_key(stage), {})
+        started = slot.former.get(slots.stage_key(stage), {})
         for other in (*known, *heard.stages):
-            if stage_key(other) == stage_key(stage):
+            if slots.stage_key(other) == slots.stage_key(stage):
                 started = join(started, other.bases)
         started = {place: offset for place, offset in started.items() if place[0] in retired}
         if started:
-            former[stage_key(stage)] = started
+            former[slots.stage_key(stage)] = started
     return former
 
 
@@ -156,7 +143,7 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
     """Add a commit to its sink. A deletion is final: a commit that follows one does not count."""
     if slot.definition is not None and slot.definition.deleted:
         return slot
-    key = sink_key(commit.stage, commit.sink, commit.since)
+    key = slots.sink_key(commit.stage, commit.sink, commit.since)
     return replace(slot, sinks={**slot.sinks, key: _add_commit(slot.sinks.get(key), commit)})
 
 

@@ -7,11 +7,7 @@ started.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import (
-    Definition,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
 from waybill_shared.contract.topology import stages_of
 from waybill_shared.contract.vectors import ENDLESS, Vector, join

@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Final
 
+from waybill_shared.contract import vectors
 from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
 from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.topology import StageSink
-from waybill_shared.contract.vectors import (
-    Span,
-    TopicPartition,
-    between,
-    join,
-    merge_spans,
-    overlap,
-    without,
-)
+from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.losses import rows_between
@@ -64,7 +57,7 @@ class Origins:
         found = [
             self._of_hop(writer, at)
             for at in range(bisect_right(ends, span.start), bisect_left(ends, span.end) + 1)
-            if at < len(ends) and overlap([span], self._rows(writer, at))
+            if at < len(ends) and vectors.overlap([span], self._rows(writer, at))
         ]
         known = ends[-1] + MARKER if ends and ends[-1] else 0
         if known < span.end:
@@ -110,10 +103,10 @@ class Origins:
         topic of the sink are set aside, too. But they had been written there, and some of them were
         read."""
         before, hop = self._hop(writer, at)
-        start = join(self._graph.bases(writer.stage), before.inputs)
+        start = vectors.join(self._graph.bases(writer.stage), before.inputs)
         aside = self._graph.state(writer.key).set_aside
         unread = (spans for reason, spans in aside.items() if reason != WRITTEN)
-        return without(between(start, hop.inputs), chain.from_iterable(unread))
+        return vectors.without(vectors.between(start, hop.inputs), chain.from_iterable(unread))
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
@@ -124,4 +117,4 @@ def unite_origins(origins: Iterable[Origin]) -> Origin:
     each = list(origins)
     roots = chain.from_iterable(origin.roots for origin in each)
     still_open = chain.from_iterable(origin.open for origin in each)
-    return Origin(roots=merge_spans(roots), open=tuple(sorted(set(still_open))))
+    return Origin(roots=vectors.merge_spans(roots), open=tuple(sorted(set(still_open))))

@@ -14,18 +14,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.events import Snapshot
-from waybill_shared.contract.slots import (
-    SLOT_VERSION,
-    DeadEntry,
-    Entry,
-    Saved,
-    Slot,
-    dead_list_from_json,
-    dead_to_json,
-    load_from_json,
-    save_to_json,
-)
+from waybill_shared.contract.slots import DeadEntry, Entry, Saved, Slot
 
 HISTORY_MAX: Final = 64  # per pipeline; the batches that a rebuilt slot has after a restart
 HISTORY_CHARACTERS_MAX: Final = 200_000  # a message of 1 MB has room for the slot, too
@@ -105,7 +96,7 @@ def pack_dead(
 
 
 def unpack_dead(text: str) -> tuple[DeadEntry, ...]:
-    return dead_list_from_json(_unsqueeze(text))
+    return slots.dead_list_from_json(_unsqueeze(text))
 
 
 def checksum_of(text: str) -> str:
@@ -113,19 +104,19 @@ def checksum_of(text: str) -> str:
 
 
 def unpack(snapshot: Snapshot) -> Saved:
-    if snapshot.slot_version != SLOT_VERSION:
+    if snapshot.slot_version != slots.SLOT_VERSION:
         raise RuntimeError(
             f"the snapshot of pipeline {snapshot.pipeline_uid} has version {snapshot.slot_version},"
-            f" and this tracker reads {SLOT_VERSION}: start the Waybill that wrote it"
+            f" and this tracker reads {slots.SLOT_VERSION}: start the Waybill that wrote it"
         )
-    return load_from_json(_unsqueeze(snapshot.slot))
+    return slots.load_from_json(_unsqueeze(snapshot.slot))
 
 
 def _chunk(entries: Sequence[DeadEntry], start: int) -> DeadChunk:
     texts: list[str] = []
     room = CHUNK_BYTES_MAX
     for entry in islice(entries, start, None):
-        text = dead_to_json(entry)
+        text = slots.dead_to_json(entry)
         room -= len(text.encode())
         if room < 0 and texts:
             break
@@ -134,7 +125,7 @@ def _chunk(entries: Sequence[DeadEntry], start: int) -> DeadChunk:
 
 
 def _pack(saved: Saved) -> str:
-    return _squeeze(save_to_json(saved))
+    return _squeeze(slots.save_to_json(saved))
 
 
 def _squeeze(text: str) -> str:

@@ -7,11 +7,7 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
-from waybill_shared.contract.manifest.formats import (
-    FORMATS,
-    SCHEMA_CHARACTERS_MAX,
-    formats_with,
-)
+from waybill_shared.contract.manifest.formats import FORMATS, SCHEMA_CHARACTERS_MAX, formats_with
 from waybill_shared.contract.manifest.model import Input, Manifest
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason

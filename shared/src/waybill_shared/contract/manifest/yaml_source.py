@@ -5,18 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 from ruamel.yaml.reader import ReaderError
 
 from waybill_shared.contract.errors import Problem, UserError
@@ -98,17 +89,17 @@ def _refuse_early(text: str) -> None:
     """
     open_nodes: list[int | None] = []  # of a mapping: how many keys and values it has so far
     for event in YAML(typ="rt", pure=True).parse(text):
-        if isinstance(event, MappingEndEvent | SequenceEndEvent):
+        if isinstance(event, events.MappingEndEvent | events.SequenceEndEvent):
             open_nodes.pop()
-        if not isinstance(event, NodeEvent):
+        if not isinstance(event, events.NodeEvent):
             continue
         refusal = _refuse_event(event)
         if open_nodes and (filled := open_nodes[-1]) is not None:
             open_nodes[-1] = filled + 1
-            if filled % 2 == 0 and not isinstance(event, ScalarEvent):
+            if filled % 2 == 0 and not isinstance(event, events.ScalarEvent):
                 refusal = refusal or COMPLEX_KEY
-        if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            open_nodes.append(0 if isinstance(event, MappingStartEvent) else None)
+        if isinstance(event, events.MappingStartEvent | events.SequenceStartEvent):
+            open_nodes.append(0 if isinstance(event, events.MappingStartEvent) else None)
         if len(open_nodes) > DEPTH_MAX:
             refusal = f"the document nests deeper than {DEPTH_MAX}", ""
         if refusal is not None:
@@ -117,12 +108,12 @@ def _refuse_early(text: str) -> None:
             raise UserError([Problem(message=message, hint=hint, line=line, column=column)])
 
 
-def _refuse_event(event: NodeEvent) -> tuple[str, str] | None:
+def _refuse_event(event: events.NodeEvent) -> tuple[str, str] | None:
     """Return what is wrong with a node and a hint; None if nothing is."""
     tagged = getattr(event, "tag", None) is not None
-    if isinstance(event, AliasEvent) or event.anchor is not None or tagged:
+    if isinstance(event, events.AliasEvent) or event.anchor is not None or tagged:
         return EXPANSION
-    if not isinstance(event, ScalarEvent) or event.style is not None:
+    if not isinstance(event, events.ScalarEvent) or event.style is not None:
         return None
     if event.value == "<<":
         return EXPANSION

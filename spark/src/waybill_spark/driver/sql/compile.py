@@ -34,9 +34,7 @@ from waybill_spark.driver.sql.schema_streams import schema_stream
 from waybill_spark.driver.sql.schemas import schema_for
 from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.guard.judge import Allowed
-from waybill_spark.guard.plans import (
-    refuse_executed,
-)
+from waybill_spark.guard.plans import refuse_executed
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import select_all, select_for
 from waybill_spark.tracking.batch_rows import BatchRows

@@ -8,19 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
-from pyiceberg.exceptions import (
-    AuthorizationExpiredError,
-    BadRequestError,
-    CommitFailedException,
-    ForbiddenError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    NotInstalledError,
-    OAuthError,
-    RESTError,
-    UnauthorizedError,
-    WaitingForLockException,
-)
+from pyiceberg import exceptions
 from sqlalchemy.exc import SQLAlchemyError
 
 from waybill_shared.connections import ConnectionSettings, Secret
@@ -32,7 +20,7 @@ from waybill_spark.tracking.sink import SinkUnreachable
 WAREHOUSE: Final = r"(s3|file)://|/"
 PLACE: Final = r"[a-z][a-z0-9]*://[^/]|file:///|/"
 Folder = Annotated[str, Field(pattern=f"^({PLACE})")]
-AWAY: Final = (SQLAlchemyError, RESTError, WaitingForLockException, OSError)
+AWAY: Final = (SQLAlchemyError, exceptions.RESTError, exceptions.WaitingForLockException, OSError)
 """Errors that catalogs and stores raise. Those of `requests` are OSErrors, too."""
 LAZY: Final = ("botocore.", "thrift.", "hive_metastore.")
 """Modules that a driver loads only if it needs them."""
@@ -41,17 +29,17 @@ ODD: Final = (
     TypeError,
     KeyError,
     NotImplementedError,
-    NotInstalledError,
-    NoSuchNamespaceError,
+    exceptions.NotInstalledError,
+    exceptions.NoSuchNamespaceError,
 )
 """Errors of PyIceberg when the server is no catalog, or has something that it cannot read."""
-EXPIRED: Final = (UnauthorizedError, AuthorizationExpiredError)
+EXPIRED: Final = (exceptions.UnauthorizedError, exceptions.AuthorizationExpiredError)
 DENIED: Final = (
-    UnauthorizedError,
-    ForbiddenError,
-    AuthorizationExpiredError,
-    OAuthError,
-    BadRequestError,
+    exceptions.UnauthorizedError,
+    exceptions.ForbiddenError,
+    exceptions.AuthorizationExpiredError,
+    exceptions.OAuthError,
+    exceptions.BadRequestError,
 )
 REFUSED: Final = re.compile(
     r"password authentication failed|no pg_hba\.conf entry|database .* does not exist"
@@ -153,7 +141,7 @@ def translate_errors(reached: Reached) -> Iterator[None]:
     except OutsideWarehouse as error:
         problem = Problem(message=f"{reached.what}: {error}", hint=error.hint)
         raise UserError([problem]) from None
-    except (ContractError, CommitFailedException, NoSuchTableError):
+    except (ContractError, exceptions.CommitFailedException, exceptions.NoSuchTableError):
         raise
     except Exception as error:
         if isinstance(error, AWAY) or type(error).__module__.startswith(LAZY):

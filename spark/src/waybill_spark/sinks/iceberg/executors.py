@@ -20,18 +20,11 @@ from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, SortField
 from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.iceberg import writing
 from waybill_spark.sinks.iceberg.connection import Reached, translate_errors
 from waybill_spark.sinks.iceberg.keyed import KeyedRows, far_away, keyless, without
 from waybill_spark.sinks.iceberg.present import PresentFiles
-from waybill_spark.sinks.iceberg.writing import (
-    ROWS_HINT,
-    UNABLE,
-    FileWriter,
-    does_not_take,
-    no_key,
-    remove,
-    too_far,
-)
+from waybill_spark.sinks.iceberg.writing import FileWriter
 from waybill_spark.tracking.distributed_rows import DistributedRows, Share
 from waybill_spark.tracking.sink import RowsRefused
 
@@ -176,7 +169,7 @@ class _There:
     def write(self, writer: FileWriter, rows: pa.Table) -> list[DataFile]:
         far = far_away(rows)
         if far is not None:
-            raise RowsRefused(too_far(self.reached, far), hint=ROWS_HINT)
+            raise RowsRefused(writing.too_far(self.reached, far), hint=writing.ROWS_HINT)
         files = writer.write(rows)
         reach(f"{self.uid}.{self.sink}.in_share")
         return files
@@ -207,7 +200,7 @@ class _Matching:
         rows = pa.Table.from_batches(batches).sort_by(ROW_NUMBER).drop_columns([ROW_NUMBER])
         key = keyless(rows, settings.keys)
         if key is not None:
-            raise RowsRefused(no_key(there.reached, key), hint=ROWS_HINT)
+            raise RowsRefused(writing.no_key(there.reached, key), hint=writing.ROWS_HINT)
         with translate_errors(there.reached), _translate_errors(there.reached):
             metadata, io = there.open()
             present, new = PresentFiles(metadata, io), KeyedRows(rows, settings, metadata)
@@ -266,8 +259,8 @@ def _translate_errors(reached: Reached) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except UNABLE as error:
-        raise does_not_take(reached, error) from error
+    except writing.UNABLE as error:
+        raise writing.does_not_take(reached, error) from error
 
 
 def _files_of(shares: Iterable[_Matched]) -> list[DataFile]:
@@ -275,7 +268,7 @@ def _files_of(shares: Iterable[_Matched]) -> list[DataFile]:
 
 
 def _undo_with(io: FileIO) -> Callable[[Iterable[DataFile]], None]:
-    return lambda files: remove(io, [each.file_path for each in files])
+    return lambda files: writing.remove(io, [each.file_path for each in files])
 
 
 def _without_history(metadata: TableMetadata, *, with_snapshot: bool) -> str:

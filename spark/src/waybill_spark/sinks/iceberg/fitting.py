@@ -9,26 +9,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.sorting import SortDirection
 from pyiceberg.transforms import IdentityTransform, parse_transform
-from pyiceberg.types import (
-    IcebergType,
-    LongType,
-    NestedField,
-)
+from pyiceberg.types import IcebergType, LongType, NestedField
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings, PartitionField
 from waybill_spark.sinks.altering import new_names
+from waybill_spark.sinks.iceberg import tables
 from waybill_spark.sinks.iceberg.column_types import accepts, is_float, is_wider
-from waybill_spark.sinks.iceberg.tables import (
-    MADE_BY,
-    NOTHING,
-    NULL_ORDERS,
-    Alteration,
-    IcebergTarget,
-    fields_of,
-    iceberg_schema,
-    problem,
-)
+from waybill_spark.sinks.iceberg.tables import Alteration, IcebergTarget
 
 Types = Mapping[str, IcebergType]
 CREATED: str = "format-version"  # a property that only counts when a table is made
@@ -41,17 +29,17 @@ def plan_change(target: IcebergTarget, table: Table | None, schema: pa.Schema) -
     untyped = [*_find_untyped(target, schema)]
     if untyped:
         raise UserError(untyped)
-    problems = [*_wrong_columns(target.settings, iceberg_schema(schema), target)]
+    problems = [*_wrong_columns(target.settings, tables.iceberg_schema(schema), target)]
     if table is None and not target.settings.create:
         hint = "write create: true, or make it with an Iceberg client"
-        problems.append(problem(target, "there is no such table", hint))
+        problems.append(tables.problem(target, "there is no such table", hint))
     if table is None and target.settings.by_partition and not target.settings.partition_by:
         problems.append(_no_partitions(target))
     if problems:
         raise UserError(problems)
     if table is None:
-        return NOTHING
-    columns = _Columns(target, table, iceberg_schema(target.without_flag(schema)))
+        return tables.NOTHING
+    columns = _Columns(target, table, tables.iceberg_schema(target.without_flag(schema)))
     columns.judge()
     partitions = _new_partitions(target, table)
     problems = [
@@ -152,11 +140,11 @@ class _Columns:
         return f"{self._table} ALTER COLUMN {column}"
 
     def _refuse(self, said: str, hint: str) -> None:
-        self.problems.append(problem(self.target, said, hint))
+        self.problems.append(tables.problem(self.target, said, hint))
 
 
 def _is_mine(target: IcebergTarget, table: Table) -> bool:
-    return table.properties.get(MADE_BY) == target.pipeline_uid
+    return table.properties.get(tables.MADE_BY) == target.pipeline_uid
 
 
 def _new_partitions(target: IcebergTarget, table: Table) -> tuple[PartitionField, ...] | None:
@@ -165,7 +153,7 @@ def _new_partitions(target: IcebergTarget, table: Table) -> tuple[PartitionField
         return None
     present = [
         (table.schema().find_column_name(each.source_id), str(each.transform), each.name)
-        for each in fields_of(table.spec())
+        for each in tables.fields_of(table.spec())
     ]
     asked = [(each.column, each.transform, each.name) for each in wanted]
     same = len(present) == len(asked) and all(
@@ -182,12 +170,12 @@ def _other_partitions(
     is partitioned.
     """
     names = table.schema()
-    for each in fields_of(table.spec()):
+    for each in tables.fields_of(table.spec()):
         column = names.find_field(each.source_id)
         if is_float(column.field_type):
             message = f"it is partitioned by {column.name}, {column.field_type}"
             hint = "partition it by another column: what is not a number has no partition"
-            yield problem(target, message, hint)
+            yield tables.problem(target, message, hint)
     if wanted is None:
         return
     if _is_mine(target, table):
@@ -195,12 +183,12 @@ def _other_partitions(
         return
     present = [
         f"{each.transform}({names.find_column_name(each.source_id)}) as {each.name}"
-        for each in fields_of(table.spec())
+        for each in tables.fields_of(table.spec())
     ]
     now, said = (", ".join(each) or "nothing" for each in (present, map(str, wanted)))
     hint = "leave partitionBy out, or change the table with an Iceberg client"
     message = f"it is partitioned by {now}, the manifest says {said}"
-    yield problem(target, message, hint, "partitionBy")
+    yield tables.problem(target, message, hint, "partitionBy")
 
 
 def _find_used_names(
@@ -217,14 +205,14 @@ def _find_used_names(
         if before is not None and before != (each.column, each.transform):
             message = f"a partition {each.field_name} is {before[1]}({before[0]}) in older files"
             hint = "give the new one another name: as: …"
-            yield problem(target, message, hint, f"partitionBy.{number}.as")
+            yield tables.problem(target, message, hint, f"partitionBy.{number}.as")
 
 
 def _is_sorted_so(settings: IcebergSinkSettings, table: Table) -> bool:
     if settings.sort_by is None:
         return True
     wanted = [
-        (each.column, SortDirection(each.order), NULL_ORDERS[each.order])
+        (each.column, SortDirection(each.order), tables.NULL_ORDERS[each.order])
         for each in settings.sort_by
     ]
     present = [
@@ -239,34 +227,34 @@ def _unfit_for_mode(target: IcebergTarget, table: Table) -> Iterator[Problem]:
     settings = target.settings
     if table.format_version > 2:
         message = f"it is of format version {table.format_version}, and PyIceberg writes 1 and 2"
-        yield problem(target, message, "take a table of format version 2")
+        yield tables.problem(target, message, "take a table of format version 2")
     if settings.mode == "append":
         return
     if table.format_version < 2:
         alter = f"ALTER TABLE {target.name} SET TBLPROPERTIES ('format-version'='2')"
         message = f"it is of format version 1, and mode: {settings.mode} needs 2"
-        yield problem(target, message, f"make it so: {alter}", "mode")
-    if settings.by_partition and not (fields_of(table.spec()) or settings.partition_by):
+        yield tables.problem(target, message, f"make it so: {alter}", "mode")
+    if settings.by_partition and not (tables.fields_of(table.spec()) or settings.partition_by):
         yield _no_partitions(target)
 
 
 def _no_partitions(target: IcebergTarget) -> Problem:
     hint = "write partitionBy, or overwrite: table"
-    return problem(target, "it has no partitions to overwrite", hint, "overwrite")
+    return tables.problem(target, "it has no partitions to overwrite", hint, "overwrite")
 
 
 def _find_untyped(target: IcebergTarget, schema: pa.Schema) -> Iterator[Problem]:
     """Yield a problem for each column that no table can have."""
     for each in schema:
         try:
-            iceberg_schema(pa.schema([each]))
+            tables.iceberg_schema(pa.schema([each]))
         except (UnsupportedPyArrowTypeException, TypeError, ValueError):
             said = f"Iceberg has no type for {each.name}, {each.type}"
-            yield problem(target, said, f"cast it: CAST({each.name} AS STRING)")
+            yield tables.problem(target, said, f"cast it: CAST({each.name} AS STRING)")
     for name in schema.names:
         if "." in name and name.split(".")[0] in schema.names:
             said = f"column {name} has the name of a field of {name.split('.')[0]}"
-            yield problem(target, said, f"rename it: `{name}` AS …")
+            yield tables.problem(target, said, f"rename it: `{name}` AS …")
 
 
 def _wrong_columns(
@@ -280,26 +268,26 @@ def _wrong_columns(
         if is_float(kind) or not parse_transform(part.transform).can_transform(kind):
             message = f"{part.column} is {kind}, which cannot be partitioned by {part.transform}"
             hint = "year to hour need a date or a time, bucket and truncate a whole number or text"
-            yield problem(target, message, hint, f"partitionBy.{number}.transform")
+            yield tables.problem(target, message, hint, f"partitionBy.{number}.transform")
         if part.field_name in kinds and part.field_name != part.column:
             message = f"a partition cannot be called {part.field_name}, as a column is"
-            yield problem(target, message, "name it: as: …", f"partitionBy.{number}")
+            yield tables.problem(target, message, "name it: as: …", f"partitionBy.{number}")
     ordered = {f"sortBy.{n}.column": each.column for n, each in enumerate(settings.sort_by or ())}
     if settings.order_by is not None:
         ordered["orderBy"] = settings.order_by
     for path, column in ordered.items():
         if not kinds[column].is_primitive:
             message = f"{column} is {kinds[column]}: it has no order"
-            yield problem(target, message, "name another", path)
+            yield tables.problem(target, message, "name another", path)
 
 
 def _wrong_keys(target: IcebergTarget, kinds: Types) -> Iterator[Problem]:
     for number, key in enumerate(target.settings.keys):
         if not kinds[key].is_primitive or is_float(kinds[key]):
             hint = "a key is a whole number, a decimal, a text, a date or a time"
-            yield problem(target, f"key {key} is {kinds[key]}", hint, f"keys.{number}")
+            yield tables.problem(target, f"key {key} is {kinds[key]}", hint, f"keys.{number}")
     flag = target.settings.delete_where
     if flag is not None and str(kinds[flag]) != "boolean":
         hint = "make it one in the query: … = 'd' AS deleted"
         said = f"deleteWhere {flag} is {kinds[flag]}, not boolean"
-        yield problem(target, said, hint, "deleteWhere")
+        yield tables.problem(target, said, hint, "deleteWhere")

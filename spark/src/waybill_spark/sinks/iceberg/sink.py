@@ -15,17 +15,14 @@ from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import (
-    BadRequestError,
-    CommitFailedException,
-    NoSuchTableError,
-)
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
 
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clocks, SystemClock
 from waybill_shared.process.failpoints import reach
+from waybill_spark.sinks.iceberg import tables
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.commit_pause import CommitPause
@@ -36,20 +33,8 @@ from waybill_spark.sinks.iceberg.files import CommitFiles, NewRows
 from waybill_spark.sinks.iceberg.fitting import plan_change
 from waybill_spark.sinks.iceberg.maintenance import DueTasks
 from waybill_spark.sinks.iceberg.modes import change_files
-from waybill_spark.sinks.iceberg.tables import (
-    NOTHING,
-    Alteration,
-    IcebergTarget,
-    find_table,
-    has_same_layout,
-    make_table,
-)
-from waybill_spark.sinks.iceberg.writing import (
-    ROWS_HINT,
-    UNABLE,
-    does_not_take,
-    why_refused,
-)
+from waybill_spark.sinks.iceberg.tables import Alteration, IcebergTarget
+from waybill_spark.sinks.iceberg.writing import ROWS_HINT, UNABLE, does_not_take, why_refused
 from waybill_spark.tracking.distributed_rows import DistributedRows
 from waybill_spark.tracking.sink import (
     MaintenanceResult,
@@ -96,7 +81,7 @@ class IcebergSink:
         self._seen: Fence | None = None
         """Its own last one: if the table has another one, another driver has moved it."""
         self._pause = CommitPause(self._clock)
-        self._alteration: Alteration = NOTHING
+        self._alteration: Alteration = tables.NOTHING
         self._due_tasks = DueTasks(target.settings.maintenance)
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
 
@@ -105,12 +90,12 @@ class IcebergSink:
         an earlier driver.
         """
         with translate_errors(self._reached):
-            self._table = find_table(self._catalog, self._target.name)
+            self._table = tables.find_table(self._catalog, self._target.name)
         if self._schema is not None:
             self._alteration = plan_change(self._target, self._table, self._schema)
             if self._table is None:
                 with translate_errors(self._reached):
-                    self._table = make_table(self._catalog, self._target, self._schema)
+                    self._table = tables.make_table(self._catalog, self._target, self._schema)
                 self._alteration = plan_change(self._target, self._table, self._schema)
         self._seen = None if self._table is None else self._own.read(self._table)
 
@@ -166,7 +151,7 @@ class IcebergSink:
             return None
         self._look_at = self._clock.monotonic_ms() + LOOK_MS
         with translate_errors(self._reached):
-            found = find_table(self._catalog, self._target.name)
+            found = tables.find_table(self._catalog, self._target.name)
         if found is None:
             return None
         try:
@@ -177,7 +162,7 @@ class IcebergSink:
         except MaintenanceRefused as refused:
             logger.warning("table is not kept in order", extra=self._about(reason=str(refused)))
             return MaintenanceResult(str(name), {}, f"{refused}; {refused.problems[0].hint}")
-        if has_same_layout(table, found) and self._own.read(table) == self._own.read(found):
+        if tables.has_same_layout(table, found) and self._own.read(table) == self._own.read(found):
             self._table = found  # else the next commit must see what was committed in between
         if name is None or done is None:
             return None
@@ -210,7 +195,7 @@ class IcebergSink:
             time.sleep(random.uniform(0, RETRY_PAUSE_S))
             is_shared, started = True, self._clock.monotonic_ms()
         if rows is not None:
-            self._alteration = NOTHING
+            self._alteration = tables.NOTHING
         self._seen = fence
         self._pause.start(started, is_shared=is_shared)
         return self._as_written(fence)
@@ -261,7 +246,7 @@ class IcebergSink:
             files.begin()
             if rows is not None:
                 change_files(files, rows, self._target.settings)
-            is_altered = rows is not None and self._alteration != NOTHING
+            is_altered = rows is not None and self._alteration != tables.NOTHING
             may_stay = files.are_none and not is_altered and self._may_stay(fence)
             self._own.move(files, self._current(), fence, may_stay=may_stay)
         except Exception as error:
@@ -298,7 +283,7 @@ class IcebergSink:
         return False
 
     def _look_again(self, before: Table) -> None:
-        self._table = find_table(self._catalog, self._target.name)
+        self._table = tables.find_table(self._catalog, self._target.name)
         if self._table is None or self._table.metadata.table_uuid != before.metadata.table_uuid:
             what = "was dropped" if self._table is None else "was created again"
             self._table = None

@@ -14,10 +14,7 @@ from waybill_shared.contract.manifest.model import Sink as SinkManifest
 from waybill_shared.contract.manifest.sinks import PostgresSinkSettings
 from waybill_shared.databases import PostgresConnection
 from waybill_spark.sinks.contract import Fit, Loader, Opening, SelectedColumn, WantedSink
-from waybill_spark.sinks.postgres.connection import (
-    connect,
-    translate_errors,
-)
+from waybill_spark.sinks.postgres.connection import connect, translate_errors
 from waybill_spark.sinks.postgres.fences import refuse_no_place
 from waybill_spark.sinks.postgres.fitting import plan_change
 from waybill_spark.sinks.postgres.sink import PostgresSink

@@ -22,10 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from waybill_shared.contract.batches import (
-    BatchReport,
-    planned,
-)
+from waybill_shared.contract.batches import BatchReport, planned
 from waybill_shared.contract.dead_letter_facts import DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence

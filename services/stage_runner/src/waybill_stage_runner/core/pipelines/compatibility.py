@@ -9,11 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import (
-    PipelineRecord,
-    SinkDefinition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.topology import StageSink, Topology

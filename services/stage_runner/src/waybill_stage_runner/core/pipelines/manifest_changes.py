@@ -7,12 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
-from waybill_shared.contract.manifest.model import (
-    DeadLetterSettings,
-    Manifest,
-    Sink,
-    Stage,
-)
+from waybill_shared.contract.manifest.model import DeadLetterSettings, Manifest, Sink, Stage
 from waybill_shared.contract.manifest.triggers import describe
 from waybill_shared.contract.words import LossReason
 from waybill_stage_runner.core.pipelines.change import Change

@@ -4,12 +4,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import (
-    Command,
-    EarlierManifest,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Command, EarlierManifest, PipelineRecord, StageDefinition
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action

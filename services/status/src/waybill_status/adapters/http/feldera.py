@@ -15,6 +15,7 @@ from waybill_status.app.measuring import count_outcome
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.progress import ProgressReader
+from waybill_status.core import feldera_answers as answers
 from waybill_status.core.feldera import (
     completion_of,
     connector_stats_of,
@@ -22,15 +23,6 @@ from waybill_status.core.feldera import (
     stats_of,
     status_in_full,
     status_of,
-)
-from waybill_status.core.feldera_answers import (
-    Endpoint,
-    FelderaCompletion,
-    FelderaConfig,
-    FelderaHealth,
-    FelderaPipeline,
-    FelderaStats,
-    FelderaStatus,
 )
 from waybill_status.core.outcomes.outcome import Outcome
 
@@ -61,16 +53,16 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
     router = APIRouter(prefix="/v0", tags=["feldera"])
 
     @router.get("/config", summary="What clients of Feldera ask first")
-    async def get_config() -> FelderaConfig:
+    async def get_config() -> answers.FelderaConfig:
         """Return the version of Feldera that these answers are for."""
-        return FelderaConfig()
+        return answers.FelderaConfig()
 
     @router.get("/cluster_healthz", summary="For clients of Feldera that wait for a server")
-    async def cluster_healthz() -> FelderaHealth:
+    async def cluster_healthz() -> answers.FelderaHealth:
         """Return that all is healthy. `GET /readyz` says more."""
-        return FelderaHealth()
+        return answers.FelderaHealth()
 
-    async def in_full(request: Request, name: str) -> FelderaPipeline:
+    async def in_full(request: Request, name: str) -> answers.FelderaPipeline:
         record = await pipelines.record(caller(request), name)
         return status_in_full(await pipelines.one(caller(request), name), record.manifest.model)
 
@@ -81,7 +73,7 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
     )
     async def get_pipelines(
         request: Request, selector: Selector = "all"
-    ) -> list[FelderaPipeline] | list[FelderaStatus]:
+    ) -> list[answers.FelderaPipeline] | list[answers.FelderaStatus]:
         """Return their state; with `selector=all` also tables and manifests."""
         found = await pipelines.all(caller(request))
         if selector != "all":
@@ -95,7 +87,7 @@ def feldera_router(pipelines: Pipelines) -> APIRouter:
     )
     async def get_pipeline(
         request: Request, pipeline: str, selector: Selector = "all"
-    ) -> FelderaPipeline:
+    ) -> answers.FelderaPipeline:
         """Return the pipeline: inputs are its tables, and sinks its views."""
         return await in_full(request, pipeline)
 
@@ -110,7 +102,7 @@ def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIR
         summary="How far a pipeline has come, counted in offsets",
         responses=STATS_ERRORS,
     )
-    async def get_stats(request: Request, pipeline: str) -> FelderaStats:
+    async def get_stats(request: Request, pipeline: str) -> answers.FelderaStats:
         """Return the numbers. `pipeline_complete`: all that its inputs contained has arrived."""
         detail = await pipelines.one(caller(request), pipeline)
         return stats_of(detail, await progress.of(caller(request), pipeline))
@@ -122,7 +114,7 @@ def feldera_stats_router(pipelines: Pipelines, progress: ProgressReader) -> APIR
     )
     async def get_connector_stats(
         request: Request, pipeline: str, table: str, connector: str
-    ) -> Endpoint:
+    ) -> answers.Endpoint:
         """Return the numbers of a connector. `GET /v1/pipelines/{pipeline}` has the same, and why
         the last attempt failed."""
         detail = await pipelines.one(caller(request), pipeline)
@@ -144,7 +136,7 @@ def feldera_tokens_router(pipelines: Pipelines, tokens: Tokens, *, hold_s: float
         pipeline: str,
         token: str,
         wait: Annotated[float | None, Query(ge=0, le=60, allow_inf_nan=False)] = None,
-    ) -> FelderaCompletion:
+    ) -> answers.FelderaCompletion:
         """Wait for a while if the client is Feldera's own, or for `wait` seconds. What will never
         be complete is an error: 422 or 410."""
         if len(token) > CHARACTERS_MAX:

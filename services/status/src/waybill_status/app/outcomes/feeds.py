@@ -16,12 +16,7 @@ from waybill_status.app.outcomes.answering import NEWEST
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.needs import Index, alike, needs_of
-from waybill_status.core.outcomes.views import (
-    PipelineKey,
-    SlotReading,
-    SlotStamp,
-    view_of,
-)
+from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotStamp, view_of
 
 logger = logging.getLogger(__name__)
 

@@ -11,20 +11,10 @@ from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.app.outcomes.dead_letters import NotKnown
 from waybill_status.app.outcomes.history import first_step, is_behind, slot_was_lost
 from waybill_status.app.ports import SlotViews
+from waybill_status.core.outcomes import through
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import Judgement
-from waybill_status.core.outcomes.through import (
-    SinkPath,
-    StageInputs,
-    has_later_sink,
-    judge_towards,
-    next_claim,
-    not_known,
-    not_yet,
-    stage_inputs,
-    thin_out,
-    written,
-)
+from waybill_status.core.outcomes.through import SinkPath, StageInputs
 from waybill_status.core.outcomes.views import PipelineKey, View
 
 OnJudged = Callable[[Claim], None]
@@ -45,11 +35,11 @@ async def judge_steps(
     for number, step in enumerate(asked.through):
         there = slots.view((tenant, step.uid))
         views = {each.pipeline: slots.view(each.pipeline) for each in claims}
-        found = [judge_towards(step, each, views[each.pipeline], there) for each in claims]
+        found = [through.judge_towards(step, each, views[each.pipeline], there) for each in claims]
         for claim in claims:
             on_judged(claim)
         judged += [judgement for judgement, _ in found]
-        ahead = [not_yet(each, tenant) for each in asked.through[number:]]
+        ahead = [through.not_yet(each, tenant) for each in asked.through[number:]]
         if any(judgement.kind != OutcomeKind.COMPLETE for judgement, _ in found):
             return [*judged, *ahead], ()
         try:
@@ -58,14 +48,14 @@ async def judge_steps(
         except NotKnown as unclear:
             if unclear.reason == UnknownReason.SLOT_MISSING:
                 slots.again()
-            return [*judged, not_known(step, tenant, unclear.reason)], ()
+            return [*judged, through.not_known(step, tenant, unclear.reason)], ()
         except Retryable:
             slots.again()
-            return [*judged, not_known(step, tenant, UnknownReason.REDIS_AWAY)], ()
+            return [*judged, through.not_known(step, tenant, UnknownReason.REDIS_AWAY)], ()
         if spans is None:
             slots.again()
             return [*judged, *ahead], ()
-        claims = [next_claim(step, tenant, spans, asked)]
+        claims = [through.next_claim(step, tenant, spans, asked)]
     return judged, claims
 
 
@@ -83,7 +73,7 @@ async def _spans(
         if found is None:
             return None
         spans += found
-    if has_later_sink(step, spans):
+    if through.has_later_sink(step, spans):
         raise NotKnown(UnknownReason.SINK_CAME_LATER)
     return spans
 
@@ -96,7 +86,7 @@ async def _find_written(
     known = slots.written.get((pipeline, path))
     if known is not None:
         return known
-    source = stage_inputs(path, view)
+    source = through.stage_inputs(path, view)
     come = [*source.spans]
     for other in source.earlier:
         found = await _find_written(pipeline, other, view, slots)
@@ -104,7 +94,7 @@ async def _find_written(
             return None
         come += found
     spans: list[Span] = []
-    for each in thin_out(come):
+    for each in through.thin_out(come):
         found = await _find_written_of(pipeline, path.sink, source, each, slots)
         if found is None:
             return None
@@ -122,7 +112,7 @@ async def _find_written_of(
     last = await first_step(slots, pipeline, sink, span)
     found = None
     if first is not None and last is not None:
-        found = written(first.before, first.batch, last.batch, source.topics)
+        found = through.written(first.before, first.batch, last.batch, source.topics)
     if found is None:
         lost = await slot_was_lost(pipeline, slots)
         raise NotKnown(UnknownReason.SLOT_MISSING if lost else UnknownReason.BATCH_FORGOTTEN)

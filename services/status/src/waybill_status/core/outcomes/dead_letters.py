@@ -6,17 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from waybill_shared.contract import vectors
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadCount, DeadEntry
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Span,
-    TopicPartition,
-    Vector,
-    merge_spans,
-    topics_deleted_in,
-)
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector
 from waybill_shared.contract.words import DeadReason, meanings
 
 ENTRIES_MAX: Final = 1_000  # in one answer
@@ -115,8 +109,8 @@ class DeadAsked:
         """Return the offset below which the records of this entry are the token's."""
         who = entry.sink or entry.stage
         limit = self.limits.get(who, {})
-        if limit is None or entry.topic_id in topics_deleted_in(limit):
-            return ENDLESS
+        if limit is None or entry.topic_id in vectors.topics_deleted_in(limit):
+            return vectors.ENDLESS
         return limit.get((entry.topic_id, entry.partition), 0)
 
 
@@ -203,14 +197,14 @@ class _Spans:
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self._runs: dict[TopicPartition, list[tuple[int, int]]] = {}
-        for span in merge_spans(span for span in spans if span.start < span.end):
+        for span in vectors.merge_spans(span for span in spans if span.start < span.end):
             self._runs.setdefault(span.key, []).append((span.start, span.end))
         self.size = sum(map(_size, self._runs.values()))
 
     def of(self, key: TopicPartition) -> Sequence[tuple[int, int]]:
         return self._runs.get(key, ())
 
-    def within(self, entry: DeadEntry, limit: int = ENDLESS) -> list[tuple[int, int]]:
+    def within(self, entry: DeadEntry, limit: int = vectors.ENDLESS) -> list[tuple[int, int]]:
         """Return what the entry and the spans share below the limit."""
         runs = self.of((entry.topic_id, entry.partition))
         return [

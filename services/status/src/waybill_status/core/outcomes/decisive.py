@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from waybill_shared.contract.topology import (
-    Topology,
-)
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.words import LossReason
 
 

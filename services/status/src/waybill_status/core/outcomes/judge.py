@@ -22,39 +22,19 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
-from waybill_shared.contract.events import (
-    Definition,
-    StageDefinition,
-)
+from waybill_shared.contract import vectors
+from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.tokens import Part
-from waybill_shared.contract.topology import (
-    StageSink,
-    Topology,
-    removals_since,
-    stages_of,
-)
-from waybill_shared.contract.vectors import (
-    Span,
-    Vector,
-    covers,
-    ends,
-    join,
-    passes,
-    starts,
-)
+from waybill_shared.contract.topology import StageSink, Topology, removals_since, stages_of
+from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
 from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
 from waybill_status.core.outcomes.decisive import Decisive
 from waybill_status.core.outcomes.judgements import Judgement, SinkJudgement, StageJudgement
-from waybill_status.core.outcomes.losses import (
-    Asked,
-    losses,
-    misses,
-    rest_of,
-)
+from waybill_status.core.outcomes.losses import Asked, losses, misses, rest_of
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
 from waybill_status.core.outcomes.removed import judge_removed
@@ -164,12 +144,12 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
     if (ended := _find_end(definition)) is not None:
         over.append((ended, [key for key in keys if key in present]))
-    goal = ends(wanted.spans)
+    goal = vectors.ends(wanted.spans)
     decisive = Decisive(
         keys=keys,
         names=frozenset(sink.name for sink in found.values()),
         over=over,
-        covered=all(passes(view.reached.get(key, {}), goal) for key in keys),
+        covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
     )
     gone = judge_removed(share.generation, share.topic_id, view, topology)
@@ -251,8 +231,8 @@ def _bases_of(share: _Share, known: Topology, view: View) -> Vector:
     still counts: what was written before it was reported as lost."""
     bases: Vector = {}
     for stage, source in known.roots(share.topic_id):
-        bases = join(bases, view.former.get(stage_key(stage), {}))
-        bases = join(bases, source.bases)
+        bases = vectors.join(bases, view.former.get(stage_key(stage), {}))
+        bases = vectors.join(bases, source.bases)
     return bases
 
 
@@ -288,8 +268,8 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
     count. `known`: the stages and sinks that the token knows."""
     key, sink = judged.key, judged.sink
     reached, lost = view.reached.get(key, {}), view.losses_of(key)
-    goal = ends(wanted.spans)
-    covered = passes(reached, goal)
+    goal = vectors.ends(wanted.spans)
+    covered = vectors.passes(reached, goal)
     over = view.definition is not None and view.definition.deleted
     left = (rest_of(span, reached, lost) for span in wanted.spans if not over)
     asked = key in wanted.named if wanted.named else not known.readers(sink)
@@ -300,7 +280,7 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
         begun=_find_starts(wanted.spans),
         wanted=goal,
         covered=covered,
-        vacuous=covers(wanted.bases, goal),
+        vacuous=vectors.covers(wanted.bases, goal),
         lost=(over and not covered) or any(misses(span, reached, lost) for span in wanted.spans),
         coming=tuple(chain.from_iterable(left)),
         wait=None if covered else view.wait_of(judged.stage.name, sink.name),
@@ -311,5 +291,5 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
 
 def _find_starts(spans: Iterable[Span]) -> Vector:
     """Return the end of the first record of each partition."""
-    begins = starts(span for span in spans if span.start < span.end)
+    begins = vectors.starts(span for span in spans if span.start < span.end)
     return {place: start + 1 for place, start in begins.items()}

@@ -9,12 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import replace
 
-from waybill_shared.contract.vectors import (
-    TopicPartition,
-    Vector,
-    covers,
-    topics_deleted_in,
-)
+from waybill_shared.contract.vectors import TopicPartition, Vector, covers, topics_deleted_in
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.views import View
 

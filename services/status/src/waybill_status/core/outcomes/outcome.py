@@ -4,20 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from waybill_shared.contract import words
 from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import merge_spans
-from waybill_shared.contract.words import (
-    BatchDetail,
-    Guarantee,
-    Obstacle,
-    OutcomeKind,
-    StateInSink,
-    StateInStage,
-    UnknownReason,
-    meanings,
-)
 from waybill_status.core.outcomes.dead_letters import ENTRIES_MAX, Dead, Dropped, place_of
 from waybill_status.core.outcomes.judgements import (
     ARRIVED,
@@ -42,7 +33,7 @@ def _silent(value: object) -> bool:
 
 
 def _as_usual(value: object) -> bool:
-    return value == Guarantee.ONCE
+    return value == words.Guarantee.ONCE
 
 
 def _untrue(value: object) -> bool:
@@ -52,7 +43,7 @@ def _untrue(value: object) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOutcome:
     name: str
-    state: StateInSink
+    state: words.StateInSink
     batch_rows: int | None
     read_at: Moment | None = field(
         metadata={"description": "when its batch began", "exclude_if": _silent}
@@ -64,24 +55,24 @@ class SinkOutcome:
     version: Mapping[str, str] | None = field(
         metadata={"description": "from which the data is visible"}
     )
-    detail: BatchDetail | None = field(metadata={"exclude_if": _silent})
+    detail: words.BatchDetail | None = field(metadata={"exclude_if": _silent})
     blocked_by: str | None = field(metadata={"exclude_if": _silent})
     message: str | None = field(
         metadata={"description": "what the sink said", "exclude_if": _silent}
     )
     guarantee: str = field(
-        default=Guarantee.ONCE,
-        metadata={"description": meanings(Guarantee), "exclude_if": _as_usual},
+        default=words.Guarantee.ONCE,
+        metadata={"description": words.meanings(words.Guarantee), "exclude_if": _as_usual},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOutcome:
     stage: str
-    state: StateInStage
+    state: words.StateInStage
     batch: int | None
     committed_at: Moment | None
-    blocked_by: str | None = field(metadata={"description": meanings(Obstacle)})
+    blocked_by: str | None = field(metadata={"description": words.meanings(words.Obstacle)})
     sinks: tuple[SinkOutcome, ...]
 
 
@@ -90,7 +81,7 @@ class PartOutcome:
     """One pipeline of a token that has several."""
 
     pipeline: str
-    outcome: OutcomeKind
+    outcome: words.OutcomeKind
     completed_at: Moment | None
     stages: tuple[StageOutcome, ...]
     dead: tuple[Dead, ...] = ()
@@ -101,8 +92,8 @@ class PartOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    outcome: OutcomeKind
-    reason: UnknownReason | None = field(metadata={"exclude_if": _silent})
+    outcome: words.OutcomeKind
+    reason: words.UnknownReason | None = field(metadata={"exclude_if": _silent})
     pipeline: str | None
     accepted: int | None = field(
         metadata={"description": "records; null for a token that says only up to where"}
@@ -176,9 +167,9 @@ def _among(dead: Iterable[Dead], kept: Iterable[Dead]) -> tuple[Dead, ...]:
     return tuple(each for each in dead if each in known)
 
 
-def unknown(token: Token, reason: UnknownReason, pipeline: str | None = None) -> Outcome:
+def unknown(token: Token, reason: words.UnknownReason, pipeline: str | None = None) -> Outcome:
     return Outcome(
-        outcome=OutcomeKind.UNKNOWN,
+        outcome=words.OutcomeKind.UNKNOWN,
         reason=reason,
         pipeline=pipeline,
         accepted=count_accepted(token),
@@ -240,19 +231,19 @@ def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> St
     )
 
 
-def _state(stage: StageJudgement, *, lost: bool, done: bool) -> StateInStage:
+def _state(stage: StageJudgement, *, lost: bool, done: bool) -> words.StateInStage:
     if all(sink.removed for sink in stage.sinks):
-        return StateInStage.REMOVED
+        return words.StateInStage.REMOVED
     if lost or done:
-        return StateInStage.LOST if lost else StateInStage.DONE
-    return StateInStage.WAITING if stage.blocked_by is None else StateInStage.BLOCKED
+        return words.StateInStage.LOST if lost else words.StateInStage.DONE
+    return words.StateInStage.WAITING if stage.blocked_by is None else words.StateInStage.BLOCKED
 
 
-def _detail(sink: SinkJudgement, batch: BatchReport | None) -> BatchDetail | None:
+def _detail(sink: SinkJudgement, batch: BatchReport | None) -> words.BatchDetail | None:
     if batch is None:
-        return BatchDetail.EXPIRED if sink.brought else None
+        return words.BatchDetail.EXPIRED if sink.brought else None
     expired = batch.version and batch.sequence < sink.versions_from
-    return BatchDetail.VERSION_EXPIRED if expired else None
+    return words.BatchDetail.VERSION_EXPIRED if expired else None
 
 
 def _sink(sink: SinkJudgement, batch: BatchReport | None) -> SinkOutcome:

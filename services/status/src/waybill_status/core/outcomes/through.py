@@ -10,23 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.events import (
-    SinkDefinition,
-)
+from waybill_shared.contract import vectors
+from waybill_shared.contract.events import SinkDefinition
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, ThroughStep, TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.topology import Topology, removals_since
-from waybill_shared.contract.vectors import (
-    Span,
-    TopicPartition,
-    Vector,
-    between,
-    covers,
-    merge_spans,
-    passes,
-    without,
-)
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.judge import judge
@@ -95,7 +85,7 @@ def thin_out(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the spans of each partition one by one. Where there are many, yield one span from the
     first to the last."""
     places: dict[tuple[str, int], list[Span]] = {}
-    for span in merge_spans(span for span in spans if span.start < span.end):
+    for span in vectors.merge_spans(span for span in spans if span.start < span.end):
         places.setdefault(span.key, []).append(span)
     for each in places.values():
         whole = replace(each[0], end=each[-1].end)
@@ -109,7 +99,7 @@ def positions_read(step: Progress) -> Vector:
 
 def has_read(step: Progress, place: TopicPartition, end: int) -> bool:
     """Return True if the stage was that far, or past all of a deleted topic."""
-    return passes(positions_read(step), {place: end})
+    return vectors.passes(positions_read(step), {place: end})
 
 
 def written(
@@ -126,10 +116,10 @@ def written(
     ):
         return None  # it read something else then
     ends = last.outputs
-    if not all(covers(ends, each) for each in (earlier, first.outputs)):
+    if not all(vectors.covers(ends, each) for each in (earlier, first.outputs)):
         return None  # its topic was created again meanwhile
-    spans = between({**last.began, **earlier}, ends)
-    return without(spans, (*first.gaps, *last.gaps))
+    spans = vectors.between({**last.began, **earlier}, ends)
+    return vectors.without(spans, (*first.gaps, *last.gaps))
 
 
 def next_claim(step: ThroughStep, tenant: str, spans: Sequence[Span], asked: TokenView) -> Claim:
@@ -137,7 +127,7 @@ def next_claim(step: ThroughStep, tenant: str, spans: Sequence[Span], asked: Tok
     part = Part(
         pipeline_id=pipeline_id(tenant, step.uid),
         generation=step.generation,
-        spans=merge_spans(spans),
+        spans=vectors.merge_spans(spans),
         counted=False,
     )
     return Claim(

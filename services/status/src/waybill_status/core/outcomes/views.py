@@ -5,25 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from waybill_shared.contract import slots
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import Definition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
-from waybill_shared.contract.slots import (
-    NON_FINAL_AGE_MS_MAX,
-    DeadCount,
-    Removal,
-    SinkState,
-    Slot,
-    stage_key,
-)
+from waybill_shared.contract.slots import DeadCount, Removal, SinkState, Slot
 from waybill_shared.contract.topology import Topology
-from waybill_shared.contract.vectors import (
-    ENDLESS,
-    Span,
-    TopicPartition,
-    Vector,
-    beyond,
-)
+from waybill_shared.contract.vectors import ENDLESS, Span, TopicPartition, Vector, beyond
 from waybill_shared.contract.words import LossReason, Obstacle, UnknownReason
 
 PipelineKey = tuple[str, str]
@@ -59,7 +47,7 @@ class SlotStamp:
     def fresh(self) -> bool:
         """True if the slot was confirmed lately. A negative age means that the server's clock was
         set back; the next confirmation corrects it."""
-        return self.age_ms is not None and 0 <= self.age_ms <= NON_FINAL_AGE_MS_MAX
+        return self.age_ms is not None and 0 <= self.age_ms <= slots.NON_FINAL_AGE_MS_MAX
 
     @property
     def now_ms(self) -> int:
@@ -246,7 +234,7 @@ def _dead_missing(slot: Slot) -> frozenset[str]:
     if any(_dead_sequence(state) for state in slot.sinks.values()):
         present = Topology(slot.definition.stages if slot.definition is not None else ())
         numbers += [
-            (stage_key(each.stage), _dead_sequence(slot.sinks[each.key]))
+            (slots.stage_key(each.stage), _dead_sequence(slot.sinks[each.key]))
             for each in present.with_removed(slot.removals).sinks
             if each.key in slot.sinks
         ]

@@ -8,17 +8,8 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DateType,
-    DecimalType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from waybill_shared.contract.formats.avro_reader import ValueReader
 from waybill_shared.contract.formats.avro_schemas import DIGITS_MAX, known_keys
@@ -43,7 +34,7 @@ FIRST_AND_LAST_DAY: Final = ("0001-01-01", "9999-12-31")
 
 def read(raw: DataFrame, source: DecodedInput) -> DataFrame:
     value = F.col("value")
-    declared = StructType.fromDDL(source.columns.replace(" NOT NULL", ""))
+    declared = T.StructType.fromDDL(source.columns.replace(" NOT NULL", ""))
     fields = [
         {"name": "record", "type": _widen(known_keys(source.keys.avro_schema))},
         {"name": "end", "type": "string"},
@@ -111,7 +102,7 @@ def _widen(part: Any) -> object:  # noqa: ANN401 - JSON, as it is
             return part
 
 
-def _is_sound(value: Column, kind: DataType) -> Column:
+def _is_sound(value: Column, kind: T.DataType) -> Column:
     """Return a column that is False for values that Spark accepts and sinks do not: invalid text,
     years beyond the calendar, too many digits.
     """
@@ -119,35 +110,35 @@ def _is_sound(value: Column, kind: DataType) -> Column:
     return F.lit(True) if found is None else F.coalesce(found, F.lit(True))
 
 
-def _check(value: Column, kind: DataType) -> Column | None:
+def _check(value: Column, kind: T.DataType) -> Column | None:
     """Return the check of a value, or None if there is nothing to check.
 
     The column is null where there is no value.
     """
     match kind:
-        case StringType():
+        case T.StringType():
             return F.is_valid_utf8(value)
-        case DateType() | TimestampType():
+        case T.DateType() | T.TimestampType():
             return value.cast("date").between(*(F.lit(d).cast("date") for d in FIRST_AND_LAST_DAY))
-        case DecimalType():
+        case T.DecimalType():
             return value.try_cast(kind).isNotNull() | value.isNull()
-        case StructType():
+        case T.StructType():
             parts = [
                 F.coalesce(found, F.lit(True))
                 for field in kind
                 if (found := _check(value.getField(field.name), field.dataType)) is not None
             ]
             return reduce(and_, parts) if parts else None
-        case ArrayType():
+        case T.ArrayType():
             return _all(value, kind.elementType)
-        case MapType():
+        case T.MapType():
             names = F.forall(F.map_keys(value), F.is_valid_utf8)
             values = _all(F.map_values(value), kind.valueType)
             return names if values is None else names & values
     return None
 
 
-def _all(values: Column, kind: DataType) -> Column | None:
+def _all(values: Column, kind: T.DataType) -> Column | None:
     if _check(F.lit(None), kind) is None:
         return None
     return F.forall(values, lambda value: _is_sound(value, kind))
