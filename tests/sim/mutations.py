@@ -106,7 +106,7 @@ MUTATIONS: Final = (
         name="nobody waits for what other pipelines read",
         invariant="I1",
         found_by=70,
-        instead={"waybill_status.app.outcomes.through.written": stand_ins.none_found},
+        instead={"waybill_status.core.outcomes.through.written": stand_ins.none_found},
         only=("pair", "driver"),
     ),
     Mutation(
@@ -336,7 +336,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the age of a slot does not count",
         invariant="I12",
-        instead={"waybill_status.core.outcomes.views.NON_FINAL_AGE_MS_MAX": 2**62},
+        instead={"waybill_shared.contract.slots.NON_FINAL_AGE_MS_MAX": 2**62},
         only=("tracker",),
     ),
     Mutation(

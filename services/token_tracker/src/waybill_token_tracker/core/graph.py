@@ -10,11 +10,18 @@ from functools import lru_cache, reduce
 from itertools import chain
 from typing import Final
 
-from waybill_shared.contract import vectors
 from waybill_shared.contract.events import Definition, InputDefinition, StageDefinition
 from waybill_shared.contract.slots import Hop, SinkState, Slot, stage_key
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import TopicPartition, Vector
+from waybill_shared.contract.vectors import (
+    TopicPartition,
+    Vector,
+    covers,
+    join,
+    meet,
+    nearer,
+    topics_deleted_in,
+)
 
 SHAPES_MAX: Final = 4_096  # definitions with a cached shape; each is a few kB
 
@@ -108,7 +115,7 @@ class Graph:
     def position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in the inputs of its stage: its frontier, or where the
         stage started."""
-        return vectors.join(self.bases(sink.stage), self.state(sink.key).frontier)
+        return join(self.bases(sink.stage), self.state(sink.key).frontier)
 
     def root_position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
@@ -116,7 +123,7 @@ class Graph:
         name = sink.stage.name
         roots = self._shape.roots.get(name)
         if roots is not None and stage_key(sink.stage) not in self._slot.former:
-            read = vectors.join(self.state(sink.key).frontier, self._shape.bases[name])
+            read = join(self.state(sink.key).frontier, self._shape.bases[name])
             if roots.issuperset([topic_id for topic_id, _ in read]):
                 return read
         return self._to_roots(sink.stage, self.position(sink)).reached
@@ -124,18 +131,15 @@ class Graph:
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
         """Return the input positions of the writer when all that it had written for `source` was
         below `covered`. Also note in `passed` how many of its hops that is."""
-        hops, deleted = (
-            self.hops(writer.key),
-            vectors.topics_deleted_in(covered) | writer.unread(source),
-        )
+        hops, deleted = self.hops(writer.key), topics_deleted_in(covered) | writer.unread(source)
         passed = 0
-        while passed < len(hops) and vectors.covers(covered, hops[passed].outputs, deleted):
+        while passed < len(hops) and covers(covered, hops[passed].outputs, deleted):
             passed += 1
         if hops:
             floor = max(passed - 1, 0)
             self.passed[writer.key] = min(self.passed.get(writer.key, floor), floor)
         before = hops[passed - 1].inputs if passed else {}
-        return vectors.join(self.bases(writer.stage), before)
+        return join(self.bases(writer.stage), before)
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
         """Yield the partitions of a topic that anything in the slot names, some more than once."""
@@ -158,7 +162,7 @@ class Graph:
                 if not writers:
                     paths += [_Path(source.ids, reached) for reached in here]
                 for writer in writers:
-                    read = self.through(writer, source, reduce(vectors.nearer, here))
+                    read = self.through(writer, source, reduce(nearer, here))
                     ways.setdefault(writer.stage.name, []).append(read)
         return _combine(paths)
 
@@ -178,6 +182,6 @@ def _combine(paths: list[_Path]) -> _Path:
         mine = [path.reached for path in paths if topic_id in path.ids]
         least: Vector = {place: end for place, end in mine[0].items() if place[0] == topic_id}
         for other in mine[1:]:
-            least = vectors.meet(least, other)
+            least = meet(least, other)
         combined |= least
     return _Path(ids, combined)

@@ -18,11 +18,25 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Final
 
-from waybill_shared.contract import vectors
 from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
 from waybill_shared.contract.slots import Hop, Losses, SinkState, Slot
 from waybill_shared.contract.topology import StageSink
-from waybill_shared.contract.vectors import Span, TopicPartition, Vector
+from waybill_shared.contract.vectors import (
+    ENDLESS,
+    Span,
+    TopicPartition,
+    Vector,
+    between,
+    beyond,
+    covers,
+    ends,
+    join,
+    merge_spans,
+    nearer,
+    overlap,
+    topics_deleted_in,
+    without,
+)
 from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import Graph, within
 
@@ -38,8 +52,7 @@ def unite(losses: Losses, more: Mapping[str, Iterable[Span]]) -> Losses:
         return losses
     reasons = sorted({*losses, *(reason for reason, spans in more.items() if spans)})
     return {
-        reason: vectors.merge_spans((*losses.get(reason, ()), *more.get(reason, ())))
-        for reason in reasons
+        reason: merge_spans((*losses.get(reason, ()), *more.get(reason, ()))) for reason in reasons
     }
 
 
@@ -104,7 +117,7 @@ class _Settling:
         for source in sink.stage.inputs:
             for writer in self._graph.writers(source):
                 if writer.sink.since < sink.sink.since:
-                    spans += vectors.between({}, source.bases)
+                    spans += between({}, source.bases)
                     spans += self._find_written_elsewhere(writer, source)
         return {LossReason.BEFORE_START: spans} if spans else {}
 
@@ -113,7 +126,7 @@ class _Settling:
         places = {p for hop in self._graph.hops(writer.key) for p in hop.outputs}
         for topic_id, partition in sorted(places):
             if topic_id in writer.unread(source):
-                yield Span(topic_id=topic_id, partition=partition, start=0, end=vectors.ENDLESS)
+                yield Span(topic_id=topic_id, partition=partition, start=0, end=ENDLESS)
 
     def _spread(self, sink: StageSink, set_aside: Losses) -> Losses:
         """Return what is set aside, translated from topic to topic along the hops that wrote there.
@@ -146,16 +159,16 @@ class _Settling:
             if (mine := [span for span in spans if span.topic_id in ids])
         }
         read: dict[str, list[Span]] = {reason: [] for reason in holes}
-        last = vectors.ends(span for spans in holes.values() for span in spans)
-        start = vectors.join(self._graph.bases(writer.stage), floor)
+        last = ends(span for spans in holes.values() for span in spans)
+        start = join(self._graph.bases(writer.stage), floor)
         before = Hop(sequence=-1, inputs={}, outputs={})
         for hop in self._graph.hops(writer.key) if holes else ():
-            if vectors.covers(before.outputs, last):
+            if covers(before.outputs, last):
                 break
             rows = rows_between(before, hop)
-            for reason in (reason for reason, mine in holes.items() if vectors.overlap(mine, rows)):
+            for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
                 position = before.inputs
-                read[reason] += vectors.between(vectors.join(start, position), hop.inputs)
+                read[reason] += between(join(start, position), hop.inputs)
             before = hop
         return read
 
@@ -164,11 +177,9 @@ class _Settling:
         nobody named."""
         state = self._graph.state(sink.key)
         position = way[1] if way is not None else self._graph.position(sink)
-        for topic_id in sorted(vectors.topics_deleted_in(state.frontier)):
+        for topic_id in sorted(topics_deleted_in(state.frontier)):
             reasons = _endless(set_aside, topic_id)
-            rest = vectors.between(
-                position, dict.fromkeys(self._graph.places(topic_id), vectors.ENDLESS)
-            )
+            rest = between(position, dict.fromkeys(self._graph.places(topic_id), ENDLESS))
             reason = next(iter(reasons.values()), UNSAID)
             unsaid = [span for span in rest if span.key not in reasons]
             set_aside = unite(set_aside, {reason: unsaid})
@@ -201,7 +212,7 @@ class _Settling:
 
 def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     """Return the position of a stage on the path where it has read less."""
-    return None if left is None or right is None else (left[0], vectors.nearer(left[1], right[1]))
+    return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
 
 
 def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:
@@ -211,7 +222,7 @@ def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:
     The first marker may be in none of the gaps: then a hop that was dropped between the two had it.
     """
     low = {place: end + MARKER for place, end in before.outputs.items()}
-    return vectors.without(vectors.between(low, hop.outputs), hop.gaps)
+    return without(between(low, hop.outputs), hop.gaps)
 
 
 def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
@@ -220,7 +231,7 @@ def _endless(set_aside: Losses, topic_id: str) -> dict[TopicPartition, str]:
         span.key: reason
         for reason, spans in set_aside.items()
         for span in spans
-        if span.topic_id == topic_id and span.end == vectors.ENDLESS
+        if span.topic_id == topic_id and span.end == ENDLESS
     }
 
 
@@ -236,5 +247,5 @@ def _with_new(lost: Losses, found: Losses, reached: Vector) -> Losses:
     been reached is not lost."""
     for reason, spans in found.items():
         known = [span for spans in _on_the_way(lost).values() for span in spans]
-        lost = unite(lost, {reason: vectors.without(vectors.beyond(spans, reached), known)})
+        lost = unite(lost, {reason: without(beyond(spans, reached), known)})
     return lost
