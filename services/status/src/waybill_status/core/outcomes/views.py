@@ -98,12 +98,10 @@ class SlotReading:
 
     stamp: SlotStamp
     slot: Slot | None
-    reached: Mapping[str, Vector]
-    losses: Mapping[str, SinkLosses]
-    former: Mapping[str, Vector]
-    removals: tuple[Removal, ...]
-    dead: Mapping[TopicPartition, DeadCount]
-    dead_missing: frozenset[str]
+    reached: Mapping[str, Vector] = field(default_factory=dict)
+    losses: Mapping[str, SinkLosses] = field(default_factory=dict)
+    dead: Mapping[TopicPartition, DeadCount] = field(default_factory=dict)
+    dead_missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +114,17 @@ class View:
     """
 
     fault: UnknownReason | None
-    fresh: bool
-    generation: int
-    definition: Definition | None
-    reached: Mapping[str, Vector]
-    losses: Mapping[str, SinkLosses]
-    former: Mapping[str, Vector]
-    removals: tuple[Removal, ...]
-    dead: Mapping[TopicPartition, DeadCount]
-    dead_missing: frozenset[str]
-    blocked_by: str | None
-    waits: tuple[SinkWait, ...]
+    fresh: bool = False
+    generation: int = -1
+    definition: Definition | None = None
+    reached: Mapping[str, Vector] = field(default_factory=dict)
+    losses: Mapping[str, SinkLosses] = field(default_factory=dict)
+    former: Mapping[str, Vector] = field(default_factory=dict)
+    removals: tuple[Removal, ...] = ()
+    dead: Mapping[TopicPartition, DeadCount] = field(default_factory=dict)
+    dead_missing: frozenset[str] = frozenset()
+    blocked_by: str | None = None
+    waits: tuple[SinkWait, ...] = ()
     version: int = field(compare=False)
     versions_from: Mapping[str, int] = field(default_factory=dict)
     """By sink key, if it is not 0: versions of batches with lower sequences are deleted."""
@@ -140,27 +138,25 @@ class View:
 
 
 def make_reading(stamp: SlotStamp, slot: Slot | None) -> SlotReading:
-    sinks = {} if slot is None else slot.sinks
-    former = {} if slot is None else slot.former
+    if slot is None:
+        return SlotReading(stamp=stamp, slot=None)
     return SlotReading(
         stamp=stamp,
         slot=slot,
-        reached={key: state.reached for key, state in sinks.items()},
-        losses={key: _losses_in(state) for key, state in sinks.items() if state.lost},
-        former=former,
-        removals=() if slot is None else slot.removals,
-        dead={} if slot is None else {(c.topic_id, c.partition): c for c in slot.dead},
-        dead_missing=frozenset() if slot is None else _dead_missing(slot),
+        reached={key: state.reached for key, state in slot.sinks.items()},
+        losses={key: _losses_in(state) for key, state in slot.sinks.items() if state.lost},
+        dead={(c.topic_id, c.partition): c for c in slot.dead},
+        dead_missing=_dead_missing(slot),
     )
 
 
 def view_of(reading: SlotReading | None) -> View:
     """Return the view of a reading; without one, Redis did not answer."""
     if reading is None:
-        return _no_view(UnknownReason.REDIS_AWAY, version=0)
+        return View(fault=UnknownReason.REDIS_AWAY, version=0)
     slot, stamp = usable_slot(reading), reading.stamp
     if slot is None:
-        return _no_view(UnknownReason.SLOT_MISSING, version=stamp.version)
+        return View(fault=UnknownReason.SLOT_MISSING, version=stamp.version)
     return View(
         fault=None if slot.definition is not None else UnknownReason.NO_DEFINITION,
         fresh=stamp.fresh,
@@ -168,8 +164,8 @@ def view_of(reading: SlotReading | None) -> View:
         definition=slot.definition,
         reached=reading.reached,
         losses=reading.losses,
-        former=reading.former,
-        removals=reading.removals,
+        former=slot.former,
+        removals=slot.removals,
         dead=reading.dead,
         dead_missing=reading.dead_missing,
         blocked_by=_find_obstacle(slot, stamp.now_ms),
@@ -206,24 +202,6 @@ def waits_of(slot: Slot, now_ms: int) -> tuple[SinkWait, ...]:
     if event is None or event.phase in BLOCKED_BY_PHASE or silent(slot, now_ms):
         return ()
     return slot.waits
-
-
-def _no_view(fault: UnknownReason, *, version: int) -> View:
-    return View(
-        fault=fault,
-        fresh=False,
-        generation=-1,
-        definition=None,
-        reached={},
-        losses={},
-        former={},
-        removals=(),
-        dead={},
-        dead_missing=frozenset(),
-        blocked_by=None,
-        waits=(),
-        version=version,
-    )
 
 
 def _dead_missing(slot: Slot) -> frozenset[str]:
