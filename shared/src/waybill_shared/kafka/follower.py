@@ -192,3 +192,22 @@ class TopicFollower(Generic[M]):
         except InvalidMessage as error:
             metrics.count("waybill_messages_skipped_total", topic=self._topic)
             logger.error("message skipped", extra={"topic": self._topic, "reason": str(error)})
+
+
+class PlacedFollower(TopicFollower[M]):
+    """A follower that also reports the partition and the offset of each message."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        message_type: type[M],
+        accept: Callable[[M, tuple[int, int]], None],
+        *,
+        since_ms: int | None = None,
+    ) -> None:
+        super().__init__(kafka, topic, message_type, lambda _: None, since_ms=since_ms)
+        self._accept_placed = accept
+
+    def accept(self, message: M, place: tuple[int, int]) -> None:
+        self._accept_placed(message, place)

@@ -25,9 +25,8 @@ from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer, read_ranges
-from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import explain
-from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.follower import PlacedFollower, TopicFollower
 from waybill_shared.kafka.majority import highest_ends
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.process.clock import Clock
@@ -63,7 +62,7 @@ class KafkaRequestLog:
         self._loop: asyncio.AbstractEventLoop | None = None
         kafka = admin.cluster
         self._claims = TopicFollower(kafka, f"{prefix}.requests", RequestClaim, self._take)
-        self._answers = _Answers(kafka, f"{prefix}.answers", self.note)
+        self._answers = PlacedFollower(kafka, f"{prefix}.answers", RequestAnswer, self.note)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -184,19 +183,6 @@ class KafkaRequestLog:
         for message in read_ranges(self._admin.cluster, topic, {partition: (offset, offset + 1)}):
             return decode(RequestAnswer, message.value() or b"")
         raise Retryable(f"topic {topic} does not hold the answer any more")
-
-
-class _Answers(TopicFollower[RequestAnswer]):
-    """A follower of answers that also reports their positions."""
-
-    def __init__(
-        self, kafka: Kafka, topic: str, note: Callable[[RequestAnswer, Place], None]
-    ) -> None:
-        super().__init__(kafka, topic, RequestAnswer, lambda _: None)
-        self._note = note
-
-    def accept(self, message: RequestAnswer, place: Place) -> None:
-        self._note(message, place)
 
 
 def _finish(read: "asyncio.Future[None]") -> None:

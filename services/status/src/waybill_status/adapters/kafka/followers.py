@@ -13,7 +13,7 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.follower import PlacedFollower, TopicFollower
 from waybill_shared.kafka.replies import follow_replies
 from waybill_shared.process.health import Check
 from waybill_shared.topic_views.connectors import KnownConnectors
@@ -33,21 +33,6 @@ class Listeners:
     watch: Callable[[TokenWatch], None]
     delivery: Callable[[WebhookDelivery], None]
     status_event: Callable[[StatusEvent, tuple[int, int]], None]
-
-
-class StatusEventFollower(TopicFollower[StatusEvent]):
-    def __init__(
-        self,
-        kafka: Kafka,
-        topic: str,
-        note: Callable[[StatusEvent, tuple[int, int]], None],
-        since_ms: int,
-    ) -> None:
-        super().__init__(kafka, topic, StatusEvent, lambda _: None, since_ms=since_ms)
-        self._note = note
-
-    def accept(self, message: StatusEvent, place: tuple[int, int]) -> None:
-        self._note(message, place)
 
 
 class Followers:
@@ -90,8 +75,12 @@ class Followers:
         self.deliveries = TopicFollower(
             kafka, f"{prefix}.deliveries", WebhookDelivery, self._accept_delivery
         )
-        self.events = StatusEventFollower(
-            kafka, f"{prefix}.status", self._accept_status_event, events_since_ms
+        self.events = PlacedFollower(
+            kafka,
+            f"{prefix}.status",
+            StatusEvent,
+            self._accept_status_event,
+            since_ms=events_since_ms,
         )
 
     @contextmanager
