@@ -20,7 +20,6 @@ MEMORY: Final = SinkKind(
     model=MemorySettings,
     writes="rows in this process",
     guarantee=Guarantee.ONCE,
-    modes=("append",),
     loader="memory_sink.loader",
     interval_ms=2_000,
     when_shorter="makes tests slow",

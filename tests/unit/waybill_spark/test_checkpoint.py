@@ -27,16 +27,6 @@ def write_initial(folder: Path, source: int, text: str) -> None:
     (folder / "sources" / str(source) / "0").write_text(text)
 
 
-def test_new_folder_holds_no_checkpoint(tmp_path: Path) -> None:
-    assert not Checkpoint(LocalFiles(tmp_path)).exists()
-
-
-def test_a_checkpoint_exists_once_spark_has_written_where_it_begins(folder: Path) -> None:
-    assert not Checkpoint(LocalFiles(folder)).exists(), "its id alone says nothing of offsets"
-    write_initial(folder, 0, 'v1\n{"orders.in":{"0":5}}')
-    assert Checkpoint(LocalFiles(folder)).exists()
-
-
 def test_lineage_is_the_id_that_spark_gave(folder: Path) -> None:
     assert Checkpoint(LocalFiles(folder)).lineage() == "7f1a2b3c-0000-4000-8000-000000000001"
 

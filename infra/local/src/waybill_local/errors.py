@@ -18,13 +18,13 @@ class StackError(Exception):
         self.fix = fix
 
 
-def log_tail(path: Path, lines: int = LOG_LINES_SHOWN) -> str:
+def log_tail(path: Path) -> str:
     """Return the last lines of a log and the path of the whole, for the `why` of an error."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return f"it wrote nothing to {path}"
-    tail = [line for line in text.splitlines() if line.strip()][-lines:]
+    tail = [line for line in text.splitlines() if line.strip()][-LOG_LINES_SHOWN:]
     if not tail:
         return f"it wrote nothing to {path}"
     return "\n       ".join([f"the end of {path}:", *tail])

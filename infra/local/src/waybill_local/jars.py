@@ -236,7 +236,7 @@ def _only_one(wanted: JarSet) -> Iterator[None]:
         yield
 
 
-def write_lock(target: Path = LOCK_FILE) -> None:
+def write_lock() -> None:
     """Download ROOTS, with dependencies for the sets in RESOLVED_SETS, and write the lock."""
     java = find_java()
     lines = [
@@ -255,9 +255,9 @@ def write_lock(target: Path = LOCK_FILE) -> None:
             for coordinate in ivy.retrieve(roots, run):
                 print(coordinate, file=sys.stderr)
             lines += ["", f"[{name}]", *_lock_lines(work / ivy.JARS)]
-    partial = target.with_suffix(".part")
+    partial = LOCK_FILE.with_suffix(".part")
     partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(partial, target)
+    os.replace(partial, LOCK_FILE)
 
 
 def _lock_lines(folder: Path) -> list[str]:

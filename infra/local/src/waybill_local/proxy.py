@@ -18,8 +18,6 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.http.dialects import refuse
 from waybill_shared.http.feldera import is_write
 
-Headers = list[tuple[bytes, bytes]]
-
 CONNECT_TIMEOUT_S = 5.0
 # Longer than any long poll may last, and than the pause between two pings of a stream.
 READ_TIMEOUT_S = 120.0

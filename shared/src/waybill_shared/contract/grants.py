@@ -44,7 +44,6 @@ class RedisGrant:
     commands: tuple[str, ...]
     keys: str
     channel: str
-    why: str
 
 
 def _grant(
@@ -189,13 +188,11 @@ REDIS_GRANTS: Final[dict[str, RedisGrant]] = {
         ),
         keys=f"{PREFIX}:*",
         channel=f"{PREFIX}:wake",
-        why="writes slots and histories, and wakes status",
     ),
     "status": RedisGrant(
         commands=(*CONNECTING, *SCRIPTS, "zrange", "zcard", "subscribe", "unsubscribe"),
         keys=f"{PREFIX}:*",
         channel=f"{PREFIX}:wake",
-        why="reads them",
     ),
 }  # fmt: skip
 

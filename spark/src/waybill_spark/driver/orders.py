@@ -2,7 +2,6 @@
 runs.
 """
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -19,8 +18,6 @@ from waybill_shared.contract.driver import (
 )
 from waybill_shared.contract.errors import ContractError
 from waybill_spark.driver.run_stop import RunStop
-
-logger = logging.getLogger(__name__)
 
 
 class OrderUnknown(ContractError):

@@ -51,13 +51,6 @@ class Checkpoint:
 
     files: CheckpointFiles
 
-    def exists(self) -> bool:
-        """Return True if Spark has written where the query starts.
-
-        The id of the checkpoint is written earlier.
-        """
-        return bool(self._initial_logs())
-
     def lineage(self) -> str:
         """Return the id that Spark gave this checkpoint. Another id means another history."""
         try:

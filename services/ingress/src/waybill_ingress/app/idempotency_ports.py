@@ -86,11 +86,6 @@ class Transaction(Protocol):
     @property
     def id(self) -> str: ...
 
-    @property
-    def over(self) -> bool:
-        """True if one of its transactions was not committed."""
-        ...
-
     async def carry_out(
         self, action: Callable[[Log], Awaitable[RequestAnswer]]
     ) -> tuple[RequestAnswer, Place]:

@@ -51,7 +51,6 @@ class ProcessExited:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Driver:
     process: subprocess.Popen[bytes]
-    folder: Path
     orders: "queue.SimpleQueue[bytes | None]" = field(default_factory=queue.SimpleQueue)
 
 
@@ -97,7 +96,7 @@ class DriverProcesses:
         except OSError as error:
             raise Retryable(f"a driver cannot be started in {home.folder}: {error}") from error
         os.close(writer)
-        driver = _Driver(process=process, folder=home.folder)
+        driver = _Driver(process=process)
         self._drivers[driver_id] = driver
         threading.Thread(target=_write_orders, args=(driver,), daemon=True).start()
         threading.Thread(target=self._follow, args=(driver_id, driver, reader), daemon=True).start()

@@ -17,7 +17,6 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.process.signal import Signal
 
-KEPT_MS: Final = 24 * 3_600_000
 EVENTS_MAX: Final = 20_000  # in memory
 NEWEST_MAX: Final = 500
 PAST_MAX: Final = 1_000  # events that are read again at a time

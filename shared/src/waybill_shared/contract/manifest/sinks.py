@@ -92,7 +92,6 @@ class SinkKind:
     writes: str
     """What it makes of rows, for docs."""
     guarantee: Guarantee
-    modes: tuple[str, ...]
     loader: str
     """The module of `waybill_spark` that opens a sink of this kind, as `LOADER` there."""
     place: Literal["topic", "table"] | None = None
@@ -107,7 +106,6 @@ KINDS: Final[dict[str, SinkKind]] = {
         model=KafkaSinkSettings,
         writes="JSON records in a topic",
         guarantee=Guarantee.ONCE,
-        modes=("append",),
         loader="waybill_spark.sinks.kafka.loader",
         place="topic",
     ),
@@ -115,7 +113,6 @@ KINDS: Final[dict[str, SinkKind]] = {
         model=IcebergSinkSettings,
         writes="rows of a table, a snapshot per batch",
         guarantee=Guarantee.ONCE,
-        modes=("append", "overwrite", "upsert"),
         loader="waybill_spark.sinks.iceberg.loader",
         place="table",
         interval_ms=10_000,  # each batch is a snapshot with files of its own
@@ -125,7 +122,6 @@ KINDS: Final[dict[str, SinkKind]] = {
         model=PostgresSinkSettings,
         writes="rows of a table, in one transaction per batch",
         guarantee=Guarantee.ONCE,
-        modes=("append", "upsert"),
         loader="waybill_spark.sinks.postgres.loader",
         place="table",
     ),
@@ -133,7 +129,6 @@ KINDS: Final[dict[str, SinkKind]] = {
         model=ConsoleSinkSettings,
         writes="the first rows of each batch, as a table in the log of the pipeline",
         guarantee=Guarantee.AT_LEAST_ONCE,
-        modes=("append",),
         loader="waybill_spark.sinks.console.loader",
     ),
 }

@@ -47,15 +47,13 @@ CONF: Final = {
 }
 
 
-def spark_conf(
-    master: str, name: str, *, warehouse: Path, cores: str = CORES_DEFAULT
-) -> dict[str, str]:
+def spark_conf(master: str, name: str, *, warehouse: Path) -> dict[str, str]:
     # Fixed at first start, because state is bound to it; 200 tiny shuffle tasks take seconds.
     return {
         **CONF,
         "spark.master": master,
         "spark.app.name": name,
-        "spark.sql.shuffle.partitions": cores,
+        "spark.sql.shuffle.partitions": CORES_DEFAULT,
         "spark.sql.warehouse.dir": str(warehouse),  # else a folder wherever we happen to run
     }
 
