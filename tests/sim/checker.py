@@ -4,19 +4,16 @@ What sinks take is in `fences`, what must hold in the end in `endings` and `loss
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from random import Random
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping
 
+from sim.checked_world import Around, ToldLost, Violation
 from sim.clients import Issued, Status, forgeries
 from sim.contents import Contents, fence_key
 from sim.effects import effects, required, writer_of
 from sim.fences import Fences
-from sim.log import Cluster, Place, Row
+from sim.log import Place, Row
 from sim.readers import Readers, Sink
-from sim.redis_server import RedisServer, Slots
-from sim.sinks import Storage
+from sim.redis_server import Slots
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.errors import TokenRefused
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
@@ -26,8 +23,7 @@ from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, join
 from waybill_shared.contract.words import OutcomeKind, UnknownReason, WatchEnd
-from waybill_shared.process.clock import Clock
-from waybill_status.core.outcomes.judgements import FINAL, LostSpan
+from waybill_status.core.outcomes.judgements import FINAL
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.outcomes.views import SlotReading
 
@@ -39,44 +35,6 @@ NOT_KNOWN_NOW = frozenset(
     }
 )
 """Why even an end that was told may be unknown for a while: what was known of it is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    invariant: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.invariant}: {self.detail}"
-
-
-class ToldLost(NamedTuple):
-    lost: Sequence[LostSpan]
-    reading: SlotReading
-    """By which it was told."""
-
-
-class Around(Protocol):
-    cluster: Cluster
-    redis: RedisServer
-    storage: Storage
-    dice: Random
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def newest(self, uid: str) -> PipelineRecord: ...
-
-    @property
-    def records(self) -> Sequence[PipelineRecord]: ...
-
-    def base(self, uid: str, stage: str, sink: str, place: TopicPartition) -> int: ...
-
-    def life_of(self, uid: str, sink: str) -> str | None: ...
-
-    def say(self, text: str) -> None: ...
-
-    def open(self, issued: Issued) -> Token: ...
 
 
 class Checker:

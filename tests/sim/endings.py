@@ -6,7 +6,8 @@ from itertools import takewhile
 from random import Random
 from typing import Protocol
 
-from sim.checker import Around, Checker
+from sim.checked_world import Around
+from sim.checker import Checker
 from sim.clients import Issued
 from sim.contents import Contents
 from sim.effects import effects_beside, required

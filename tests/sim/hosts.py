@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 from sim.driver import Crash, Driver
 from sim.operations import Operations
 from sim.redis_server import RedisServer
-from sim.runner import Around as RunnersAround
 from sim.runner import RunnerProcess
+from sim.runner_world import Around as RunnersAround
 from sim.tracker import Topics, TrackerProcess
 from waybill_shared.contract.errors import Retryable
 

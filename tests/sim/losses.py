@@ -9,7 +9,8 @@ some sink must have stood before it.
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from sim.checker import Around, Checker, covered
+from sim.checked_world import Around
+from sim.checker import Checker, covered
 from sim.clients import Issued
 from sim.contents import Contents, fence_key
 from sim.effects import awaited

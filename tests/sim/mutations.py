@@ -3,36 +3,11 @@
 A mutation replaces what is a guard; it says which invariant must turn red, and by which faults.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
-from unittest.mock import patch
+from typing import Final
 
 from sim import stand_ins
+from sim.mutation import Mutation
 from sim.world import Rates
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
-    name: str
-    invariant: str
-    instead: Mapping[str, Any]
-    only: tuple[str, ...] = ()
-    rates: Rates | None = None
-    found_by: int = 0
-    """A seed with which the invariant is broken: others are tried only where it no longer is."""
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for target, replacement in self.instead.items():
-                stack.enter_context(patch(target, replacement))
-            yield
-
-    def __str__(self) -> str:
-        return f"{self.invariant}-{self.name.replace(' ', '-')}"
-
 
 WATCHED: Final = "waybill_status.app.watches.open_watches.OpenWatches"
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from random import Random
-from typing import Final, Protocol
+from typing import Final
 
-from sim.clocks import Clocks, TrueClock
 from sim.driver import Crash, Driver
-from sim.log import Cluster
 from sim.operations import Operations
+from sim.runner_world import PATIENCE_MS, Around, DriverEvent
 from sim.sinks import Edge
 from sim.tracker import Topics
 from waybill_shared.contract.commands import STOP_MODES, StopMode
@@ -27,49 +25,12 @@ from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
 )
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import EventKind, MessageOrigin, PipelineState
 from waybill_stage_runner.core.pool.model import CheckFailure
 
-DriverEvent = DriverRuns | DriverFailed | DriverEnded
-PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
 CHECKS_LOST: Final = 20  # one of so many ends with the drivers in which it is made
-
-
-class Around(Protocol):
-    """The world as a runner needs it."""
-
-    cluster: Cluster
-    drivers: list[Driver]
-    dice: Random
-    patient: bool
-    """Whether a command waits for as long as it takes."""
-
-    @property
-    def clock(self) -> TrueClock: ...
-
-    @property
-    def clocks(self) -> Clocks: ...
-
-    def stuck(self) -> bool:
-        """Whether what is published now stays with its producer for the moment."""
-
-    def launch(
-        self,
-        record: PipelineRecord,
-        epoch: int,
-        host: object,
-        *,
-        closing: tuple[StageDefinition, ...],
-    ) -> None: ...
-
-    def pick(self, count: int) -> int: ...
-
-    def topic_id(self) -> str: ...
 
 
 class RunnerProcess:

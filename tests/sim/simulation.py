@@ -7,7 +7,7 @@ from itertools import accumulate
 from random import Random
 from unittest.mock import patch
 
-from sim.checker import Violation
+from sim.checked_world import Violation
 from sim.faults import FAMILIES, Family
 from sim.healing import heal
 from sim.merging import ask_merged

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sim.mutations import MUTATIONS, Mutation
+from sim.mutation import Mutation
+from sim.mutations import MUTATIONS
 from sim.simulation import simulate
 
 SEEDS_MAX = 1000

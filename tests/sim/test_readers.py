@@ -5,7 +5,8 @@ from random import Random
 from typing import Final, cast
 
 from builders import NOW, TENANT, UID, make_input, make_record, make_sink, make_stage
-from sim.checker import Around, Checker
+from sim.checked_world import Around
+from sim.checker import Checker
 from sim.clients import Issued
 from sim.contents import fence_key
 from sim.effects import of_life, transform

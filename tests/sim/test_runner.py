@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sim.runner import PATIENCE_MS
+from sim.runner_world import PATIENCE_MS
 from sim.shapes import Shape, Stage
 from sim.world import Rates, World
 

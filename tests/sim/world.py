@@ -22,7 +22,8 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
-from sim.runner import DriverEvent, RunnerProcess
+from sim.runner import RunnerProcess
+from sim.runner_world import DriverEvent
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters

@@ -4,9 +4,8 @@ others, topics that were made beforehand."""
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -14,17 +13,23 @@ import pytest
 import redis
 from confluent_kafka.admin import (
     AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
     NewTopic,
-    ResourcePatternType,
-    ResourceType,
 )
 
 from certificates import Authority, write
 from e2e.conftest import EXAMPLE, START_TIMEOUT_S, order
-from e2e.existing_clusters.secured import MARK, SERVICES, TEAM, Secured, grant, secured, started
+from e2e.existing_clusters.refusing import (
+    OTHER,
+    WAIT_S,
+    Running,
+    arguments_of,
+    binding,
+    content_of,
+    groups,
+    own,
+    refused,
+)
+from e2e.existing_clusters.secured import MARK, TEAM, Secured, grant, secured, started
 from e2e.waiting import eventually
 from waybill import Client, Position
 from waybill_local import services
@@ -41,15 +46,6 @@ from waybill_shared.kafka.topics import PARTITIONS_HINT
 from waybill_shared.redis.server import RedisServer
 
 INPUT, OUTPUT = "orders.in", "orders.enriched"
-WAIT_S = 120.0
-OTHER = "waybill.other"  # a prefix under which setup may make topics, too
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    url: str
-    folder: Path
-    supervised: tuple[int, ...]
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +85,6 @@ def running(clusters: Secured) -> Iterator[Running]:
         )
 
 
-def own(clusters: Secured, service: str) -> Mapping[str, str]:
-    return clusters.environment(service) if service in SERVICES else {}
-
-
 @pytest.fixture(scope="module")
 def client(running: Running) -> Iterator[Client]:
     with Client(running.url) as client:
@@ -105,30 +97,6 @@ def applied(client: Client) -> str:
     done = client.operation(operation.id, wait_s=START_TIMEOUT_S)
     assert done.state == "done", done.errors
     return "orders"
-
-
-def binding(
-    service: str, operation: str, name: str, kind: str = "topic", *, prefixed: bool = False
-) -> AclBinding:
-    return AclBinding(
-        ResourceType[kind.upper()],
-        name,
-        ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL,
-        f"User:waybill-{service}",
-        "*",
-        AclOperation[operation],
-        AclPermissionType.ALLOW,
-    )
-
-
-def refused(clusters: Secured, service: str, **settings: str) -> str:
-    """The last words of a service that must not start."""
-    module = "waybill_shared.setup" if service == "setup" else f"waybill_{service}"
-    done = clusters.run(module, service=service, WAYBILL_HOST="127.0.0.1", **settings)
-    assert done.returncode == 2, done.stderr
-    assert MARK not in done.stderr + done.stdout
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("cannot run: ")]
-    return line
 
 
 def test_records_sent_over_http_and_straight_to_kafka_arrive(
@@ -172,23 +140,6 @@ def test_stages_are_consumer_groups_where_the_tracker_may_write_them(
     assert not wanted & groups(client), "nothing hangs on them"
     grant(clusters.admin, clusters.spared)
     eventually(lambda: wanted <= groups(client), within_s=WAIT_S)
-
-
-def content_of(file: Path) -> bytes:
-    """Nothing of one that has just gone: Spark writes under other names first."""
-    with suppress(FileNotFoundError):
-        return file.read_bytes()
-    return b""
-
-
-def arguments_of(process: psutil.Process) -> Iterator[str]:
-    """Nothing of one that has just ended: a JVM has helpers for a moment."""
-    with suppress(psutil.NoSuchProcess):
-        yield " ".join(process.cmdline())
-
-
-def groups(client: AdminClient) -> set[str]:
-    return {group.group_id for group in client.list_consumer_groups().result().valid}
 
 
 @pytest.mark.parametrize("service", ["ingress", "token_tracker", "status", "setup"])

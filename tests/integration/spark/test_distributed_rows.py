@@ -5,7 +5,7 @@ Here a task is run again after its work was done, as Spark does when an answer i
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,21 +17,23 @@ import pytest
 from builders import make_fence
 from contracts.sink import SinkContract
 from integration.spark import iceberg_sinks, postgres_sinks
+from integration.spark.distributed_tables import UPSERT, left, stored
 from integration.spark.iceberg_sinks import LIFE, ErasingPlace, TablePlace
 from postgres import Database
 from shares import Fewer, Shares
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
-from waybill_spark.sinks.postgres.staging import Staging
-from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded, SinkUnreachable
+from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 BY_CUSTOMER: Final = [{"column": "customer"}]
+
 PARTITIONED: Final = pytest.mark.parametrize(
     "partitions", [None, BY_CUSTOMER], ids=["whole", "partitioned"]
 )
+
 ERASING: Final = {"mode": "overwrite"}
-UPSERT: Final = postgres_sinks.UPSERT
+
 Numbers = tuple[int, ...]
 
 
@@ -75,40 +77,6 @@ class TestUpsert(SinkContract):
     @pytest.fixture
     def place(self, catalog: OpenCatalog, partitions: Any) -> TablePlace:  # noqa: ANN401
         return SpreadTable(catalog, {**UPSERT, "partitionBy": partitions})
-
-
-@dataclass
-class PostgresPlace:
-    database: Database
-    settings: dict[str, Any]
-
-    def sink(self, since: int = 1) -> Sink:
-        life = postgres_sinks.LIFE
-        life = replace(life, since=since, fence_key=f"{life.fence_key}@{since}")
-        return postgres_sinks.sink_of(self.database, life=life, **self.settings)
-
-    def rows(self, *numbers: int) -> Iterable[pa.RecordBatch]:
-        return in_postgres(*numbers)
-
-    def read(self) -> list[int]:
-        table = f'{self.database.schema}."Orders 1"'
-        present = self.database.ask("SELECT to_regclass(%s) IS NOT NULL", table)
-        return [row[0] for row in stored(self.database)] if present == [(True,)] else []
-
-
-@pytest.mark.parametrize("settings", [{}, UPSERT], ids=["append", "upsert"])
-class TestPostgres(SinkContract):
-    @pytest.fixture
-    def place(self, postgres: Database, settings: dict[str, Any]) -> PostgresPlace:
-        return PostgresPlace(postgres, settings)
-
-
-def in_postgres(*numbers: int, customer: str = "ada") -> Shares:
-    return Shares(pa.Table.from_batches(postgres_sinks.rows(*numbers, customer=customer)))
-
-
-def stored(database: Database) -> list[tuple[Any, ...]]:
-    return postgres_sinks.read(database)
 
 
 def files_in(tmp_path: Path) -> set[str]:
@@ -193,6 +161,7 @@ def test_rows_that_executors_refuse_leave_no_file(catalog: OpenCatalog, tmp_path
 FLAGGED: Final = pa.schema(
     [("k", pa.int64()), ("n", pa.int64()), ("v", pa.string()), ("void", pa.bool_())]
 )
+
 Row = tuple[int, int | None, str, bool]
 
 
@@ -311,88 +280,3 @@ def test_files_on_the_disk_of_a_worker_are_not_committed(
             Elsewhere(iceberg_sinks.as_table(1, 2)), make_fence(sequence=0)
         )
     assert iceberg_sinks.loaded(catalog).current_snapshot() is None
-
-
-def test_of_a_key_in_two_shares_the_later_row_wins(postgres: Database) -> None:
-    rows = pa.table({"order_id": [1, 2, 1, 2], "customer": ["a", "b", "c", "d"]})
-    postgres_sinks.opened(postgres, **UPSERT).write(Shares(rows), make_fence(sequence=0))
-    assert stored(postgres) == [(1, "c"), (2, "d")]
-
-
-def test_no_table_is_left_beside_the_one_that_was_filled(postgres: Database) -> None:
-    sink = postgres_sinks.opened(postgres)
-    sink.write(in_postgres(1, 2), make_fence(sequence=0))
-    assert left(postgres) == []
-    assert stored(postgres) == [(1, "ada"), (2, "ada")]
-
-
-def test_what_a_killed_driver_left_goes_with_the_next_claim(
-    postgres: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as killed:
-        killed.setattr(Staging, "_drop", lambda *_: None)
-        postgres_sinks.opened(postgres).write(in_postgres(1), make_fence(sequence=0))
-    assert len(left(postgres)) == 1
-
-    other = replace(postgres_sinks.LIFE, fence_key="another")
-    postgres_sinks.sink_of(postgres, life=other).claim()
-    assert len(left(postgres)) == 1, "it is not the other's"
-    postgres_sinks.opened(postgres)
-    assert left(postgres) == []
-
-
-def test_a_driver_whose_table_went_was_taken_over(postgres: Database) -> None:
-    paused = postgres_sinks.opened(postgres)
-
-    class Late(Shares):
-        def answers(self, work: Any) -> Any:  # noqa: ANN401
-            newer = postgres_sinks.opened(postgres)
-            newer.write(in_postgres(1), make_fence(sequence=0))
-            return super().answers(work)
-
-    with pytest.raises(SinkSuperseded):
-        paused.write(Late(pa.Table.from_batches(postgres_sinks.rows(1))), make_fence(sequence=0))
-    assert stored(postgres) == [(1, "ada")]
-    assert left(postgres) == []
-
-
-def test_who_may_make_no_table_takes_the_rows_through_the_driver(
-    postgres: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sink = postgres_sinks.opened(postgres)
-    role = f"r{postgres.schema}"
-    monkeypatch.setenv("WAYBILL_SECRET", "secret")
-    postgres.ask(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
-    try:
-        postgres.ask(f"GRANT USAGE ON SCHEMA {postgres.schema} TO {role}")
-        postgres.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA {postgres.schema} TO {role}")
-        sink._connection = postgres.connection(user=role, password={"env": "WAYBILL_SECRET"})
-        sink.claim()
-        sink.last()
-        rows = in_postgres(1, 2)
-        sink.write(rows, make_fence(sequence=0))
-        sink.close()
-    finally:
-        postgres.ask(f"DROP OWNED BY {role}")
-        postgres.ask(f"DROP ROLE {role}")
-    assert stored(postgres) == [(1, "ada"), (2, "ada")]
-    assert rows.asked == 0
-
-
-def test_a_row_that_postgres_refuses_leaves_nothing(postgres: Database) -> None:
-    sink = postgres_sinks.opened(postgres)
-    table = f'{postgres.schema}."Orders 1"'
-    postgres.ask(f"ALTER TABLE {table} ADD CHECK (order_id < 100)")
-    with pytest.raises(RowsRefused, match="violates check constraint"):
-        sink.write(in_postgres(1, 100), make_fence(sequence=0))
-    assert (stored(postgres), left(postgres)) == ([], [])
-    assert sink.find_refusal(in_postgres(1)) is None
-    assert sink.find_refusal(in_postgres(100)) is not None
-
-
-def left(database: Database) -> list[tuple[Any, ...]]:
-    return database.ask(
-        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND starts_with(tablename, %s)",
-        database.schema,
-        "waybill_load_",
-    )

@@ -1,12 +1,9 @@
 """Catalogs and stores that connections name, each held to the contract of sinks; and what is told
 of those that are away, or let nobody in."""
 
-import json
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from builders import make_fence
 from contracts.sink import SinkContract
-from integration.ingress.objects import BUCKET, REGION, ObjectStore, serving_objects
-from integration.spark.hive_metastore import serving_hive
+from integration.spark.catalog_servers import BEARER, Opened, Told
 from integration.spark.iceberg_sinks import (
     NAME,
     SCHEMA,
@@ -28,18 +24,12 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
-from integration.spark.rest_catalog import TOKEN, RestServer, serving_catalog
+from integration.spark.rest_catalog import TOKEN, RestServer
 from integration.spark.table_ages import HOUR_MS, Hand
-from postgres import Database
-from waybill_shared.connections import main as check
-from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.manifest.model import Sink
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.sinks.contract import Fit, WantedSink
 from waybill_spark.sinks.iceberg.ages import MaintenanceRefused
-from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
-from waybill_spark.sinks.iceberg.loader import LOADER
+from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.maintenance import do_all
 from waybill_spark.tracking.sink import SinkSuperseded, SinkUnreachable
 
@@ -48,76 +38,6 @@ UPSERT = {
     "keys": ["order_id"],
     "partitionBy": [{"column": "order_id", "transform": "bucket[3]"}],
 }
-Told = dict[str, dict[str, Any]]
-Opened = Callable[[Told, str], OpenCatalog]
-SECRET, BEARER = "WAYBILL_TEST_OBJECTS_SECRET", "WAYBILL_TEST_CATALOG_TOKEN"
-READER = "WAYBILL_TEST_READER_SECRET"
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
-    with serving_objects() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """A connection to one that has its tables on this machine."""
-    folder = tmp_path_factory.mktemp("hive")
-    with serving_hive(folder) as uri:
-        yield {"kind": "iceberg", "catalog": "hive", "uri": uri, "folders": [str(folder)]}
-
-
-@pytest.fixture
-def rest(tmp_path: Path) -> Iterator[RestServer]:
-    with serving_catalog(tmp_path) as server:
-        yield server
-
-
-@pytest.fixture
-def told(tmp_path: Path, store: ObjectStore, postgres: Database, rest: RestServer) -> Told:
-    """The file of connections, as what stands in it."""
-    os.environ[SECRET], os.environ[BEARER] = store.secret_key, TOKEN
-    objects = {"endpoint": store.endpoint, "region": REGION, "accessKey": store.access_key}
-    place = f"s3://{BUCKET}/{tmp_path.name}"
-    return {
-        "objects": {"kind": "s3", **objects, "secretKey": {"env": SECRET}},
-        "base": postgres.settings(),
-        "sql": {
-            "kind": "iceberg",
-            "catalog": "sql",
-            "database": "base",
-            "name": tmp_path.name,
-            "warehouse": place,
-            "objects": "objects",
-        },
-        "rest": {
-            "kind": "iceberg",
-            "catalog": "rest",
-            "uri": rest.uri,
-            "token": {"env": BEARER},
-            "folders": [f"{tmp_path}/served"],
-        },
-        "glue": {
-            "kind": "iceberg", "catalog": "glue",
-            "uri": store.endpoint, "warehouse": place, "objects": "objects",
-        },
-    }  # fmt: skip
-
-
-@pytest.fixture
-def open_told(tmp_path: Path) -> Iterator[Opened]:
-    with ExitStack() as stack:
-
-        def opens(told: Told, name: str) -> OpenCatalog:
-            file = tmp_path / "connections.yaml"
-            file.write_text(json.dumps(told))
-            places = SinkPlaces(lakehouse_folder=tmp_path, connections_file=file)
-            catalog = open_catalog(name, places, what="sink lake")
-            stack.callback(catalog.tables.close)
-            return catalog
-
-        yield opens
 
 
 @pytest.fixture(params=["sql", "rest", "glue", "hive"])
@@ -278,22 +198,6 @@ def test_who_is_not_let_in_must_mend_the_file(
     assert "mend the connection's file" in problem.hint
 
 
-def test_each_connection_can_be_tried(
-    told: Told,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    file = tmp_path / "connections.yaml"
-    file.write_text(json.dumps({**told, "away": {**told["rest"], "uri": "http://127.0.0.1:9"}}))
-    monkeypatch.setattr("sys.argv", ["connections", "check", "--file", str(file)])
-    assert check() == 1
-    out, err = capsys.readouterr()
-    assert f"rest: Iceberg catalog at {told['rest']['uri']}, namespaces: 0\n" in out
-    assert "connection away: http://127.0.0.1:9 cannot be reached" in err
-    assert TOKEN not in out + err
-
-
 @pytest.mark.parametrize(
     ("told", "said"),
     [
@@ -346,67 +250,3 @@ def test_a_secret_with_a_line_end_in_it_is_refused_without_it(
     assert "guess" not in str(refused.value)
     monkeypatch.setenv(BEARER, f"{TOKEN}\n")
     open_told(told, "rest")
-
-
-def test_a_check_makes_no_catalog(
-    told: Told, open_told: Opened, tmp_path: Path, postgres: Database
-) -> None:
-    postgres.ask("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
-    assert checked(told, "sql", tmp_path).alterations == ()
-    assert postgres.ask("SELECT to_regclass('iceberg_tables')") == [(None,)]
-
-
-def checked(told: Told, connection: str, folder: Path) -> Fit:
-    file = folder / "connections.yaml"
-    file.write_text(json.dumps(told))
-    places = SinkPlaces(lakehouse_folder=folder, connections_file=file)
-    raw = {"name": "lake", "iceberg": {"connection": connection, "table": NAME}}
-    wanted = WantedSink(sink=Sink.model_validate(raw), pipeline_uid="uid", places=places)
-    return LOADER.check(wanted, SCHEMA)
-
-
-@pytest.mark.parametrize("name", ["sql", "rest", "glue"])
-def test_a_table_is_one_whatever_connection_leads_to_it(
-    told: Told, open_told: Opened, tmp_path: Path, name: str
-) -> None:
-    told |= {"other": told[name], "elsewhere": {**told[name], "warehouse": f"s3://{BUCKET}/x"}}
-    first, other = (checked(told, each, tmp_path).table for each in (name, "other"))
-    assert first == other
-    assert name == "rest" or checked(told, "elsewhere", tmp_path).table != first
-    catalog = open_told(told, name)
-    opened(catalog, target())
-    made = [checked(told, each, tmp_path).table for each in (name, "other")]
-    assert made == [str(loaded(catalog).metadata.table_uuid)] * 2
-    if name == "glue":  # one for all tests
-        catalog.tables.drop_table(NAME)
-
-
-@pytest.mark.parametrize("is_made", [False, True])
-@pytest.mark.parametrize("name", ["sql", "glue"])
-def test_who_may_only_read_there_is_told_so_by_a_check(
-    told: Told, open_told: Opened, tmp_path: Path, store: ObjectStore, name: str, *, is_made: bool
-) -> None:
-    catalog = open_told(told, name)
-    if is_made:
-        opened(catalog, target())
-    checked(told, name, tmp_path)
-    before = store.keys()
-    os.environ[READER], key = store.reader_secret_key, store.reader_key
-    reader = {**told["objects"], "accessKey": key, "secretKey": {"env": READER}}
-    with pytest.raises(UserError, match=r"sink lake: table raw.orders .*ACCESS_DENIED") as refused:
-        checked({**told, "objects": reader}, name, tmp_path)
-    assert "or the rights at" in refused.value.problems[0].hint
-    assert store.keys() == before
-    if is_made and name == "glue":  # one for all tests
-        catalog.tables.drop_table(NAME)
-
-
-def test_a_folder_that_cannot_be_written_is_told_by_a_check(told: Told, tmp_path: Path) -> None:
-    folder = tmp_path / "lake"
-    told["sql"] |= {"warehouse": f"{folder}/tables"}
-    del told["sql"]["objects"]
-    assert checked(told, "sql", tmp_path).alterations == ()
-    assert not folder.exists()
-    folder.touch()
-    with pytest.raises(UserError, match=f"cannot be written to file://{folder}/tables"):
-        checked(told, "sql", tmp_path)

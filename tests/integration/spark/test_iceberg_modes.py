@@ -24,13 +24,14 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
-from waybill_shared.contract.errors import UserError
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 BY_CUSTOMER = [{"column": "customer"}]
+
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}
+
 PARTITIONED = pytest.mark.parametrize(
     "partitions", [None, BY_CUSTOMER, [{"column": "order_id", "transform": "bucket[3]"}]],
     ids=["whole", "identity", "bucket"],
@@ -160,56 +161,6 @@ def test_a_row_without_its_key_is_refused_alone(catalog: OpenCatalog) -> None:
     assert sink.last() is None
 
 
-def test_each_batch_replaces_the_table(catalog: OpenCatalog) -> None:
-    writer = Writer(opened(catalog, target(mode="overwrite")), SCHEMA)
-    first = writer.write(order(1, "ada"), order(2, "bob"))
-    writer.write(order(3, "kim"))
-    assert numbers_in(catalog) == [3]
-    assert numbers_in(catalog, int(first)) == [1, 2]
-    writer.write()
-    assert numbers_in(catalog) == []
-
-
-DATED = pa.schema([("order_id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
-
-
-def on(order_id: int, day: int) -> Any:  # noqa: ANN401
-    return {"order_id": order_id, "at": datetime(2026, 1, day, order_id % 24, tzinfo=UTC)}
-
-
-@pytest.mark.parametrize("transform", ["day", "month"])
-def test_each_batch_replaces_the_partitions_that_its_rows_lie_in(
-    catalog: OpenCatalog, transform: str
-) -> None:
-    parts = [{"column": "at", "transform": transform}]
-    wanted = target(mode="overwrite", overwrite="partitions", partitionBy=parts)
-    writer = Writer(opened(catalog, wanted, DATED), DATED)
-    writer.write(on(1, 1), on(2, 1), on(3, 2))
-    writer.write(on(4, 2))
-    assert numbers_in(catalog) == ([1, 2, 4] if transform == "day" else [4])
-    writer.write()
-    assert numbers_in(catalog) == ([1, 2, 4] if transform == "day" else [4])
-
-
-def test_files_of_an_older_partitioning_lose_only_rows_of_these_partitions(
-    catalog: OpenCatalog,
-) -> None:
-    Writer(opened(catalog, target(), DATED), DATED).write(on(1, 1), on(2, 2), on(3, 3))
-    with loaded(catalog).update_spec() as spec:
-        spec.add_field("at", "day")
-    wanted = target(mode="overwrite", overwrite="partitions")
-    sink = opened(catalog, wanted, DATED)
-    rows = pa.Table.from_pylist([on(4, 2)], schema=DATED).to_batches()
-    sink.write(rows, make_fence(sequence=1))
-    assert numbers_in(catalog) == [1, 3, 4]
-
-
-def test_a_table_without_partitions_has_none_to_overwrite(catalog: OpenCatalog) -> None:
-    opened(catalog).write(as_rows(1), make_fence(sequence=0))
-    with pytest.raises(UserError, match="no partitions to overwrite"):
-        opened(catalog, target(mode="overwrite", overwrite="partitions"))
-
-
 def test_rows_are_sorted_within_files(catalog: OpenCatalog) -> None:
     wanted = target(sortBy=[{"column": "customer"}, {"column": "order_id", "order": "desc"}])
     Writer(opened(catalog, wanted), SCHEMA).write(
@@ -307,22 +258,6 @@ def test_a_time_far_away_is_refused_alone(catalog: OpenCatalog, kind: pa.DataTyp
         assert why == (
             f"sink lake: table {NAME}: at is not in the years 1 to 9999" if refused else None
         )
-
-
-def test_partitions_that_a_stranger_takes_away_do_not_take_the_table(
-    catalog: OpenCatalog,
-) -> None:
-    wanted = target(mode="overwrite", overwrite="partitions", partitionBy=BY_CUSTOMER)
-    writer = Writer(opened(catalog, wanted), SCHEMA)
-    writer.write(order(1, "ada"))
-    made_by = {"waybill.made-by": "somebody"}
-    with loaded(catalog).transaction() as transaction:
-        transaction.set_properties(made_by)
-        with transaction.update_spec() as spec:
-            spec.remove_field("customer")
-    with pytest.raises(UserError, match="it is partitioned by nothing"):
-        writer.write(order(2, "bob"))
-    assert numbers_in(catalog) == [1]
 
 
 def test_a_branch_of_a_stranger_is_in_nobodys_way(catalog: OpenCatalog) -> None:

@@ -26,13 +26,11 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
-from integration.spark.rest_catalog import TOKEN, RestServer, serving_catalog
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.iceberg import IcebergSinkSettings
 from waybill_shared.contract.manifest.model import Sink
 from waybill_spark.sinks.contract import WantedSink
-from waybill_spark.sinks.iceberg.catalogs import OpenCatalog, open_catalog
 from waybill_spark.sinks.iceberg.connection import Reached
 from waybill_spark.sinks.iceberg.executors import SpreadFiles
 from waybill_spark.sinks.iceberg.file_access import (
@@ -52,7 +50,9 @@ from waybill_spark.tracking.distributed_rows import Share
 CORPUS: Final[dict[str, Any]] = YAML(typ="safe").load(
     Path(__file__).parents[2] / "iceberg_properties.yaml"
 )
+
 MODULE: Final = "code_of_a_stranger"
+
 TRAP: Final = """
 from pathlib import Path
 
@@ -64,9 +64,13 @@ class Trap:
     def __init__(self, *given):
         MARK.write_text(f"called with {{given}}")
 """
+
 EVIL: Final = "http://127.0.0.1:9"
+
 PATHS: Final = ("write.data.path", "write.metadata.path")
+
 HARMFUL: Final = ("code", "reached", "stores", "folders", "encryption")
+
 REFUSED: Final = [name for kind in HARMFUL for name in CORPUS["refused"][kind]]
 
 
@@ -297,80 +301,3 @@ def test_what_an_access_to_files_is_made_of_names_no_code() -> None:
     assert names - {CODE} == {*OF_CATALOG, "s3.connect-timeout", "s3.request-timeout"}
     io = WarehouseFileIO({**strange(), CODE: "x.Y"})
     assert not {name for name in io.properties if "impl" in name or "signer" in name} - {CODE}
-
-
-VENDED: Final = {
-    "s3.access-key-id": "vended",
-    "s3.secret-access-key": "vended",
-    "s3.session-token": "vended",
-    "s3.endpoint": "http://store.example",
-}
-
-
-@pytest.fixture
-def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RestServer]:
-    """A server whose every answer has all names that do harm, and keys for a table."""
-    monkeypatch.setenv("WAYBILL_TEST_STRANGE_TOKEN", TOKEN)
-    monkeypatch.setenv("WAYBILL_TEST_STRANGE_KEY", "own")
-    with serving_catalog(tmp_path) as server:
-        answer, harm = server.answer, strange()
-        about = {name: value for name, value in harm.items() if name not in OF_SERVER}
-
-        def spoilt(method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-            code, said = answer(method, path, body)
-            if path.partition("?")[0].endswith("/config"):
-                auth = {"auth": {"type": "custom", "impl": f"{MODULE}.Trap"}}
-                return code, {"defaults": about, "overrides": {**about, **auth, **server.says}}
-            if "config" in said:
-                said["metadata"]["properties"] |= harm
-                said["config"] = {**about, **VENDED}
-            return code, said
-
-        monkeypatch.setattr(server, "answer", spoilt)
-        yield server
-
-
-def through(rest: RestServer, folder: Path, **more: Any) -> OpenCatalog:  # noqa: ANN401
-    lake = {
-        "kind": "iceberg",
-        "catalog": "rest",
-        "uri": rest.uri,
-        "token": {"env": "WAYBILL_TEST_STRANGE_TOKEN"},
-        "folders": [str(folder / "served")],
-        **more,
-    }
-    objects = {
-        "kind": "s3",
-        "endpoint": "http://own.example",
-        "accessKey": "own",
-        "secretKey": {"env": "WAYBILL_TEST_STRANGE_KEY"},
-    }
-    return open_catalog("lake", places(folder, {"lake": lake, "store": objects}), what="sink lake")
-
-
-def test_a_rest_catalog_gives_keys_and_names_no_code(
-    tmp_path: Path, mark: Path, rest: RestServer
-) -> None:
-    catalog = through(rest, tmp_path)
-    sink = opened(catalog)
-    sink.write(as_rows(1), make_fence(sequence=0))
-    sink.write(as_rows(2), make_fence(sequence=1))
-    given = loaded(catalog).io.properties
-    assert {name: value for name, value in given.items() if name not in (CODE, FOLDERS)} == VENDED
-    assert numbers_in(catalog) == [1, 2]
-    assert not mark.exists()
-
-
-def test_the_store_is_where_the_connection_says_it_is(tmp_path: Path, rest: RestServer) -> None:
-    catalog = through(rest, tmp_path, objects="store")
-    opened(catalog)
-    given = loaded(catalog).io.properties
-    assert (given["s3.endpoint"], given["s3.access-key-id"]) == ("http://own.example", "vended")
-
-
-def test_a_catalog_that_sends_its_clients_elsewhere_is_refused(
-    tmp_path: Path, rest: RestServer
-) -> None:
-    rest.says = {"uri": EVIL}
-    with pytest.raises(UserError, match=f"sends its clients to {EVIL}"):
-        through(rest, tmp_path)

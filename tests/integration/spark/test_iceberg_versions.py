@@ -17,7 +17,7 @@ from integration.spark.iceberg_sinks import (
     target,
 )
 from integration.spark.table_ages import Hand
-from integration.spark.test_iceberg_tasks import LATER_MS, filled
+from integration.spark.table_tasks import LATER_MS, filled
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import LOOK_MS, IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots
