@@ -4,23 +4,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 from waybill_shared.contract.batches import BatchReport
-from waybill_shared.contract.commands import (
-    Apply,
-    Beginning,
-    ChangeBody,
-    Delete,
-    Restart,
-    Start,
-    Stop,
-)
-from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letter_facts import DeadLetters
-from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import (
-    Command,
     Commit,
     Definition,
     Fact,
@@ -30,26 +19,27 @@ from waybill_shared.contract.events import (
     Output,
     PipelineRecord,
     Range,
-    Reply,
     SinkDefinition,
     Snapshot,
     StageDefinition,
 )
-from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.reading import read_manifest
-from waybill_shared.contract.replays import Replay, ReplayedRecord
-from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import SLOT_VERSION, Progress, SinkState
 from waybill_shared.contract.vectors import Span, Vector
-from waybill_shared.contract.words import Action, OperationState
 
 TENANT = "default"
+
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
+
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
+
 WithBatch = TypeVar("WithBatch", Commit, Fence, SinkState, Progress)
+
 ORDERS_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
 ENRICHED_ID = "BBBBBBBBBBBBBBBBBBBBBA"
+
 MANIFEST = """\
 version: 1
 name: orders
@@ -261,99 +251,6 @@ def make_record(
     )
 
 
-def make_body(
-    action: str, *, manifest: str = MANIFEST, start_from: str | None = None
-) -> ChangeBody:
-    if action == "apply":
-        return Apply(manifest=applied(manifest))
-    body = {
-        "start": Start(),
-        "stop": Stop(),
-        "restart": Restart(start_from=cast("Beginning | None", start_from)),
-        "delete": Delete(),
-    }[action]
-    return cast(ChangeBody, body)
-
-
-def make_command(
-    action: str = "start",
-    *,
-    id: str = "c1",
-    start_from: str | None = None,
-) -> Command:
-    return Command(
-        tenant=TENANT,
-        pipeline_uid=UID,
-        id=id,
-        pipeline="orders",
-        life=0,
-        actor="ada",
-        request_id="r1",
-        at=NOW,
-        body=make_body(action, start_from=start_from),
-    )
-
-
-def make_problem(message: str = "a step is wrong") -> Problem:
-    return Problem(message=message, line=3, column=5, path="stages.0", hint="mend it")
-
-
-def make_reply(
-    state: str = "done",
-    *,
-    id: str = "c1",
-    action: Action = Action.START,
-    problem: str | None = None,
-    result: str | None = None,
-) -> Reply:
-    return Reply(
-        tenant=TENANT,
-        pipeline_uid=UID,
-        id=id,
-        pipeline="orders",
-        action=action,
-        actor="ada",
-        state=OperationState(state),
-        generation=1,
-        errors=(make_problem(),) if state == "failed" else (),
-        warnings=(),
-        at=NOW,
-        problem=problem,
-        result=result,
-    )
-
-
-def make_lifecycle(
-    phase: str = "Running",
-    *,
-    kind: Literal["claim", "transition", "heartbeat"] = "transition",
-    at: int = NOW,
-    uid: str = UID,
-    blocked_by: str | None = None,
-) -> LifecycleEvent:
-    return LifecycleEvent(
-        tenant=TENANT,
-        pipeline_uid=uid,
-        pipeline="orders",
-        generation=1,
-        kind=kind,
-        phase_from="Starting" if kind == "transition" else None,
-        phase=phase,
-        reason="driver runs",
-        error=None,
-        actor="stage_runner",
-        run_id="run-1",
-        attempt=0,
-        next_at=None,
-        at=at,
-        blocked_by=blocked_by,
-    )
-
-
-def make_beat(*, at: int = NOW, uid: str = UID, blocked_by: str | None = None) -> Beat:
-    return Beat(tenant=TENANT, pipeline_uid=uid, at=at, blocked_by=blocked_by)
-
-
 def make_snapshot(slot: str, *, partition: int = 0, position: int = 0, uid: str = UID) -> Snapshot:
     return Snapshot(
         tenant=TENANT,
@@ -363,81 +260,4 @@ def make_snapshot(slot: str, *, partition: int = 0, position: int = 0, uid: str 
         slot_version=SLOT_VERSION,
         slot=slot,
         at=NOW,
-    )
-
-
-def make_replayed(
-    offset: int = 17,
-    new_offset: int = 40,
-    *,
-    topic_id: str = ORDERS_ID,
-    partition: int = 0,
-    at: int = NOW,
-    generation: int = 1,
-) -> ReplayedRecord:
-    return ReplayedRecord(
-        topic="orders.in",
-        topic_id=topic_id,
-        partition=partition,
-        offset=offset,
-        new_partition=partition,
-        new_offset=new_offset,
-        generation=generation,
-        at=at,
-    )
-
-
-def make_replay(*records: ReplayedRecord, token: str = "wb1.token") -> Replay:
-    return Replay(
-        tenant=TENANT,
-        pipeline_uid=UID,
-        at=NOW,
-        request_id="r",
-        token=token,
-        records=records or (make_replayed(),),
-    )
-
-
-def make_claim(id: str = "c" * 32) -> RequestClaim:
-    return RequestClaim(
-        id=id,
-        who="d" * 32,
-        request="e" * 32,
-        at=NOW,
-        transactional_id="waybill/ingress/write/p/1",
-        after="",
-        root=id,
-        operation="",
-        forgets_before=0,
-    )
-
-
-def make_progress(url: str = "https://files.example/price.json?sign=x") -> ConnectorProgress:
-    return ConnectorProgress(
-        tenant=TENANT,
-        pipeline_uid=UID,
-        topic="orders.in",
-        connector="prices",
-        url=url,
-        at=NOW,
-        state="fetching",
-        rows=1_000,
-        records=999,
-        dead=1,
-        bytes=65_536,
-        size=200_000,
-        version='"1"',
-        spans=(Span(topic_id=ORDERS_ID, partition=0, start=0, end=999),),
-    )
-
-
-def make_answer(claim: str = "c" * 32) -> RequestAnswer:
-    return RequestAnswer(
-        claim=claim,
-        who="d" * 32,
-        at=NOW,
-        operation="",
-        status=200,
-        headers={"content-type": "application/json"},
-        body=b"{}",
     )

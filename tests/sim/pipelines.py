@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from builders import make_body
+from message_builders import make_body
 from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts

@@ -10,9 +10,10 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from builders import make_record, make_reply
+from builders import make_record
 from integration.conftest import StartService, Surroundings
 from integration.waiting import eventually
+from message_builders import make_reply
 from waybill_ingress.adapters.kafka.replies import FollowedAnswers
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.codec import decode, encode

@@ -7,9 +7,10 @@ from typing import cast
 
 import pytest
 
-from builders import make_command, make_record
+from builders import make_record
 from integration.conftest import Surroundings
 from integration.topics import create_anew
+from message_builders import make_command
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.words import OperationState
 from waybill_shared.kafka import own_topics

@@ -19,7 +19,6 @@ from builders import (
     make_definition,
     make_fact,
     make_input,
-    make_lifecycle,
     make_range,
     make_record,
     make_sink,
@@ -28,6 +27,7 @@ from builders import (
 from integration.conftest import StartService, Surroundings, running
 from integration.status.tracker import now_ms
 from integration.waiting import eventually
+from message_builders import make_lifecycle
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
 from waybill_shared.contract.events import Commit, Definition, SetAside, pipeline_key

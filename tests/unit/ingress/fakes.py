@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from builders import applied
+from clocks import NOW
 from waybill_ingress.app.connector_ports import FetchFailed, FileDownload
 from waybill_ingress.app.ports import Appended, Sealed
 from waybill_ingress.core.rows import Record, Rejection
@@ -22,7 +23,6 @@ from waybill_shared.kafka.admin_answers import TopicIdentity
 
 OLD_ID = "b2xkb2xkb2xkb2xkb2xkbw"
 NEW_ID = "bmV3bmV3bmV3bmV3bmV3bg"
-NOW = 1_795_000_000_000
 RING = KeyRing(active=1, keys={1: b"k" * 32})
 MANIFEST = """
 version: 1
@@ -219,14 +219,6 @@ class FakeMint:
 
     def nonce(self) -> str:
         return "ab" * 16
-
-
-class FixedClock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def now_ms(self) -> int:
-        return self.now
 
 
 def span(partition: int, start: int, end: int) -> Span:

@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from clocks import FixedClock
 from unit.ingress.fakes import (
     RING,
     FakeAnswers,
@@ -10,7 +11,6 @@ from unit.ingress.fakes import (
     FakeKafka,
     FakeMint,
     FakeSamples,
-    FixedClock,
     pipeline,
     source,
 )

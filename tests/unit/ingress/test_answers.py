@@ -1,14 +1,13 @@
 """A command that is done or refused within a moment is answered so, over HTTP."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from builders import make_reply
 from local_client import local_client
+from message_builders import make_reply
 from scraping import read_scrape
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
 from unit.ingress.in_memory import make_app
@@ -29,18 +28,6 @@ CHANGES = [
     ("POST", "/v1/pipelines/orders/restart"),
     ("DELETE", "/v1/pipelines/orders"),
 ]
-
-
-@pytest.fixture
-def answers() -> FakeAnswers:
-    return FakeAnswers()
-
-
-@pytest.fixture
-def client(answers: FakeAnswers) -> Iterator[TestClient]:
-    app = make_app(FakeKafka(), answers=answers)
-    with local_client(app, raise_server_exceptions=False) as client:
-        yield client
 
 
 @pytest.mark.parametrize(("method", "path"), CHANGES)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_reply
+from message_builders import make_reply
 from unit.ingress.fakes import MANIFEST, NEW_ID, FakeKafka, offsets, pipeline, source, span
 from unit.ingress.world import World, position
 from waybill_ingress.app.low_offsets import FLOOR_AGE_MS_MAX

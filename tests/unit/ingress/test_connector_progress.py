@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import make_progress
+from message_builders import make_progress
 from strategies import patiently
 from waybill_ingress.core.connectors.progress import RUNS_MAX, advance, join_spans, pause_s, runs_of
 from waybill_ingress.core.connectors.rows import FileChunk, FileRows, read_rows

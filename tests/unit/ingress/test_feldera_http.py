@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from clocks import FixedClock
 from local_client import local_client
 from unit.ingress.fakes import (
     RING,
@@ -13,7 +14,6 @@ from unit.ingress.fakes import (
     FakeDirectory,
     FakeFetcher,
     FakeKafka,
-    FixedClock,
     pipeline,
     source,
 )
@@ -35,11 +35,6 @@ from waybill_shared.process.health import Health
 INGRESS = "/v0/pipelines/orders/ingress/ORDERS"
 JSON = {"format": "json", "update_format": "raw"}
 LIMITS = BodyLimits(bytes_max=1_000, unpacked=UnpackLimits(bytes_max=1_000, ratio_max=200))
-
-
-@pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Ingress over HTTP, with a Kafka in memory: status codes, problems, ids, limits."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,17 +19,6 @@ from waybill_shared.process.clock import SystemClock
 
 RECORDS = "/v1/pipelines/orders/inputs/orders/records"
 NDJSON = {"Content-Type": "application/x-ndjson"}
-
-
-@pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
-
-
-@pytest.fixture
-def client(kafka: FakeKafka) -> Iterator[TestClient]:
-    with local_client(make_app(kafka), raise_server_exceptions=False) as client:
-        yield client
 
 
 def test_records_are_answered_with_a_token(client: TestClient) -> None:

@@ -13,17 +13,19 @@ from unit.ingress.repeating import DAY_MS, Process, World
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.ports import Log
-from waybill_ingress.core.keys import KeyedRequest, keyed_request, read_key
+from waybill_ingress.core.keys import KeyedRequest
 from waybill_ingress.core.requests import OwnedKey
 from waybill_ingress.core.rows import Record
-from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import RequestClaim
 
 PATIENCE_MS = 30_000
+
 SEEDS = 300
+
 KEYS = 3
+
 ASKED_MAX = 2_000
 
 
@@ -139,6 +141,18 @@ def test_whatever_happens_it_is_written_once_and_answered_the_same(
         assert client.answers == [written[f"key-{number % KEYS}"]]
 
 
+async def repeatedly(
+    ask: Callable[[], Awaitable[HttpAnswer]], *, also: type[Exception] = Retryable
+) -> HttpAnswer:
+    """As a client does that is told to try again."""
+    for _ in range(20):
+        try:
+            return await ask()
+        except (Retryable, also):
+            continue
+    raise AssertionError("it is never answered")
+
+
 def run(
     repeats: IdempotentRequests, key: str, request: str = "same", *, refused: bool = False
 ) -> HttpAnswer:
@@ -148,15 +162,25 @@ def run(
             raise Refusal(Slug.INVALID, "no")
         return HttpAnswer(status=200, headers={"a": "b"}, body=uuid.uuid4().bytes)
 
-    async def ask() -> HttpAnswer:
-        for _ in range(9):
-            try:
-                return await repeats.once(wanted(key, request), act)
-            except Retryable:
-                continue
-        raise AssertionError
+    return asyncio.run(repeatedly(lambda: repeats.once(wanted(key, request), act)))
 
-    return asyncio.run(ask())
+
+class Carried:
+    """What is carried out in the end: `faults` come first, and `ids` are those of all tries."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self._faults = [*faults]
+        self.ids: list[str] = []
+
+    async def act(self, id: str, resumed: bool) -> HttpAnswer:
+        assert resumed is bool(self.ids)
+        self.ids.append(id)
+        if self._faults:
+            raise self._faults.pop(0)
+        return HttpAnswer(status=200, headers={}, body=b"done")
+
+
+NOBODY_KNOWS = Retryable("nobody knows")
 
 
 def test_a_key_that_is_old_is_new_again() -> None:
@@ -202,64 +226,24 @@ def test_what_is_refused_leaves_the_key_free() -> None:
 
 
 def test_who_finds_out_by_itself_is_given_one_id_for_all_tries() -> None:
-    world = World()
-    repeats, ids = repeats_of(world.process()), []
-
-    async def act(id: str, resumed: bool) -> HttpAnswer:
-        ids.append(id)
-        assert resumed is (len(ids) > 1)
-        if len(ids) < 3:
-            raise Retryable("nobody knows")
-        return HttpAnswer(status=200, headers={}, body=b"done")
-
-    async def ask() -> HttpAnswer:
-        for _ in range(20):
-            try:
-                return await repeats.once_by_id(wanted("k"), act)
-            except Retryable:
-                continue
-        raise AssertionError
-
-    assert asyncio.run(ask()).body == b"done"
-    assert len(set(ids)) == 1
+    repeats, carried = repeats_of(World().process()), Carried(NOBODY_KNOWS, NOBODY_KNOWS)
+    answer = asyncio.run(repeatedly(lambda: repeats.once_by_id(wanted("k"), carried.act)))
+    assert answer.body == b"done"
+    assert (len(carried.ids), len(set(carried.ids))) == (3, 1)
 
 
 def test_a_refusal_does_not_free_a_key_for_which_something_may_have_been_done() -> None:
-    world = World()
-    repeats, ids = repeats_of(world.process()), []
-
-    async def act(id: str, resumed: bool) -> HttpAnswer:
-        ids.append(id)
-        if len(ids) == 1:
-            raise Retryable("nobody knows")
-        if len(ids) == 2:
-            raise Refusal(Slug.PIPELINE_BEHIND, "no")
-        return HttpAnswer(status=200, headers={}, body=b"done")
-
-    async def ask() -> HttpAnswer:
-        for _ in range(20):
-            try:
-                return await repeats.once_by_id(wanted("k"), act)
-            except (Retryable, Refusal):
-                continue
-        raise AssertionError
-
-    asyncio.run(ask())
-    assert len(set(ids)) == 1
+    refusal = Refusal(Slug.PIPELINE_BEHIND, "no")
+    repeats, carried = repeats_of(World().process()), Carried(NOBODY_KNOWS, refusal)
+    asyncio.run(repeatedly(lambda: repeats.once_by_id(wanted("k"), carried.act), also=Refusal))
+    assert (len(carried.ids), len(set(carried.ids))) == (3, 1)
 
 
 def test_no_other_request_takes_a_key_for_which_something_may_have_been_done() -> None:
-    world = World()
-    repeats, ids = repeats_of(world.process()), []
-
-    async def act(id: str, resumed: bool) -> HttpAnswer:
-        ids.append(id)
-        if len(ids) == 1:
-            raise Retryable("nobody knows")
-        return HttpAnswer(status=200, headers={}, body=b"done")
+    repeats, carried = repeats_of(World().process()), Carried(NOBODY_KNOWS)
 
     async def ask(request: str) -> HttpAnswer:
-        return await repeats.once_by_id(wanted("k", request), act)
+        return await repeats.once_by_id(wanted("k", request), carried.act)
 
     with pytest.raises(Retryable):
         asyncio.run(ask("same"))
@@ -267,16 +251,7 @@ def test_no_other_request_takes_a_key_for_which_something_may_have_been_done() -
         asyncio.run(ask("another"))
     assert caught.value.slug is Slug.KEY_REUSED
     asyncio.run(repeatedly(lambda: ask("same")))
-    assert len(set(ids)) == 1
-
-
-async def repeatedly(ask: Callable[[], Awaitable[HttpAnswer]]) -> HttpAnswer:
-    for _ in range(20):
-        try:
-            return await ask()
-        except Retryable:
-            continue
-    raise AssertionError("it is never answered")
+    assert (len(carried.ids), len(set(carried.ids))) == (2, 1)
 
 
 def test_a_key_whose_request_was_refused_and_never_given_back_is_free_for_another() -> None:
@@ -342,40 +317,3 @@ def test_an_answer_that_another_process_has_just_given_is_waited_for() -> None:
     late._see_claims(len(world.claims))
     assert run(repeats_of(late), "k").replayed
     assert len(world.records) == 1
-
-
-def test_keys_of_different_callers_never_meet() -> None:
-    def who(tenant: str, key_id: str | None, key: str) -> str:
-        caller = Caller(tenant=tenant, scopes=frozenset(), key_id=key_id)
-        return keyed_request(
-            caller, key, method="POST", path="/", query="", media_type="", digest=""
-        ).who
-
-    found = [
-        who("t", "a", "k"), who("t", "b", "k"), who("u", "a", "k"), who("t", None, "k"),
-        who("t", "a", "kk"), who("ta", "", "k"), who("t", "ak", ""),
-    ]  # fmt: skip
-    assert len(set(found)) == len(found)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([""], "is empty"),
-        (["a" * 256], "has 256 characters"),
-        (["a\x7f"], "not printable"),
-        (["é"], "not printable"),
-        (["a", "a"], "more than once"),
-    ],
-)
-def test_a_key_that_is_none_is_named(given: list[str], said: str) -> None:
-    with pytest.raises(Refusal, match=said) as caught:
-        read_key(given)
-    assert caught.value.slug is Slug.BAD_IDEMPOTENCY_KEY
-
-
-def test_a_key_is_taken_as_it_is() -> None:
-    assert read_key([]) is None
-    assert read_key(["a" * 255]) == "a" * 255
-    assert read_key(['"quoted key"']) == '"quoted key"'
-    assert read_key([" key \t"]) == "key"

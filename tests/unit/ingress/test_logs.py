@@ -1,15 +1,12 @@
 """`GET …/logs`: who is asked, and what is answered."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
 
-from builders import make_reply
-from local_client import local_client
-from unit.ingress.fakes import FakeAnswers, FakeKafka, pipeline, source
-from unit.ingress.in_memory import make_app
+from message_builders import make_reply
+from unit.ingress.fakes import FakeAnswers, FakeKafka
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Logs
 from waybill_shared.contract.events import Command
@@ -19,23 +16,6 @@ from waybill_shared.contract.words import Action
 PATH = "/v1/pipelines/orders/logs"
 ID = f"logs.orders.{'ab' * 16}"
 TOLD = {"pipeline": "orders", "lines": ["first", "last"]}
-
-
-@pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
-
-
-@pytest.fixture
-def answers() -> FakeAnswers:
-    return FakeAnswers()
-
-
-@pytest.fixture
-def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
-    app = make_app(kafka, answers=answers, known_pipeline=pipeline(source()))
-    with local_client(app, raise_server_exceptions=False) as client:
-        yield client
 
 
 @pytest.mark.parametrize(("query", "lines"), [("", 200), ("?lines=5", 5)])

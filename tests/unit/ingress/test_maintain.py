@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from builders import applied, make_reply
+from builders import applied
 from local_client import local_client
+from message_builders import make_reply
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka, pipeline, source
 from unit.ingress.in_memory import make_app
 from waybill_shared.contract.codec import decode
@@ -22,16 +23,6 @@ KEPT = MANIFEST.replace(
     "{name: out,", "{name: lake, iceberg: {table: a.b, maintenance: {compact: {}}}}, {name: out,"
 )
 DONE = {"sink": "lake", "dry_run": True, "tasks": {"compact": {"files": 12, "into": 1}}}
-
-
-@pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
-
-
-@pytest.fixture
-def answers() -> FakeAnswers:
-    return FakeAnswers()
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unit.ingress.fakes import NOW, OLD_ID, RING, FixedClock, sealed_token, span, unsealed
+from clocks import NOW, FixedClock
+from unit.ingress.fakes import OLD_ID, RING, sealed_token, span, unsealed
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.merges import TOKENS_MAX, Merges
 from waybill_ingress.core.token_coverage import merge_parts

@@ -12,11 +12,6 @@ PATH = "/v1/propose"
 
 
 @pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
-
-
-@pytest.fixture
 def samples() -> FakeSamples:
     return FakeSamples(values=[b'{"id": 1, "note": null}', b'{"id": 2}'])
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clocks import FixedClock
 from unit.ingress.fakes import (
     NEW_ID,
     OLD_ID,
     RING,
     FakeDirectory,
     FakeKafka,
-    FixedClock,
     pipeline,
     source,
     span,
@@ -33,20 +33,13 @@ from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
 
 
-class Clock(FixedClock):
-    later_ms = 0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.later_ms
-
-
 class World:
     def __init__(self, record: PipelineRecord | None = None) -> None:
         self.kafka = FakeKafka(ends_now={0: 50, 1: 7})
         self.letters = FakeLetters()
         self.log = FakeReplayLog(self.kafka)
         self.directory = FakeDirectory(record or pipeline(source()))
-        self.clock = Clock()
+        self.clock = FixedClock()
         self.mint = RandomMint(RING, self.clock)
         registry = Registry(self.directory, self.directory, self.kafka, self.mint)
         self.replays = Replays(registry, self.letters, self.log, self.mint)
@@ -116,7 +109,7 @@ def test_part_of_what_was_sent_has_a_token_of_its_own_which_stays_the_same(world
 def test_what_is_new_among_what_was_sent_is_sent_and_the_token_has_both(world: World) -> None:
     old, new = world.letters.bury(1), world.letters.bury(2)
     world.replay(old)
-    world.clock.later_ms = TOKEN_LIFE_MS // 2
+    world.clock.now += TOKEN_LIFE_MS // 2
     world.directory.records["orders"] = replace(pipeline(source()), generation=3)
     done = world.replay(old, new)
     assert (done.replayed, done.already, world.sent()) == (1, 1, [1, 2])
@@ -161,7 +154,7 @@ def test_a_record_that_died_again_is_another_record(world: World) -> None:
 def test_what_no_token_is_old_enough_for_is_forgotten(world: World) -> None:
     letter = world.letters.bury(17)
     world.replay(letter)
-    world.clock.later_ms = TOKEN_LIFE_MS
+    world.clock.now += TOKEN_LIFE_MS
     assert world.replay(letter).replayed == 1
 
 

@@ -1,7 +1,6 @@
 """Rows: exact bytes, keys, and a reason for each that another parser might read differently."""
 
 import json
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -9,33 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unit.ingress.bodies import Rows, rows_of
+from unit.ingress.bodies import rows_of
+from unit.ingress.json_bodies import LIMITS, array, ndjson, reasons, rule
 from waybill_ingress.core.bodies.forms import Reader
 from waybill_ingress.core.bodies.lines import read_ndjson
 from waybill_ingress.core.bodies.raw import read_raw
 from waybill_ingress.core.bodies.values import read_values
-from waybill_ingress.core.rows import Record, Rejection, RowLimits, RowRule
+from waybill_ingress.core.rows import Record, RowLimits
 from waybill_shared.contract.errors import Refusal, UserError
-from waybill_shared.contract.manifest.columns import parse_columns
-
-LIMITS = RowLimits(records_max=100, record_bytes_max=5_000, bytes_max=10_000_000)
-COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10,2), more STRUCT<a: INT>"
-
-
-def rule(key: str | None = None) -> RowRule:
-    return RowRule(columns=parse_columns(COLUMNS), key=key)
-
-
-def ndjson(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
-    return rows_of(read_ndjson, body, rule(key), limits)
-
-
-def array(body: bytes, key: str | None = None, limits: RowLimits = LIMITS) -> Rows:
-    return rows_of(read_values, body, rule(key), limits)
-
-
-def reasons(rows: Rows) -> dict[int, str]:
-    return {rejection.index: rejection.reason for rejection in rows.rejected}
 
 
 def test_lines_keep_their_exact_bytes() -> None:
@@ -104,12 +84,6 @@ def test_what_two_parsers_may_read_differently_is_refused(row: bytes, reason: st
         assert reason in reasons(array(b"[" + row + b"]"))[0]
 
 
-def test_a_name_that_spark_refuses_is_refused() -> None:
-    limits = RowLimits(records_max=1, record_bytes_max=100_000, bytes_max=10_000_000)
-    row = b'{"' + b"n" * 50_001 + b'": 1}'
-    assert "a name is longer" in reasons(ndjson(row, limits=limits))[0]
-
-
 def test_what_spark_takes_is_taken() -> None:
     deep = b'{"x": ' + b"[" * 63 + b"]" * 63 + b"}"
     numbers = b'{"x": 1' + b"0" * 999 + b"}"
@@ -149,14 +123,6 @@ def test_an_empty_body_is_refused(body: bytes) -> None:
         assert refused.value.slug == "no_records"
 
 
-def test_too_many_records_are_refused_as_a_whole() -> None:
-    limits = RowLimits(records_max=2, record_bytes_max=100, bytes_max=10_000_000)
-    for body, read in ((b"{}\n{}\n{}", ndjson), (b"[{},{},{}]", array)):
-        with pytest.raises(Refusal, match="more than 2 records") as refused:
-            read(body, limits=limits)
-        assert refused.value.slug == "too_many_records"
-
-
 @pytest.mark.parametrize(
     ("row", "column", "key"),
     [
@@ -180,11 +146,6 @@ def test_a_key_without_a_safe_text_is_refused() -> None:
     rows = ndjson(b'{"name": "\\ud800"}\n{"name": {"a": 1}}', key="name")
     assert "surrogate" in reasons(rows)[0]
     assert "a string, a number or a boolean" in reasons(rows)[1]
-
-
-def test_a_key_counts_towards_the_size() -> None:
-    row = b'{"name": "' + b"x" * 3_000 + b'"}'
-    assert "with its key" in reasons(ndjson(row, key="name"))[0]
 
 
 values = st.recursive(
@@ -249,48 +210,11 @@ def test_how_a_body_comes_changes_nothing(body: bytes) -> None:
         assert found == found[:1] * len(found)
 
 
-def test_nested_beyond_what_the_parser_takes() -> None:
-    """A line has its own end; of an array nobody knows where the next value begins."""
-    deep = b'{"x": ' + b"[" * 2_000 + b"]" * 2_000 + b"}"
-    rows = ndjson(deep + b'\n{"id": 1}')
-    assert (len(rows.records), reasons(rows)[0]) == (1, "nested deeper than 64")
-    with pytest.raises(Refusal, match="nested deeper"):
-        array(b"[" + deep + b"]")
-
-
-@pytest.mark.parametrize("step", [1, 7, 64, 10_000])
-def test_lines_around_the_limit_do_not_depend_on_how_they_come(step: int) -> None:
-    limits = RowLimits(records_max=100, record_bytes_max=100, bytes_max=10_000)
-    just = b'{"name": "' + b"x" * 88 + b'"}'
-    body = just + b"\r\n" + b" " * 300 + b"\n" + just + b" \n" + b" " * 101 + b"\r\n{}"
-    rows = rows_of(read_ndjson, body, rule(), limits, step=step)
-    assert [record.row for record in rows.records] == [0, 2]
-    assert reasons(rows) == {1: "101 bytes, 100 is the most"}
-
-
 def _outcome(read: Reader, body: bytes, step: int) -> object:
     try:
         return rows_of(read, body, rule(), LIMITS, step=step)
     except Refusal as refusal:
         return refusal.slug, refusal.members.get("line"), refusal.members.get("column")
-
-
-def test_of_a_line_without_end_only_the_size_is_kept() -> None:
-    limits = RowLimits(records_max=10, record_bytes_max=100, bytes_max=10_000_000)
-    body = b'{"id": 1}\n' + b"x" * 10_000 + b'\n{"id": 2}\n' + b"y" * 500
-    rows = rows_of(read_ndjson, body, rule(), limits, step=64)
-    assert [record.row for record in rows.records] == [0, 2]
-    assert reasons(rows) == {
-        1: "10000 bytes, 100 is the most",
-        3: "500 bytes, 100 is the most",
-    }
-
-
-def test_more_rows_that_do_not_fit_than_can_be_named_refuse_the_body() -> None:
-    limits = RowLimits(records_max=100_000, record_bytes_max=100, bytes_max=10_000_000)
-    with pytest.raises(Refusal, match="more than 10000 records do not fit") as refused:
-        ndjson(b'{"id": 1}\n' + b"x\n" * 10_001, limits=limits)
-    assert refused.value.slug == "records_rejected"
 
 
 def test_a_raw_body_is_one_record() -> None:
@@ -303,32 +227,3 @@ def test_a_raw_body_is_one_record() -> None:
     )
     with pytest.raises(UserError, match="column 'id'"):
         rows_of(partial(read_raw, key="k"), body, rule("id"), LIMITS)
-
-
-NAMES = [b'"%d": 1' % number for number in range(30_000)]
-
-
-@pytest.mark.parametrize(
-    ("body", "step"),
-    [
-        (b"[" * 1_500 + b'"' + b'\\"' * 400_000, 65_536),
-        (b'[{"x": "' + b"y" * 3_900_000, 1_000),
-        (b'[{"x": [' + b"{}," * 1_000_000, 1_000),
-        (b"[" + b"{" + b",".join([*NAMES, NAMES[0]]) + b"}]", 65_536),
-        (b"[{}," + b" " * 3_000_000 + b"]", 100),
-    ],
-)
-def test_no_body_takes_long(body: bytes, step: int) -> None:
-    """Each took minutes, or hours, where a step looks at all that it has seen before."""
-    limits = RowLimits(records_max=100, record_bytes_max=1_000_000, bytes_max=10_000_000)
-    rejected: list[Rejection] = []
-    with suppress(Refusal):
-        rejected = rows_of(read_values, body, rule(), limits, step=step).rejected
-    assert bool(rejected) is (b"29999" in body)
-
-
-def test_a_text_that_is_nearly_a_number_takes_no_time() -> None:
-    """It took minutes, when each digit could be of two parts."""
-    limits = RowLimits(records_max=1, record_bytes_max=1_000_000, bytes_max=1_000_000)
-    row = b'{"amount": "' + b"1" * 300_000 + b'x"}'
-    assert "DECIMAL(10,2) takes a number" in reasons(ndjson(row, limits=limits))[0]

@@ -1,7 +1,6 @@
 """`POST /v1/validate`: what is refused at once, what is written, and what is answered."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 from ruamel.yaml import YAML
 
-from builders import applied, make_reply
-from local_client import local_client
+from builders import applied
+from message_builders import make_reply
 from unit.ingress.fakes import MANIFEST, FakeAnswers, FakeKafka
-from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.http.manifest_models import FindingsAnswer, ValidateRequest
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Validate
@@ -42,23 +40,6 @@ AS_OBJECT: dict[str, Any] = {
         }
     ],
 }
-
-
-@pytest.fixture
-def kafka() -> FakeKafka:
-    return FakeKafka()
-
-
-@pytest.fixture
-def answers() -> FakeAnswers:
-    return FakeAnswers()
-
-
-@pytest.fixture
-def client(kafka: FakeKafka, answers: FakeAnswers) -> Iterator[TestClient]:
-    app = make_app(kafka, answers=answers)
-    with local_client(app, raise_server_exceptions=False) as client:
-        yield client
 
 
 def written(kafka: FakeKafka) -> Command:

@@ -8,19 +8,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from clocks import NOW, FixedClock
 from local_client import local_client
-from unit.ingress.fakes import (
-    NOW,
-    OLD_ID,
-    RING,
-    FakeDirectory,
-    FakeKafka,
-    FixedClock,
-    sealed_token,
-    span,
-)
+from unit.ingress.fakes import OLD_ID, RING, FakeDirectory, FakeKafka, sealed_token, span
 from unit.ingress.repeating import World
-from unit.status.fakes import TOPIC, UID, record
+from unit.status.slots import TOPIC, UID, record
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.sealing_clock import RandomMint

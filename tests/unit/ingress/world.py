@@ -14,6 +14,7 @@ from waybill_ingress.app.records import Receipt, Records
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.lines import read_ndjson
+from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.rows import RowLimits
 from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.access.authentication import ANYONE
@@ -57,13 +58,24 @@ class World:
         name: str = "orders",
         to: str = "orders",
         atomic: bool = False,
+        demand: Demand | None = None,
     ) -> Receipt:
-        written = self.records.write(ANYONE, name, to, WholeBody(body), read_ndjson, atomic=atomic)
+        whole = WholeBody(body)
+        written = self.records.write(
+            ANYONE, name, to, whole, read_ndjson, atomic=atomic, demand=demand
+        )
         return asyncio.run(written)
 
-    def refusal(self, body: bytes = THREE, *, name: str = "orders", to: str = "orders") -> Refusal:
+    def refusal(
+        self,
+        body: bytes = THREE,
+        *,
+        name: str = "orders",
+        to: str = "orders",
+        demand: Demand | None = None,
+    ) -> Refusal:
         with pytest.raises(Refusal) as refused:
-            self.write(body, name=name, to=to)
+            self.write(body, name=name, to=to, demand=demand)
         return refused.value
 
     def for_positions(self, *positions: NamedSpan) -> tuple[Span, ...]:

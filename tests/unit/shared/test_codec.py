@@ -6,20 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import (
+from builders import make_commit, make_fact, make_fence, make_record, make_snapshot
+from message_builders import (
     make_answer,
     make_beat,
     make_claim,
     make_command,
-    make_commit,
-    make_fact,
-    make_fence,
     make_lifecycle,
     make_progress,
-    make_record,
     make_replay,
     make_reply,
-    make_snapshot,
 )
 from strategies import patiently
 from watch_builders import make_delivery, make_event, make_watch, make_webhook

@@ -19,11 +19,6 @@ from waybill_stage_runner.core.pipelines.actions import DriverBlocked, DriverEnd
 WITHOUT_LOAD = EXAMPLE[: EXAMPLE.index("  - name: load")]
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_an_applied_pipeline_is_answered_when_it_runs(world: World) -> None:
     running(world)
 

@@ -28,11 +28,6 @@ OTHER_SINK = EXAMPLE.replace("topic: orders.enriched", "topic: orders.taxed")
 PROBLEM = Problem(message="no column discount", line=13, column=9, path="stages.0", hint="amount?")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def take(runner: Runner, *commands: Command) -> None:
     """As they come from Kafka; the number in its id is the offset of each."""
     for each in commands:

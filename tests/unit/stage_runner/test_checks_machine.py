@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from builders import MANIFEST, make_problem
+from builders import MANIFEST
+from message_builders import make_problem
 from strategies import patiently
 from unit.stage_runner.fakes import World, command, runner_in
 from waybill_shared.contract.commands import Apply

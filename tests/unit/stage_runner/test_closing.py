@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_command, make_record
+from builders import make_record
+from message_builders import make_command
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.events import Command

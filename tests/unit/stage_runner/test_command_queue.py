@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_command
+from message_builders import make_command
 from waybill_shared.contract.events import Command
 from waybill_stage_runner.core.pipelines.command_queue import (
     RETRY_MS,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from builders import make_command
+from message_builders import make_command
 from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
 from waybill_shared.kafka.membership import Membership

@@ -15,11 +15,6 @@ ERROR = LifecycleError(
 )
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def final(world: World) -> list[Definition]:
     return [definition for definition in world.definitions if definition.deleted]
 

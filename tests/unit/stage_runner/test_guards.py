@@ -1,7 +1,5 @@
 """What a runner must not forget: open commands, and what a running pipeline cannot become."""
 
-import pytest
-
 from unit.stage_runner.fakes import (
     EXAMPLE,
     UID,
@@ -13,11 +11,6 @@ from unit.stage_runner.fakes import (
     running,
 )
 from waybill_stage_runner.core.pipelines.actions import DriverRuns
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None:

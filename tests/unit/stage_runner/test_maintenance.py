@@ -24,11 +24,6 @@ WRONG = Problem(message="there is no table raw.orders yet", hint="")
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def runner(world: World) -> Runner:
     assert KEPT != EXAMPLE
     return running(world, KEPT)

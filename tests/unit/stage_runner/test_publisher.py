@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from builders import NOW, make_command, make_definition, make_record
+from builders import NOW, make_definition, make_record
+from message_builders import make_command
 from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
 from waybill_shared.contract.commands import Logs

@@ -24,11 +24,6 @@ from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
 OTHER_INPUT = EXAMPLE.replace("topic: orders.in", "topic: others.in", 1)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def deleted(runner: Runner) -> None:
     carry_out(runner, command(2, "delete"), 2)
     runner.receive(UID, 1, DriverEnded(exit_code=0))

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_command, make_record, make_sink, make_stage
+from builders import make_record, make_sink, make_stage
+from message_builders import make_command
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import PipelineRecord
@@ -45,8 +46,8 @@ class Pipeline(Decisions):
             BEFORE, RecordRequested(record=BEFORE, command=None, written=True), *events
         )
 
-    def want(self, record: PipelineRecord, name: str = "later") -> tuple[PipelineAction, ...]:
-        return self.on(RecordRequested(record=record, command=make_command("apply", id=name)))
+    def change(self, record: PipelineRecord, name: str = "later") -> tuple[PipelineAction, ...]:
+        return self.want(record, name, "apply")
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
     stopped = replace(BEFORE, desired="stopped")
     pipeline = Pipeline(RecordRequested(record=stopped, command=None, written=True), WELL)
     goes = replace(GOES, desired="stopped")
-    assert pipeline.want(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
+    assert pipeline.change(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
     assert pipeline.on(WELL)[0] == WriteRecord()
     assert pipeline.actions[-1] == Answer(
         command=make_command("apply", id="later"), state=OperationState.DONE
@@ -107,7 +108,7 @@ def test_what_cannot_be_closed_is_not_removed(closing: Pipeline) -> None:
 
 
 def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline) -> None:
-    overtaken = next(each for each in closing.want(BEFORE) if isinstance(each, Answer))
+    overtaken = next(each for each in closing.change(BEFORE) if isinstance(each, Answer))
     assert (overtaken.command, overtaken.state) == (CHANGE, "failed")
     assert overtaken.errors[0].hint == ""
 
@@ -124,7 +125,7 @@ def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
 def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> None:
     """Nothing of the first one was ever said, so the later one is a change of what is."""
     other = replace(AFTER, stages=(make_stage("a", sinks=(LAKE, OUT)),))
-    (refusal,) = closing.want(other)
+    (refusal,) = closing.change(other)
     assert isinstance(refusal, Answer)
     assert (refusal.command, refusal.state) == (CHANGE, "failed")
     assert closing.on(WELL) == (StartDriver(closing=replace(BEFORE, stages=(make_stage("b"),))),)
@@ -133,19 +134,19 @@ def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> 
 
 
 def test_a_later_command_may_take_the_change_back(closing: Pipeline) -> None:
-    assert closing.want(BEFORE)[-1] == WriteRecord()
+    assert closing.change(BEFORE)[-1] == WriteRecord()
     assert closing.on(WELL)[-1] == StartDriver()
     assert closing.state.record == BEFORE
 
 
 def test_a_deletion_meanwhile_closes_everything(closing: Pipeline) -> None:
     deleted = replace(BEFORE, desired="deleted")
-    closing.want(deleted)
+    closing.change(deleted)
     assert closing.on(WELL) == (StartDriver(closing=deleted),)
 
 
 def test_what_waits_for_its_next_attempt_can_be_stopped(closing: Pipeline) -> None:
     closing.on(CRASH)
-    closing.want(replace(BEFORE, desired="stopped"))
+    closing.change(replace(BEFORE, desired="stopped"))
     assert closing.state.phase is Phase.STOPPED
     assert closing.after(10**9) == ()

@@ -8,11 +8,6 @@ from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, r
 from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, "restart"), 2)

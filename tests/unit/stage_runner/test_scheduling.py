@@ -10,11 +10,6 @@ from waybill_stage_runner.core.pipelines.supervision import STARTING_MS_MAX
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
 def waiting(world: World) -> Runner:
     """For a driver that others get first."""
     runner = runner_in(world)

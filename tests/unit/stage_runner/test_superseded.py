@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_command, make_record, make_sink, make_stage
+from builders import make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns, RecordRequested
+from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns
 
 RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))
 CHANGED = replace(RECORD, generation=2)
@@ -17,9 +16,6 @@ WITHOUT_OUT = replace(AGAIN, stages=(make_stage(sinks=(make_sink("lake"),)),))
 
 
 class Overtaking(Decisions):
-    def want(self, record: PipelineRecord, id: str, action: str) -> None:
-        self.on(RecordRequested(record=record, command=make_command(action, id=id)))
-
     def told(self) -> Problem:
         """What the first command is."""
         (answer,) = (each for each in self.actions if isinstance(each, Answer))
@@ -29,9 +25,10 @@ class Overtaking(Decisions):
 
 @pytest.fixture
 def pipeline() -> Overtaking:
-    return Overtaking(
-        RECORD, RecordRequested(record=RECORD, command=None, written=True), DriverRuns()
-    )
+    pipeline = Overtaking(RECORD)
+    pipeline.want(RECORD)
+    pipeline.on(DriverRuns())
+    return pipeline
 
 
 def test_a_command_that_changes_nothing_is_told_no_more(pipeline: Overtaking) -> None:

@@ -4,28 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from builders import make_command, make_problem, make_record
+from builders import make_record
+from message_builders import make_command, make_problem
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
-from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import Obstacle, OperationState
+from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverBlocked,
     DriverEnded,
     DriverFailed,
-    DriverIgnores,
-    DriverMaintained,
     DriverRuns,
-    Event,
-    PipelineAction,
     RecordRequested,
-    ReportMaintenance,
     ReportPhase,
-    SendHeartbeat,
     StartDriver,
     StopDriver,
     WriteRecord,
@@ -35,45 +27,22 @@ from waybill_stage_runner.core.pipelines.states import ITSELF
 from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
 
 RECORD = make_record()
+
 STOPPED = replace(RECORD, desired="stopped")
+
 CHANGED = replace(RECORD, generation=2)
+
 USER_ERROR = LifecycleError(
     domain="user", message="the SQL is wrong", hint="mend it", stage="enrich", retryable=False
 )
+
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
+
 CRASH = DriverEnded(exit_code=137)
-TRANSACTION = DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION)
-
-
-class Pipeline(Decisions):
-    def __init__(self, record: PipelineRecord = RECORD) -> None:
-        super().__init__(record)
-
-    def want(
-        self, record: PipelineRecord, command: str | None = None, action: str = "start"
-    ) -> tuple[PipelineAction, ...]:
-        wanted = make_command(action, id=command) if command is not None else None
-        return self.on(RecordRequested(record=record, command=wanted, written=command is None))
-
-    def answers(self) -> list[tuple[str, str]]:
-        return [(a.command.id, a.state) for a in self.actions if isinstance(a, Answer)]
-
-
-@pytest.fixture
-def starting() -> Pipeline:
-    pipeline = Pipeline()
-    pipeline.want(RECORD, "c1")
-    return pipeline
-
-
-@pytest.fixture
-def running(starting: Pipeline) -> Pipeline:
-    starting.on(DriverRuns())
-    return starting
 
 
 def test_wanted_pipeline_gets_a_driver() -> None:
-    pipeline = Pipeline()
+    pipeline = Decisions(RECORD)
     assert pipeline.want(RECORD, "c1") == (
         WriteRecord(),
         ReportPhase(phase_from=Phase.CREATED),
@@ -83,7 +52,7 @@ def test_wanted_pipeline_gets_a_driver() -> None:
 
 
 def test_phases_toward_what_a_command_wants_are_of_its_sender_and_no_others(
-    starting: Pipeline,
+    starting: Decisions,
 ) -> None:
     assert starting.state.actor == "ada"
     starting.on(CRASH)
@@ -102,24 +71,24 @@ def test_phases_toward_what_a_command_wants_are_of_its_sender_and_no_others(
 
 
 def test_recorded_pipeline_is_started_without_a_command() -> None:
-    pipeline = Pipeline()
+    pipeline = Decisions(RECORD)
     assert StartDriver() in pipeline.want(RECORD)
 
 
 def test_pipeline_that_is_to_be_stopped_gets_none() -> None:
-    pipeline = Pipeline(STOPPED)
+    pipeline = Decisions(STOPPED)
     assert pipeline.want(STOPPED, "c1")[1] == ReportPhase(phase_from=Phase.CREATED)
     assert pipeline.answers() == [("c1", "done")]
     assert pipeline.state.phase is Phase.STOPPED
 
 
-def test_command_is_answered_when_the_driver_runs(starting: Pipeline) -> None:
+def test_command_is_answered_when_the_driver_runs(starting: Decisions) -> None:
     assert starting.on(DriverRuns())[0] == ReportPhase(phase_from=Phase.STARTING)
     assert starting.answers() == [("c1", "done")]
     assert starting.state.phase is Phase.RUNNING
 
 
-def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
+def test_start_of_a_running_pipeline_is_done_at_once(running: Decisions) -> None:
     running.want(RECORD, "c2")
     assert running.actions == (
         WriteRecord(),
@@ -127,7 +96,7 @@ def test_start_of_a_running_pipeline_is_done_at_once(running: Pipeline) -> None:
     )
 
 
-def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:
+def test_stop_lets_the_driver_end_first(running: Decisions) -> None:
     assert running.want(STOPPED, "c2") == (
         WriteRecord(),
         StopDriver(),
@@ -138,7 +107,7 @@ def test_stop_lets_the_driver_end_first(running: Pipeline) -> None:
     assert running.state.phase is Phase.STOPPED
 
 
-def test_stop_may_come_while_it_starts(starting: Pipeline) -> None:
+def test_stop_may_come_while_it_starts(starting: Decisions) -> None:
     assert StopDriver() in starting.want(STOPPED, "c2")
     assert starting.answers() == [("c1", "failed")]
     assert starting.on(DriverRuns()) == ()
@@ -147,14 +116,14 @@ def test_stop_may_come_while_it_starts(starting: Pipeline) -> None:
     assert starting.state.phase is Phase.STOPPED
 
 
-def test_second_stop_does_not_stop_twice(running: Pipeline) -> None:
+def test_second_stop_does_not_stop_twice(running: Decisions) -> None:
     running.want(STOPPED, "c2")
     running.want(STOPPED, "c3")
     assert StopDriver() not in running.actions
     assert running.answers() == [("c2", "failed")]
 
 
-def test_start_while_it_stops_starts_again_afterwards(running: Pipeline) -> None:
+def test_start_while_it_stops_starts_again_afterwards(running: Decisions) -> None:
     running.want(STOPPED, "c2")
     assert StartDriver() not in running.want(RECORD, "c3")
     assert running.on(DriverEnded(exit_code=0))[-1] == StartDriver()
@@ -162,7 +131,7 @@ def test_start_while_it_stops_starts_again_afterwards(running: Pipeline) -> None
     assert running.answers() == [("c3", "done")]
 
 
-def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
+def test_changed_definition_restarts_the_driver(running: Decisions) -> None:
     assert running.want(CHANGED, "c2") == (
         WriteRecord(),
         StopDriver(),
@@ -177,14 +146,14 @@ def test_changed_definition_restarts_the_driver(running: Pipeline) -> None:
     assert running.answers() == [("c2", "done")]
 
 
-def test_change_while_it_stops_does_not_stop_it_twice(running: Pipeline) -> None:
+def test_change_while_it_stops_does_not_stop_it_twice(running: Decisions) -> None:
     """A second SIGTERM would end the driver in the middle of its batch."""
     running.want(STOPPED, "c2")
     assert StopDriver() not in running.want(CHANGED, "c3")
     assert running.on(DriverEnded(exit_code=0))[-1] == StartDriver()
 
 
-def test_restart_says_so_and_begins_the_count_of_attempts_anew(running: Pipeline) -> None:
+def test_restart_says_so_and_begins_the_count_of_attempts_anew(running: Decisions) -> None:
     running.on(CRASH)
     running.after(500)
     running.want(CHANGED, "c2", "restart")
@@ -196,12 +165,12 @@ def test_restart_says_so_and_begins_the_count_of_attempts_anew(running: Pipeline
     assert running.answers() == [("c2", "done")]
 
 
-def test_restart_starts_what_does_not_run(starting: Pipeline) -> None:
+def test_restart_starts_what_does_not_run(starting: Decisions) -> None:
     starting.on(DriverFailed(problems=(), error=USER_ERROR), CRASH)
     assert starting.want(CHANGED, "c2", "restart")[-1] == StartDriver()
 
 
-def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> None:
+def test_user_error_fails_the_pipeline_with_its_problems(starting: Decisions) -> None:
     problem = make_problem()
     starting.on(DriverFailed(problems=(problem,), error=USER_ERROR))
     starting.on(DriverEnded(exit_code=1))
@@ -213,7 +182,7 @@ def test_user_error_fails_the_pipeline_with_its_problems(starting: Pipeline) -> 
     assert starting.state.error == USER_ERROR
 
 
-def test_user_error_without_problems_answers_with_its_message(starting: Pipeline) -> None:
+def test_user_error_without_problems_answers_with_its_message(starting: Decisions) -> None:
     starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
     answer = starting.actions[1]
     assert isinstance(answer, Answer)
@@ -221,7 +190,7 @@ def test_user_error_without_problems_answers_with_its_message(starting: Pipeline
     assert answer.errors[0].hint == "mend it"
 
 
-def test_failed_pipeline_can_be_started_and_stopped(starting: Pipeline) -> None:
+def test_failed_pipeline_can_be_started_and_stopped(starting: Decisions) -> None:
     starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
     failed = starting.state
     starting.want(STOPPED, "c2")
@@ -230,7 +199,7 @@ def test_failed_pipeline_can_be_started_and_stopped(starting: Pipeline) -> None:
     assert StartDriver() in starting.want(RECORD, "c3")
 
 
-def test_crash_of_the_next_driver_is_not_blamed_on_the_last_error(starting: Pipeline) -> None:
+def test_crash_of_the_next_driver_is_not_blamed_on_the_last_error(starting: Decisions) -> None:
     starting.on(DriverFailed(problems=(), error=USER_ERROR), DriverEnded(exit_code=1))
     starting.want(RECORD, "c2")
     starting.on(CRASH)
@@ -239,7 +208,7 @@ def test_crash_of_the_next_driver_is_not_blamed_on_the_last_error(starting: Pipe
     assert "exit code 137" in starting.state.error.message
 
 
-def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
+def test_crash_is_retried_with_growing_waits(running: Decisions) -> None:
     waits = []
     for _ in range(CRASHES_MAX):
         running.on(CRASH)
@@ -255,7 +224,7 @@ def test_crash_is_retried_with_growing_waits(running: Pipeline) -> None:
     assert running.state.phase is Phase.FAILED
 
 
-def test_the_outside_world_may_be_away_as_long_as_it_likes(running: Pipeline) -> None:
+def test_the_outside_world_may_be_away_as_long_as_it_likes(running: Decisions) -> None:
     """After an outage of a day everything goes on by itself."""
     for _ in range(10 * CRASHES_MAX):
         running.on(DriverFailed(problems=(), error=EXTERNAL_ERROR), CRASH)
@@ -265,7 +234,7 @@ def test_the_outside_world_may_be_away_as_long_as_it_likes(running: Pipeline) ->
     assert running.state.phase is Phase.RECOVERING, "it counts as the first of its kind"
 
 
-def test_command_waits_through_retries(starting: Pipeline) -> None:
+def test_command_waits_through_retries(starting: Decisions) -> None:
     starting.on(DriverFailed(problems=(), error=EXTERNAL_ERROR), CRASH)
     assert starting.answers() == []
     assert starting.state.reason == "kafka is away"
@@ -275,7 +244,7 @@ def test_command_waits_through_retries(starting: Pipeline) -> None:
     assert starting.state.error is None
 
 
-def test_two_healthy_minutes_end_the_count_of_attempts(running: Pipeline) -> None:
+def test_two_healthy_minutes_end_the_count_of_attempts(running: Decisions) -> None:
     running.on(CRASH)
     running.after(500)
     running.on(DriverRuns())
@@ -285,13 +254,13 @@ def test_two_healthy_minutes_end_the_count_of_attempts(running: Pipeline) -> Non
     assert running.state.attempt == 0
 
 
-def test_start_begins_the_count_anew(running: Pipeline) -> None:
+def test_start_begins_the_count_anew(running: Decisions) -> None:
     running.on(CRASH)
     assert StartDriver() in running.want(RECORD, "c2")
     assert running.state.attempt == 0
 
 
-def test_recovering_pipeline_can_be_stopped(running: Pipeline) -> None:
+def test_recovering_pipeline_can_be_stopped(running: Decisions) -> None:
     running.on(CRASH)
     running.want(STOPPED, "c2")
     assert running.answers() == [("c2", "done")]
@@ -299,7 +268,7 @@ def test_recovering_pipeline_can_be_stopped(running: Pipeline) -> None:
     assert running.state.phase is Phase.STOPPED
 
 
-def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) -> None:
+def test_driver_that_does_not_start_is_killed_and_retried(starting: Decisions) -> None:
     assert starting.after(STARTING_MS_MAX - 1) == ()
     assert starting.after(1) == (StopDriver(mode=StopMode.KILL),)
     assert starting.after(1) == ()
@@ -308,99 +277,18 @@ def test_driver_that_does_not_start_is_killed_and_retried(starting: Pipeline) ->
 
 
 @pytest.mark.parametrize("mode", StopMode)
-def test_a_driver_stops_as_the_command_says(running: Pipeline, mode: StopMode) -> None:
+def test_a_driver_stops_as_the_command_says(running: Decisions, mode: StopMode) -> None:
     command = replace(make_command("stop", id="c2"), body=Stop(mode=mode))
     actions = running.on(RecordRequested(record=STOPPED, command=command))
     assert StopDriver(mode=mode) in actions
 
 
-def test_driver_that_does_not_stop_is_killed(running: Pipeline) -> None:
+def test_driver_that_does_not_stop_is_killed(running: Decisions) -> None:
     running.want(STOPPED, "c2")
     assert running.after(STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == (
         StopDriver(mode=StopMode.KILL),
     )
 
 
-def test_quiet_pipelines_do_nothing_on_a_tick(running: Pipeline) -> None:
+def test_quiet_pipelines_do_nothing_on_a_tick(running: Decisions) -> None:
     assert running.after(10**9) == ()
-
-
-def test_what_a_driver_waits_for_is_told_at_once_and_once(running: Pipeline) -> None:
-    assert running.on(TRANSACTION) == (SendHeartbeat(),)
-    assert running.state.blocked_by == "blocked_by_open_transaction"
-    assert running.on(TRANSACTION) == ()
-    assert running.on(DriverBlocked(blocked_by=None)) == (SendHeartbeat(),)
-    assert running.state.blocked_by is None
-
-
-def test_a_sink_that_is_away_is_waited_for_until_a_driver_has_opened_it(running: Pipeline) -> None:
-    error = replace(EXTERNAL_ERROR, stage="load", sink="lake", message="no answer\nfrom lake")
-    running.on(DriverFailed(problems=(), error=error), CRASH)
-    wait = SinkWait(stage="load", sink="lake", blocked_by="sink_retrying", message="no answer")
-    assert list(running.state.waits) == [wait]
-    running.after(500)
-    assert running.state.phase is Phase.STARTING
-    assert list(running.state.waits) == [wait]
-    running.on(DriverRuns())
-    assert list(running.state.waits) == []
-
-
-def test_a_sink_that_is_told_not_to_be_away_is_not_waited_for(running: Pipeline) -> None:
-    error = replace(EXTERNAL_ERROR, domain="internal", stage="load", sink="lake")
-    running.on(DriverFailed(problems=(), error=error), CRASH)
-    assert list(running.state.waits) == []
-
-
-def test_a_sink_is_not_tried_again_before_it_has_asked_for_it(running: Pipeline) -> None:
-    error = replace(EXTERNAL_ERROR, retry_after_ms=7_000)
-    running.on(DriverFailed(problems=(), error=error), CRASH)
-    assert running.after(6_999) == ()
-    assert running.after(1)[-1] == StartDriver()
-
-
-def test_a_slow_sink_is_told_while_it_is_slow(running: Pipeline) -> None:
-    wait = SinkWait(stage="load", sink="lake", blocked_by="batch_running")
-    slow = DriverBlocked(blocked_by=None, waits=(wait,))
-    assert running.on(slow) == (SendHeartbeat(),)
-    assert running.on(slow) == ()
-    assert list(running.state.waits) == [wait]
-    assert running.on(DriverBlocked(blocked_by=None)) == (SendHeartbeat(),)
-    assert list(running.state.waits) == []
-    running.on(slow, CRASH)
-    assert list(running.state.waits) == []
-
-
-def test_what_a_driver_leaves_out_is_told_until_another_one_starts(running: Pipeline) -> None:
-    fields = (IgnoredFields(input="orders", records=3, warnings=("field 'a' is no column",)),)
-    assert running.on(DriverIgnores(fields=fields)) == (), "the next beat is soon enough"
-    running.on(CRASH)
-    assert running.state.ignored == fields
-    running.want(RECORD, "c2")
-    assert running.state.phase is Phase.STARTING
-    assert not running.state.ignored
-
-
-def test_a_table_that_a_driver_has_kept_is_told_at_once(running: Pipeline) -> None:
-    maintenance = TableMaintenance(
-        stage="load", sink="lake", task="compact", done={"files": 12, "into": 1}
-    )
-    assert running.on(DriverMaintained(maintenance=maintenance)) == (
-        ReportMaintenance(maintenance=maintenance),
-    )
-    assert running.state.phase is Phase.RUNNING
-
-
-def test_driver_may_be_blocked_before_it_runs(starting: Pipeline) -> None:
-    assert starting.on(TRANSACTION) == (SendHeartbeat(),)
-    starting.on(DriverRuns())
-    assert starting.state.blocked_by == "blocked_by_open_transaction"
-
-
-@pytest.mark.parametrize("event", [CRASH, RecordRequested(record=STOPPED, command=None)])
-def test_nothing_is_waited_for_when_the_driver_does_not_run(
-    running: Pipeline, event: Event
-) -> None:
-    running.on(TRANSACTION, event)
-    assert running.state.blocked_by is None
-    assert running.on(TRANSACTION) == ()
-    assert running.state.blocked_by is None

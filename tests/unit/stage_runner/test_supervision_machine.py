@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from builders import NOW, make_command, make_problem, make_record, make_sink, make_stage
+from builders import NOW, make_record, make_sink, make_stage
+from message_builders import make_command, make_problem
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import PipelineRecord

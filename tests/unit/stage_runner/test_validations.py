@@ -32,11 +32,6 @@ COLUMNS = {"enrich": {"enriched_topic": "`order_id` bigint, `tax` decimal(13,3)"
 WRONG = Problem(message="no view is called `ordrs`", line=15, column=60, path="stages.0", hint="h")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def validation(
     number: int,
     manifest: str = EXAMPLE,

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from clocks import FixedClock
 from local_client import local_client
-from unit.status.fakes import KEY, RING, TICK_S, FakeOwners, FakeStore, FixedClock, record
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import KEY, RING, TICK_S, record
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
@@ -17,6 +19,7 @@ from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import Events
 from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
 
 
 @pytest.fixture
@@ -54,3 +57,23 @@ def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iter
     app = create_app("status", routers, Health())
     with local_client(app) as client:
         yield client
+
+
+@pytest.fixture
+def quick_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that tell of watches look again at once."""
+    for module, name in (
+        (watchers, "LOOK_S"),
+        (watchers, "RETRY_S"),
+        (open_watches, "TICK_S"),
+        (open_watches, "LATE_S"),
+        (open_watches, "RETRY_S"),
+    ):
+        monkeypatch.setattr(module, name, 0.005)
+
+
+@pytest.fixture
+def quick_deliveries(quick_watches: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "RETRY_S", 0.005)
+    monkeypatch.setattr(deliveries, "wait_ms", lambda delivery, now_ms: 1)
+    monkeypatch.setattr(host_permits, "REST_S_MAX", 0.01)

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unit.status.fakes import COPY, KEY, offsets, progress, reading, record, slot, span, token
-from unit.status.test_tokens import World
+from builders import make_input, make_sink, make_stage
+from unit.status.slots import COPY, KEY, offsets, progress, reading, record, slot, span, token
+from unit.status.worlds import World
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import (
     Definition,
-    InputDefinition,
     PipelineRecord,
-    SinkDefinition,
     StageDefinition,
 )
 from waybill_shared.contract.slots import Progress, SinkState, Slot
@@ -24,17 +23,14 @@ COPIES = "c"
 """The id of the topic of sink `copy`, which `audit` reads."""
 VAULT, LIST = "keep/vault@1", "keep/list@1"
 MINE = token(span(5, 10))
-WAIT_S = 120.0
 
 
 def keep(
     read: str = COPIES, written: str = "v", *, name: str = "vault", since: int = 1
 ) -> StageDefinition:
-    source = InputDefinition(name="in", topic=read, topic_id=read, root=True, bases={})
-    sink = SinkDefinition(
-        name=name, kind="kafka", target=written, topic_id=written, terminal=True, since=since
-    )
-    return StageDefinition(name="keep", since=1, inputs=(source,), sinks=(sink,))
+    source = replace(make_input("in", topic_id=read, bases=()), topic=read)
+    sink = make_sink(name, topic_id=written, since=since)
+    return make_stage("keep", inputs=(source,), sinks=(sink,))
 
 
 def other(name: str, *defined: StageDefinition, generation: int = 1) -> PipelineRecord:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from unit.status.fakes import UID
+from unit.status.slots import UID
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_status.app.dead_letters.reading import DeletedDeadLetter, Take

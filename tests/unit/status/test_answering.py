@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from unit.status.fakes import KEY, LOAD, TOPIC, FakeStore, progress, slot, view
+from unit.status.fakes import FakeStore
+from unit.status.slots import KEY, LOAD, TOPIC, progress, slot, view
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_status.app.dead_letters.replays import KnownReplays

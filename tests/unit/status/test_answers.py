@@ -7,12 +7,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from builders import make_batch
-from unit.status.fakes import (
+from clocks import NOW
+from unit.status.slots import (
     COPY,
     ENRICH,
     KEY,
     LOAD,
-    NOW,
     claim,
     life,
     progress,

@@ -9,12 +9,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from builders import with_batch
-from unit.status.fakes import (
+from unit.status.coroutines import WAIT_S, in_a_loop, inside
+from unit.status.fakes import FakeStore
+from unit.status.slots import (
     COPY,
     ENRICH,
     KEY,
     LOAD,
-    FakeStore,
     burying,
     dead,
     progress,
@@ -25,8 +26,7 @@ from unit.status.fakes import (
     token,
 )
 from unit.status.test_hub import Reader, quiet
-from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world
-from waybill_shared.contract.errors import Retryable
+from unit.status.worlds import DONE, SHORT, World, world
 from waybill_shared.contract.slots import DeadEntry, Progress, Slot
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
@@ -45,85 +45,72 @@ async def now(w: World, asked: Token = ASKED) -> Outcome:
     return outcome
 
 
-def test_what_died_is_told_with_one_question_more() -> None:
-    async def test(w: World) -> None:
-        w.store.put(DONE, dead(3), dead(7), version=1)
-        outcome = await now(w)
-        assert (outcome.outcome, outcome.dead_count) == (OutcomeKind.DEAD_LETTERED, 1)
-        assert (w.store.reads, w.store.letter_reads) == (1, 1)
-
-    in_a_world(test)
+@inside(world)
+async def test_what_died_is_told_with_one_question_more(w: World) -> None:
+    w.store.put(DONE, dead(3), dead(7), version=1)
+    outcome = await now(w)
+    assert (outcome.outcome, outcome.dead_count) == (OutcomeKind.DEAD_LETTERED, 1)
+    assert (w.store.reads, w.store.letter_reads) == (1, 1)
 
 
-def test_where_nothing_died_nothing_more_is_asked() -> None:
-    async def test(w: World) -> None:
-        w.store.put(DONE, version=1)
-        assert (await now(w)).outcome == OutcomeKind.COMPLETE
-        w.store.put(DONE, dead(3, partition=1), version=2)
-        assert (await now(w)).outcome == OutcomeKind.COMPLETE
-        assert w.store.letter_reads == 0
-        asked = w.store.history_reads
-        w.store.put(DONE, version=3)
-        await now(w)
-        assert w.store.history_reads == asked + 2, "nothing was dropped, either"
-
-    in_a_world(test)
+@inside(world)
+async def test_where_nothing_died_nothing_more_is_asked(w: World) -> None:
+    w.store.put(DONE, version=1)
+    assert (await now(w)).outcome == OutcomeKind.COMPLETE
+    w.store.put(DONE, dead(3, partition=1), version=2)
+    assert (await now(w)).outcome == OutcomeKind.COMPLETE
+    assert w.store.letter_reads == 0
+    asked = w.store.history_reads
+    w.store.put(DONE, version=3)
+    await now(w)
+    assert w.store.history_reads == asked + 2, "nothing was dropped, either"
 
 
-def test_who_waits_hears_of_what_dies() -> None:
-    async def test(w: World) -> None:
-        w.store.put(SHORT, version=1)
-        reader = Reader(w.tokens, ASKED)
-        await quiet()
-        w.store.put(SHORT, dead(2), version=2)
-        await quiet()
-        w.store.put(DONE, dead(2), dead(4), version=3)
-        await reader.task
-        told = [(change.outcome.outcome, change.outcome.dead_count) for change in reader.told]
-        assert told == [
-            (OutcomeKind.IN_PROGRESS, 0),
-            (OutcomeKind.IN_PROGRESS, 1),
-            (OutcomeKind.DEAD_LETTERED, 2),
-        ]
-
-    in_a_world(test)
+@inside(world)
+async def test_who_waits_hears_of_what_dies(w: World) -> None:
+    w.store.put(SHORT, version=1)
+    reader = Reader(w.tokens, ASKED)
+    await quiet()
+    w.store.put(SHORT, dead(2), version=2)
+    await quiet()
+    w.store.put(DONE, dead(2), dead(4), version=3)
+    await reader.task
+    told = [(change.outcome.outcome, change.outcome.dead_count) for change in reader.told]
+    assert told == [
+        (OutcomeKind.IN_PROGRESS, 0),
+        (OutcomeKind.IN_PROGRESS, 1),
+        (OutcomeKind.DEAD_LETTERED, 2),
+    ]
 
 
-def test_waiting_asks_for_no_dead_letters_where_there_are_none() -> None:
-    async def test(w: World) -> None:
-        w.store.put(SHORT, version=1)
-        readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(20)]
-        await quiet()
-        w.store.put(DONE, version=2)
-        await asyncio.gather(*(reader.task for reader in readers))
-        assert w.store.letter_reads == 0
-
-    in_a_world(test)
+@inside(world)
+async def test_waiting_asks_for_no_dead_letters_where_there_are_none(w: World) -> None:
+    w.store.put(SHORT, version=1)
+    readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(20)]
+    await quiet()
+    w.store.put(DONE, version=2)
+    await asyncio.gather(*(reader.task for reader in readers))
+    assert w.store.letter_reads == 0
 
 
-def test_fewer_entries_than_were_counted_are_no_answer() -> None:
+@inside(world)
+async def test_fewer_entries_than_were_counted_are_no_answer(w: World) -> None:
     """Redis has lost them; who waits is told once they are there again."""
-
-    async def test(w: World) -> None:
-        w.store.put(DONE, dead(3), version=1)
-        w.store.letters[KEY] = ()
-        outcome = await now(w)
-        assert (outcome.outcome, outcome.reason) == (OutcomeKind.UNKNOWN, "slot_missing")
-        waiting = asyncio.create_task(w.tokens.wait(ASKED, WAIT_S))
-        await quiet()
-        w.store.letters[KEY] = (dead(3),)
-        assert (await waiting).outcome == OutcomeKind.DEAD_LETTERED
-
-    in_a_world(test)
+    w.store.put(DONE, dead(3), version=1)
+    w.store.letters[KEY] = ()
+    outcome = await now(w)
+    assert (outcome.outcome, outcome.reason) == (OutcomeKind.UNKNOWN, "slot_missing")
+    waiting = asyncio.create_task(w.tokens.wait(ASKED, WAIT_S))
+    await quiet()
+    w.store.letters[KEY] = (dead(3),)
+    assert (await waiting).outcome == OutcomeKind.DEAD_LETTERED
 
 
-def test_more_entries_than_were_counted_are_newer_ones() -> None:
-    async def test(w: World) -> None:
-        w.store.put(DONE, dead(3), version=1)
-        w.store.letters[KEY] = (dead(3), dead(9))
-        assert (await now(w)).dead_count == 1
-
-    in_a_world(test)
+@inside(world)
+async def test_more_entries_than_were_counted_are_newer_ones(w: World) -> None:
+    w.store.put(DONE, dead(3), version=1)
+    w.store.letters[KEY] = (dead(3), dead(9))
+    assert (await now(w)).dead_count == 1
 
 
 @dataclass
@@ -146,30 +133,21 @@ class Moving(FakeStore):
 @pytest.mark.parametrize(
     ("moves", "expected"), [(1, OutcomeKind.DEAD_LETTERED), (99, OutcomeKind.UNKNOWN)]
 )
-def test_entries_are_read_as_they_are_counted(moves: int, expected: OutcomeKind) -> None:
+@in_a_loop
+async def test_entries_are_read_as_they_are_counted(moves: int, expected: OutcomeKind) -> None:
     """One that is longer than was known ends farther away than was looked."""
-
-    async def test(w: World) -> None:
+    few = (dead(0, 90, up_to=2), dead(95))
+    async with world(store=Moving(content=DONE, few=few, moves=moves)) as w:
         w.store.put(DONE, dead(3), dead(4), version=1)
         assert (await now(w)).outcome == expected
 
-    few = (dead(0, 90, up_to=2), dead(95))
-    in_a_world(test, store=Moving(content=DONE, few=few, moves=moves))
 
-
-def test_without_redis_what_died_is_not_known() -> None:
-    class Away(FakeStore):
-        async def dead(
-            self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int
-        ) -> DeadReading:
-            raise Retryable("redis does not answer")
-
-    async def test(w: World) -> None:
-        w.store.put(DONE, dead(3), version=1)
-        outcome = await now(w)
-        assert (outcome.outcome, outcome.reason) == (OutcomeKind.UNKNOWN, "redis_away")
-
-    in_a_world(test, store=Away())
+@inside(world)
+async def test_without_redis_what_died_is_not_known(w: World) -> None:
+    w.store.put(DONE, dead(3), version=1)
+    w.store.letters_away = True
+    outcome = await now(w)
+    assert (outcome.outcome, outcome.reason) == (OutcomeKind.UNKNOWN, "redis_away")
 
 
 def dropping(first: int, last: int, **counts: int) -> list[Progress]:
@@ -187,22 +165,17 @@ def dropping(first: int, last: int, **counts: int) -> list[Progress]:
 def dropped(
     asked: Token, batches: list[Progress], *, lake: list[Progress] | None = None
 ) -> tuple[Dropped, ...]:
-    async def scene() -> tuple[Dropped, ...]:
-        found: list[Outcome] = []
-
-        async def test(w: World) -> None:
+    async def ask() -> tuple[Dropped, ...]:
+        async with world() as w:
             end = 5 * (batches[-1].batch.batch_id + 1)
             w.store.put(slot(enriched=(end,), copy=(end,), lake=(end,)), version=1)
             w.store.histories[KEY, ENRICH] = []
             w.store.histories[KEY, COPY] = batches
             if lake is not None:
                 w.store.histories[KEY, LOAD] = lake
-            found.append(await now(w, asked))
+            return (await now(w, asked)).dropped
 
-        await asyncio.to_thread(in_a_world, test)
-        return found[0].dropped
-
-    return asyncio.run(scene())
+    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize("last", [3, NEWEST + 10])

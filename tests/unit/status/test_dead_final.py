@@ -7,11 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import make_sink
 from strategies import patiently
-from unit.status.fakes import ENRICH, LOAD, claim, dead, offsets, slot, span, view
+from unit.status.slots import (
+    ENRICH,
+    LOAD,
+    claim,
+    dead,
+    offsets,
+    slot,
+    span,
+    stages_of,
+    view,
+    with_stages,
+)
 from unit.status.test_dead_letters import judged, missing
-from unit.status.test_removed import parted, with_nothing_left, without_load
-from waybill_shared.contract.events import NEVER, SinkDefinition, StageDefinition
+from unit.status.test_removed import with_nothing_left, without_load
+from waybill_shared.contract.events import NEVER, StageDefinition
 from waybill_shared.contract.slots import DeadEntry, Removal, SinkState, Slot, sink_key, stage_key
 from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.words import OutcomeKind
@@ -43,15 +55,10 @@ def test_what_died_on_the_way_to_a_removed_stage_stays_told() -> None:
 def test_what_dies_in_a_stage_after_its_awaited_sink_was_removed_is_not_told() -> None:
     """The stage goes on for a sink that no older token waits for."""
     content = slot(enriched=(9,), copy=(9,), lake=(4,))
-    definition, enrich, load = parted(content)
+    enrich, load = stages_of(content)
     (lake,) = load.sinks
     screen = replace(lake, name="screen", awaited_since=2)
-    content = replace(
-        content,
-        generation=2,
-        definition=replace(definition, stages=(enrich, replace(load, sinks=(screen,)))),
-        removals=(Removal(generation=2, stages=(load,)),),
-    )
+    content = with_stages(content, enrich, replace(load, sinks=(screen,)), gone={2: (load,)})
     assert judged(ASKED, content, dead(4, stage="load@1")).kind == OutcomeKind.COMPLETE
     assert judged(ASKED, content, dead(3, stage="load@1")).kind == TOLD, "lake had passed it"
     assert judged(ASKED, content, dead(4, stage="load@1", sink=LOAD)).kind == TOLD, "before"
@@ -61,14 +68,11 @@ def test_what_dies_in_a_stage_after_its_awaited_sink_was_removed_is_not_told() -
 
 def test_what_a_removed_sink_lacked_that_nobody_waited_for_is_not_told() -> None:
     content = slot(enriched=(9,), copy=(9,), lake=(9,))
-    _, _, load = parted(content)
+    enrich, load = stages_of(content)
     screen = replace(load.sinks[0], name="screen", awaited_since=NEVER)
-    content = replace(
-        content,
-        generation=2,
-        removals=(Removal(generation=2, stages=(replace(load, sinks=(screen,)),)),),
-        sinks={**content.sinks, "load/screen@1": SinkState(reached=offsets(9))},
-    )
+    content = with_stages(content, enrich, load, gone={2: (replace(load, sinks=(screen,)),)})
+    sinks = {**content.sinks, "load/screen@1": SinkState(reached=offsets(9))}
+    content = replace(content, sinks=sinks)
     lacking = dead(3, stage="load@1", sink="load/screen@1")
     assert judged(ASKED, content, lacking).kind == OutcomeKind.COMPLETE
     assert judged(ASKED, content, dead(3, stage="load@1")).kind == TOLD, "lake lacks it, too"
@@ -76,15 +80,10 @@ def test_what_a_removed_sink_lacked_that_nobody_waited_for_is_not_told() -> None
 
 def test_with_no_sink_left_only_what_was_passed_is_told_of_a_stage_that_goes_on() -> None:
     content = slot(enriched=(9,), copy=(5,), lake=(9,))
-    definition, enrich, _ = parted(content)
+    enrich, _ = stages_of(content)
     copy = enrich.sinks[1]
     younger = replace(enrich, sinks=(replace(copy, name="new", since=2),))
-    content = replace(
-        content,
-        generation=2,
-        definition=replace(definition, stages=(younger,)),
-        removals=(Removal(generation=2, stages=(replace(enrich, sinks=(copy,)),)),),
-    )
+    content = with_stages(content, younger, gone={2: (replace(enrich, sinks=(copy,)),)})
     found = judged(claim(span(3, 8)), content, dead(4), dead(6))
     assert (found.kind, found.dead_records.count) == (OutcomeKind.LOST, 1)
     assert judged(ASKED, content, dead(4), dead(6)).kind == TOLD
@@ -155,8 +154,7 @@ class Line:
 
     @property
     def stages(self) -> tuple[StageDefinition, ...]:
-        assert self.content.definition is not None
-        return self.content.definition.stages
+        return stages_of(self.content)
 
     def run(self, event: Event) -> None:
         match event:
@@ -229,15 +227,11 @@ class Line:
 
     def _add(self, event: Add) -> None:
         since = self.content.generation + 1
-        sink = SinkDefinition(
-            name=f"new{since}", kind="iceberg", target=f"t{since}", topic_id=None, terminal=True,
-            since=since, awaited_since=0 if event.awaited or event.stage is None else NEVER,
-        )  # fmt: skip
+        awaited_since = 0 if event.awaited or event.stage is None else NEVER
+        sink = replace(make_sink(f"new{since}", since=since), awaited_since=awaited_since)
         if event.stage is None:
-            root = slot().definition
-            assert root is not None
-            name = f"stage{since}"
-            stage = replace(root.stages[0], name=name, since=since, sinks=(sink,))
+            root, _ = stages_of(slot())
+            stage = replace(root, name=f"stage{since}", since=since, sinks=(sink,))
             stages, begin = [*self.stages, stage], 0
         else:
             stages = [*self.stages]
@@ -251,17 +245,13 @@ class Line:
     def _change(
         self, stages: Sequence[StageDefinition], removed: Sequence[StageDefinition]
     ) -> None:
-        definition, generation = self.content.definition, self.content.generation + 1
-        assert definition is not None
+        generation = self.content.generation + 1
         if not stages:
             return
         removal = Removal(generation=generation, stages=tuple(removed))
-        self.content = replace(
-            self.content,
-            generation=generation,
-            definition=replace(definition, stages=tuple(stages)),
-            removals=(*self.content.removals, *([removal] if removed else [])),
-        )
+        removals = (*self.content.removals, *([removal] if removed else []))
+        content = with_stages(self.content, *stages, generation=generation)
+        self.content = replace(content, removals=removals)
 
 
 def _only(stage: StageDefinition, key: str, *, keep: bool) -> StageDefinition:

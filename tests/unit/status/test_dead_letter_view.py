@@ -2,8 +2,8 @@
 
 import pytest
 
-from unit.status.fakes import UID
 from unit.status.letters import TOPIC, letter, raw
+from unit.status.slots import UID
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_status.core.dead_letters.dead_letter_view import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import with_batch
-from unit.status.fakes import (
+from unit.status.slots import (
     COPY,
     ENRICH,
     KEY,
@@ -17,8 +17,10 @@ from unit.status.fakes import (
     progress,
     slot,
     span,
+    stages_of,
     token,
     view,
+    with_stages,
 )
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.slots import DeadEntry, Slot
@@ -106,14 +108,11 @@ def test_what_died_where_the_token_does_not_go_is_not_its_own(entry: DeadEntry) 
 
 def test_a_sink_that_the_token_does_not_wait_for_says_nothing() -> None:
     """As a console beside another sink."""
-    assert DONE.definition is not None
-    enrich, load = DONE.definition.stages
+    enrich, load = stages_of(DONE)
     sinks = tuple(
         replace(sink, awaited_since=2) if sink.name == "copy" else sink for sink in enrich.sinks
     )
-    content = replace(
-        DONE, definition=replace(DONE.definition, stages=(replace(enrich, sinks=sinks), load))
-    )
+    content = with_stages(DONE, replace(enrich, sinks=sinks), load)
     assert judged(claim(span(3, 4)), content, dead(3, sink=COPY)).kind == OutcomeKind.COMPLETE
     assert judged(claim(span(3, 4)), content, dead(3)).kind == OutcomeKind.DEAD_LETTERED
 
@@ -185,14 +184,12 @@ def test_of_a_merged_token_each_entry_is_told_once() -> None:
     first, second = claim(span(2, 5)).parts[0], claim(span(4, 7), generation=0).parts[0]
     asked = Claim(pipeline=KEY, name="orders", parts=(first, second))
     both = Part(pipeline_id=first.pipeline_id, generation=1, spans=(span(2, 5), span(4, 7)))
-    content = DONE
-    assert content.definition is not None
-    older = tuple(
+    older = (
         replace(stage, sinks=tuple(replace(sink, since=0) for sink in stage.sinks))
-        for stage in content.definition.stages
+        for stage in stages_of(DONE)
     )
-    sinks = {key.replace("@1", "@0"): state for key, state in content.sinks.items()}
-    content = replace(content, sinks=sinks, definition=replace(content.definition, stages=older))
+    sinks = {key.replace("@1", "@0"): state for key, state in DONE.sinks.items()}
+    content = replace(with_stages(DONE, *older), sinks=sinks)
     for parts in (asked, replace(asked, parts=(both,))):
         judgement = judged(parts, content, dead(4), dead(2), dead(6))
         assert (offsets_of(judgement), judgement.dead_records.count) == (
@@ -274,15 +271,13 @@ def test_a_sink_that_is_past_what_was_counted_misses_nothing() -> None:
 
 
 def test_drops_are_told_of_stages_that_read_nothing_but_roots() -> None:
-    assert DONE.definition is not None
-    enrich, load = DONE.definition.stages
+    enrich, load = stages_of(DONE)
     mixed = replace(load, inputs=(*load.inputs, *enrich.inputs))
     for stages, expected in (
         ((enrich, load), [{"orders"}, set()]),
         ((enrich, mixed), [{"orders"}, set()]),
     ):
-        content = replace(DONE, definition=replace(DONE.definition, stages=stages))
-        told = judge(claim(span(3, 6)), view(content)).stages
+        told = judge(claim(span(3, 6)), view(with_stages(DONE, *stages))).stages
         assert [set(stage.drops_of) for stage in told] == expected
 
 

@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 
 from builders import applied
 from local_client import local_client
-from unit.status.fakes import FakeOwners, FakeStore, record
+from unit.status.fakes import FakeOwners, FakeStore
 from unit.status.letters import TOPIC, FakeTopics, raw
+from unit.status.slots import record
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.http.app import create_app

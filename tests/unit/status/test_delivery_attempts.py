@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from builders import NOW as MADE
-from unit.status.fakes import NOW
+from clocks import NOW
+from unit.status.delivering import BUSY, SILENT
 from watch_builders import make_delivery
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.words import DeliveryState
@@ -22,8 +23,6 @@ from waybill_status.core.watches.deliveries import (
 from waybill_status.core.watches.delivery_book import DeliveryBook
 
 HOUR_MS = 3_600_000
-BUSY = Answered(status=503, error="it answered 503")
-SILENT = Answered(error="nobody answers", silent=True)
 
 
 def attempts(answer: Answered, *, luck: float = 0.0) -> list[WebhookDelivery]:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from unit.status.fakes import KEY, NOW, life
+from clocks import NOW
+from unit.status.slots import KEY, life
 from waybill_shared.contract.errors import Refusal
 from waybill_status.app.pipelines import events as module
 from waybill_status.app.pipelines.events import EVENTS_MAX, Events, PipelineEvent

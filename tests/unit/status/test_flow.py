@@ -11,8 +11,11 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import TopicDescription
 from fastapi.testclient import TestClient
 
+from clocks import NOW, FixedClock
 from local_client import local_client
-from unit.status.fakes import NOW, TOPIC, FakeOwners, FakeStore, FixedClock, dead, record, slot
+from unit.status.coroutines import in_a_loop
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import TOPIC, dead, record, slot
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable
@@ -179,20 +182,17 @@ def test_a_topic_that_cannot_be_asked_hides_no_other() -> None:
     assert asyncio.run(ends.ends([])) == []
 
 
-def test_however_many_ask_at_once_kafka_is_asked_once(
+@in_a_loop
+async def test_however_many_ask_at_once_kafka_is_asked_once(
     store: FakeStore, reader: ProgressReader, ends: FakeEnds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put(HERE, version=1)
-
-    async def scene() -> None:
-        flows = await asyncio.gather(*(reader.all(ANYONE) for _ in range(20)))
-        assert (ends.asked, len({id(flow) for flow in flows})) == (1, 1)
-        monkeypatch.setattr("waybill_status.app.pipelines.progress.FRESH_S", -1.0)
-        ends.found["orders"] = {"orders": {0: 9, 1: 3}}
-        (orders,) = (await reader.all(ANYONE)).items
-        assert (ends.asked, orders.inputs[0].written) == (2, 12)
-
-    asyncio.run(scene())
+    flows = await asyncio.gather(*(reader.all(ANYONE) for _ in range(20)))
+    assert (ends.asked, len({id(flow) for flow in flows})) == (1, 1)
+    monkeypatch.setattr("waybill_status.app.pipelines.progress.FRESH_S", -1.0)
+    ends.found["orders"] = {"orders": {0: 9, 1: 3}}
+    (orders,) = (await reader.all(ANYONE)).items
+    assert (ends.asked, orders.inputs[0].written) == (2, 12)
 
 
 def test_where_kafka_is_away_nothing_is_guessed(asking: TestClient, ends: FakeEnds) -> None:

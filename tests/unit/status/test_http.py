@@ -6,22 +6,12 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from clocks import NOW, FixedClock
 from local_client import local_client
 from scraping import Scrape, read_scrape
-from unit.status.fakes import (
-    NOW,
-    OPERATION,
-    RING,
-    FakeOwners,
-    FakeStore,
-    FixedClock,
-    record,
-    sealed,
-    slot,
-    span,
-    token,
-)
-from unit.status.test_tokens import DONE, SHORT
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import OPERATION, RING, record, sealed, slot, span, token
+from unit.status.worlds import DONE, SHORT
 from waybill_shared.contract.errors import UNKNOWN_HINT
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.tokens import Token

@@ -6,24 +6,16 @@ import random
 import tracemalloc
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
-from unit.status.fakes import (
-    KEY,
-    LOAD,
-    RING,
-    FakeOwners,
-    FakeStore,
-    FixedClock,
-    progress,
-    record,
-    slot,
-    span,
-    token,
-)
-from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world, settled
+from clocks import FixedClock
+from unit.status.coroutines import WAIT_S, in_a_loop, inside
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import KEY, LOAD, RING, progress, record, slot, span, token
+from unit.status.worlds import DONE, SHORT, World, settled, world
 from waybill_shared.contract.slots import Progress, Slot
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.words import OutcomeKind
@@ -102,6 +94,7 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
     """Among commits at any moment and readers that come and go. No look at the stamps helps out."""
     dice = random.Random(seed)
 
+    @in_a_loop
     async def scene() -> None:
         store, clock = Growing(), FixedClock()
         hub = Hub(store, waiters_max=WAITERS, tick_s=10 * WAIT_S)
@@ -132,81 +125,74 @@ def test_whoever_waits_is_told_what_has_become_of_its_token(seed: int) -> None:
         assert {reader.told[-1].outcome.outcome for reader in readers} == {OutcomeKind.COMPLETE}
         feeding.cancel()
 
-    asyncio.run(asyncio.wait_for(scene(), WAIT_S))
+    scene()
     assert remembered() == 0
 
 
-def test_equal_tokens_share_one_answer() -> None:
-    async def test(w: World) -> None:
-        w.store.put(SHORT, version=1)
-        readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(100)]
+@inside(world)
+async def test_equal_tokens_share_one_answer(w: World) -> None:
+    w.store.put(SHORT, version=1)
+    readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(100)]
+    await quiet()
+    w.store.put(DONE, version=2)
+    await asyncio.gather(*(reader.task for reader in readers))
+    assert {tuple(reader.told) for reader in readers} == {tuple(readers[0].told)}
+    assert w.store.history_reads == 3, "copy once, then copy and lake"
+
+
+@inside(world)
+async def test_a_commit_asks_only_those_whose_records_it_brings(w: World) -> None:
+    w.store.put(slot(copy=(99,), lake=(0,)), version=1)
+    readers = [Reader(w.tokens, token(span(at, at + 2))) for at in range(20)]
+    await quiet()
+    assert w.store.history_reads == 1
+    asked: list[int] = []
+    for version, end in enumerate([0, 1, 1, 2, 10], start=2):
+        before = sum(len(reader.told) for reader in readers)
+        w.store.put(slot(copy=(99,), lake=(end,)), version=version)
         await quiet()
-        w.store.put(DONE, version=2)
-        await asyncio.gather(*(reader.task for reader in readers))
-        assert {tuple(reader.told) for reader in readers} == {tuple(readers[0].told)}
-        assert w.store.history_reads == 3, "copy once, then copy and lake"
-
-    in_a_world(test)
-
-
-def test_a_commit_asks_only_those_whose_records_it_brings() -> None:
-    async def test(w: World) -> None:
-        w.store.put(slot(copy=(99,), lake=(0,)), version=1)
-        readers = [Reader(w.tokens, token(span(at, at + 2))) for at in range(20)]
-        await quiet()
-        assert w.store.history_reads == 1
-        asked: list[int] = []
-        for version, end in enumerate([0, 1, 1, 2, 10], start=2):
-            before = sum(len(reader.told) for reader in readers)
-            w.store.put(slot(copy=(99,), lake=(end,)), version=version)
-            await quiet()
-            asked.append(sum(len(reader.told) for reader in readers) - before)
-        assert asked == [0, 1, 0, 2, 9]
-        assert w.store.history_reads == 1 + 1 + 2 + 2, "none of a commit that brings nothing"
-        for reader in readers:
-            await reader.leave()
-
-    in_a_world(test)
+        asked.append(sum(len(reader.told) for reader in readers) - before)
+    assert asked == [0, 1, 0, 2, 9]
+    assert w.store.history_reads == 1 + 1 + 2 + 2, "none of a commit that brings nothing"
+    for reader in readers:
+        await reader.leave()
 
 
-def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token() -> None:
-    async def test(w: World) -> None:
-        w.store.put(slot(copy=(5,), lake=(0,)), version=1)
-        readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(3)]
-        await quiet()
-        w.store.put(DONE, version=2)
-        w.store.histories[KEY, LOAD] = [cast(Progress, None)]
-        found = await asyncio.gather(*(r.task for r in readers), return_exceptions=True)
-        assert [type(each) for each in found] == [AttributeError] * 3
-        w.store.put(DONE, version=3)
-        assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == OutcomeKind.COMPLETE
-
-    in_a_world(test)
+@inside(world)
+async def test_a_fault_of_ours_is_told_to_all_who_wait_for_that_token(w: World) -> None:
+    w.store.put(slot(copy=(5,), lake=(0,)), version=1)
+    readers = [Reader(w.tokens, token(span(0, 5))) for _ in range(3)]
+    await quiet()
+    w.store.put(DONE, version=2)
+    w.store.histories[KEY, LOAD] = [cast(Progress, None)]
+    found = await asyncio.gather(*(r.task for r in readers), return_exceptions=True)
+    assert [type(each) for each in found] == [AttributeError] * 3
+    w.store.put(DONE, version=3)
+    assert (await w.tokens.wait(token(span(0, 5)), WAIT_S)).outcome == OutcomeKind.COMPLETE
 
 
-def test_a_failure_that_nobody_waits_for_any_more_is_forgotten() -> None:
-    async def scene() -> None:
-        faults: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
-        store = Held()
-        feed = Feed(KEY, store)
-        asking = asyncio.create_task(feed.newest(LOAD))
-        await settled()
-        asking.cancel()
-        store.histories_away = True
-        store.let.set()
-        await settled()
-        store.put(DONE, version=1)
-        store.histories_away = False
-        assert await feed.newest(LOAD) == store.histories[KEY, LOAD]
-        gc.collect()
-        assert faults == []
-
-    asyncio.run(asyncio.wait_for(scene(), WAIT_S))
+@in_a_loop
+async def test_a_failure_that_nobody_waits_for_any_more_is_forgotten() -> None:
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    store = Held()
+    feed = Feed(KEY, store)
+    asking = asyncio.create_task(feed.newest(LOAD))
+    await settled()
+    asking.cancel()
+    store.histories_away = True
+    store.let.set()
+    await settled()
+    store.put(DONE, version=1)
+    store.histories_away = False
+    assert await feed.newest(LOAD) == store.histories[KEY, LOAD]
+    gc.collect()
+    assert faults == []
 
 
 def test_many_waiters_cost_little_and_leave_nothing() -> None:
-    async def test(w: World) -> None:
+    @inside(partial(world, waiters_max=WAITERS))
+    async def scene(w: World) -> None:
         w.store.put(slot(copy=(99,), lake=(0,)), version=1)
         gc.collect()
         tracemalloc.start()
@@ -230,5 +216,5 @@ def test_many_waiters_cost_little_and_leave_nothing() -> None:
         await quiet()
         assert w.store.reads == before, "nobody waits"
 
-    in_a_world(test, waiters_max=WAITERS)
+    scene()
     assert remembered() == 0

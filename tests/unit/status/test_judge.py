@@ -6,21 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unit.status.fakes import (
+from builders import make_sink, make_stage
+from clocks import NOW
+from unit.status.slots import (
     COPY,
     ENRICH,
     LOAD,
-    NOW,
     claim,
     life,
     offsets,
     reading,
     slot,
     span,
+    stages_of,
     view,
+    with_stages,
 )
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import SinkDefinition, StageDefinition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.vectors import Span, Vector
@@ -36,10 +38,8 @@ def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:
 
 def test_complete_needs_every_terminal_sink() -> None:
     wanted = claim(span(3, 5))
-    assert (
-        judge(wanted, view(slot(enriched=(5,), copy=(5,), lake=(5,)))).kind == OutcomeKind.COMPLETE
-    )
-    assert judge(wanted, view(slot(copy=(5,), lake=(9, 9)))).kind == OutcomeKind.COMPLETE
+    for enough in (slot(enriched=(5,), copy=(5,), lake=(5,)), slot(copy=(5,), lake=(9, 9))):
+        assert judge(wanted, view(enough)).kind == OutcomeKind.COMPLETE
     for short in (
         slot(enriched=(5,), copy=(5,), lake=(4,)),
         slot(enriched=(5,), copy=(4,), lake=(5,)),
@@ -113,11 +113,9 @@ def test_an_input_that_no_stage_reads_any_more_is_unknown() -> None:
 
 def test_without_anything_to_wait_for_nothing_is_complete() -> None:
     content = slot(enriched=(9,), copy=(9,), lake=(9,))
-    assert content.definition is not None
-    (enrich, _) = content.definition.stages
+    (enrich, _) = stages_of(content)
     inner = replace(enrich, sinks=(replace(enrich.sinks[0], since=9),))
-    bare = replace(content, definition=replace(content.definition, stages=(inner,)))
-    judgement = judge(claim(span(0, 5)), view(bare))
+    judgement = judge(claim(span(0, 5)), view(with_stages(content, inner)))
     assert (judgement.kind, judgement.reason) == (OutcomeKind.UNKNOWN, "nothing_required")
 
 
@@ -195,15 +193,13 @@ def test_a_token_waits_for_sinks_that_are_awaited_since_it_was_born(
 ) -> None:
     """As a console is, once it is the only sink of its stage."""
     content = slot(copy=(4,), lake=(5,))
-    assert content.definition is not None
-    enrich, load = content.definition.stages
+    enrich, load = stages_of(content)
     sinks = tuple(
         replace(sink, awaited_since=awaited_since) if sink.name == "copy" else sink
         for sink in enrich.sinks
     )
-    definition = replace(content.definition, stages=(replace(enrich, sinks=sinks), load))
-    judgement = judge(claim(span(3, 5)), view(replace(content, definition=definition)))
-    assert judgement.kind == expected
+    content = with_stages(content, replace(enrich, sinks=sinks), load)
+    assert judge(claim(span(3, 5)), view(content)).kind == expected
 
 
 LAKE_WAITS = SinkWait(stage="load", sink="lake", blocked_by="sink_retrying", message="no answer")
@@ -292,8 +288,7 @@ def test_a_final_outcome_stays_as_the_sinks_go_on(
 
 
 def stages_base(content: Slot) -> Vector:
-    assert content.definition is not None
-    return content.definition.stages[0].inputs[0].bases
+    return stages_of(content)[0].inputs[0].bases
 
 
 def _ends_of(offsets: Vector) -> dict[int, int]:
@@ -303,20 +298,13 @@ def _ends_of(offsets: Vector) -> dict[int, int]:
 def grown(*, since: int, late_base: int) -> Slot:
     """`slot` with lake at 9, after a stage was added that reads the same input from `late_base`."""
     content = slot(copy=(9,), lake=(9,), generation=since)
-    definition = content.definition
-    assert definition is not None
-    orders = replace(definition.stages[0].inputs[0], bases=offsets(late_base, 0))
-    sink = SinkDefinition(
-        name="new", kind="iceberg", target="raw.new", topic_id=None, terminal=True, since=since
-    )
-    late = StageDefinition(name="late", since=since, inputs=(orders,), sinks=(sink,))
-    stages = (late, *definition.stages)  # listed first, so that its bases are met first
-    new = SinkState(reached=offsets(late_base, 0))
-    return replace(
-        content,
-        definition=replace(definition, stages=stages),
-        sinks={**content.sinks, "late/new@2": new},
-    )
+    stages = stages_of(content)
+    orders = replace(stages[0].inputs[0], bases=offsets(late_base, 0))
+    sink = make_sink("new", since=since)
+    late = make_stage("late", since=since, inputs=(orders,), sinks=(sink,))
+    sinks = {**content.sinks, "late/new@2": SinkState(reached=offsets(late_base, 0))}
+    # Listed first, so that its bases are met first.
+    return replace(with_stages(content, late, *stages), sinks=sinks)
 
 
 def test_a_stage_that_was_added_later_is_never_required_of_an_older_token() -> None:

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager, contextmanager
 
 from fastapi import FastAPI
 
-from unit.status.fakes import RING, FakeOwners, FakeStore, FixedClock, record
+from clocks import FixedClock
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import RING, record
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.replies import Replies

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from unit.status.fakes import (
+from unit.status.slots import (
     COPY,
     ENRICH,
     KEY,
@@ -18,39 +18,32 @@ from unit.status.fakes import (
     progress,
     slot,
     span,
+    stages_of,
     token,
     view,
+    with_stages,
 )
+from unit.status.test_judge import lost
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judge import judge
-from waybill_status.core.outcomes.judgements import Judgement
 from waybill_status.core.outcomes.outcome import Outcome, describe
 
 NEW = "bmV3IG9yZGVycyB0b3BpYw"
 REASONS = ["topic_recreated", "topic_deleted", "retention_passed"]
 
 
-def lost(judgement: Judgement) -> list[tuple[str, int, int, int]]:
-    return [(each.reason, each.partition, each.start, each.end) for each in judgement.lost]
-
-
 def restarted(content: Slot, *, retired: tuple[str, ...] = (TOPIC,), begun: int = 0) -> Slot:
     """After the input's topic was created anew; the stage had begun at `begun`."""
-    assert content.definition is not None
-    enrich, load = content.definition.stages
+    enrich, load = stages_of(content)
     orders = replace(
         enrich.inputs[0], topic_id=NEW, bases=offsets(0, 0, topic_id=NEW), retired=retired
     )
-    stages = (replace(enrich, inputs=(orders,)), load)
-    return replace(
-        content,
-        definition=replace(content.definition, stages=stages),
-        former={"enrich@1": offsets(begun, 0)},
-    )
+    content = with_stages(content, replace(enrich, inputs=(orders,)), load)
+    return replace(content, former={"enrich@1": offsets(begun, 0)})
 
 
 def closed(*, at: int = 7, partitions: int = 1) -> Slot:

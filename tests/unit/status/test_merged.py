@@ -6,25 +6,26 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import make_input, make_sink, make_stage
+from clocks import NOW
 from strategies import patiently
-from unit.status.fakes import (
+from unit.status.slots import (
     COPY,
     KEY,
     LOAD,
-    NOW,
     TOPIC,
     claim,
     losing,
     offsets,
     slot,
     span,
+    stages_of,
     token,
     view,
+    with_stages,
 )
 from waybill_shared.contract.events import (
     Definition,
-    InputDefinition,
-    SinkDefinition,
     StageDefinition,
 )
 from waybill_shared.contract.slots import Removal, SinkState, Slot
@@ -52,14 +53,8 @@ def second(start: int, end: int) -> Span:
 
 
 def way(name: str, topic_id: str) -> StageDefinition:
-    source = InputDefinition(
-        name=name, topic=f"{name}.in", topic_id=topic_id, root=True,
-        bases=offsets(0, topic_id=topic_id),
-    )  # fmt: skip
-    sink = SinkDefinition(
-        name="out", kind="iceberg", target=name, topic_id=None, terminal=True, since=1
-    )
-    return StageDefinition(name=name, since=1, inputs=(source,), sinks=(sink,))
+    source = make_input(name, topic_id=topic_id)
+    return make_stage(name, inputs=(source,), sinks=(make_sink("out"),))
 
 
 def two_ways(first: int, other: int, *, removed: bool = False, deleted: bool = False) -> Slot:
@@ -112,14 +107,10 @@ def test_a_loss_of_one_outweighs_what_is_unknown_of_another() -> None:
 
 def test_an_earlier_generation_does_not_wait_for_a_later_sink() -> None:
     content = slot(enriched=(9,), copy=(9,), lake=(3,), generation=2)
-    assert content.definition is not None
-    enrich, load = content.definition.stages
+    enrich, load = stages_of(content)
     later = replace(load, sinks=(replace(load.sinks[0], since=2),))
-    content = replace(
-        content,
-        definition=replace(content.definition, stages=(enrich, later)),
-        sinks={**content.sinks, "load/lake@2": content.sinks[LOAD]},
-    )
+    sinks = {**content.sinks, "load/lake@2": content.sinks[LOAD]}
+    content = replace(with_stages(content, enrich, later), sinks=sinks)
     old, new = part(span(0, 9)), part(span(0, 3), generation=2)
     judgement = judge(claim_of(old, new), view(content))
     assert judgement.kind == OutcomeKind.COMPLETE

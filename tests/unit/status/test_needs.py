@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from unit.status.fakes import COPY, ENRICH, LOAD, claim, life, losing, slot, span, view
+from unit.status.slots import COPY, ENRICH, LOAD, claim, life, losing, slot, span, view
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_status.core.outcomes.claims import Claim

@@ -8,20 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from builders import MANIFEST, applied
-from unit.status.fakes import (
-    NOW,
-    OPERATION,
-    RING,
-    FakeOwners,
-    FakeStore,
-    FixedClock,
-    life,
-    record,
-    sealed,
-    slot,
-    span,
-    token,
-)
+from clocks import NOW, FixedClock
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import OPERATION, RING, life, record, sealed, slot, span, token
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.errors import Refusal, TokenRefused
@@ -32,14 +21,6 @@ from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import Events
 from waybill_status.app.pipelines.lookup import Pipelines
-
-
-class Silent(FakeOwners):
-    """Kafka does not say what there is to know."""
-
-    async def catch_up(self) -> bool:
-        await asyncio.Event().wait()
-        return True
 
 
 def test_pipelines_are_told_without_redis_too(client: TestClient, store: FakeStore) -> None:
@@ -101,7 +82,8 @@ def test_where_kafka_is_away_what_is_known_is_told(
     store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waybill_status.app.pipelines.lookup.NEWS_WAIT_S", 0.01)
-    owners = Silent(record())
+    owners = FakeOwners(record())
+    owners.silent = True
     pipelines = Pipelines(owners.directory, owners, store)
     assert asyncio.run(pipelines.one(ANYONE, "orders")).name == "orders"
     assert len(asyncio.run(pipelines.all(ANYONE))) == 1

@@ -2,49 +2,38 @@
 
 from dataclasses import replace
 
-from unit.status.fakes import COPY, ENRICH, LOAD, claim, losing, offsets, slot, span, view
-from waybill_shared.contract.events import (
-    Definition,
-    InputDefinition,
-    SinkDefinition,
-    StageDefinition,
+from builders import make_input, make_sink, make_stage
+from unit.status.slots import (
+    COPY,
+    ENRICH,
+    LOAD,
+    claim,
+    losing,
+    offsets,
+    slot,
+    span,
+    stages_of,
+    view,
+    with_stages,
 )
-from waybill_shared.contract.slots import Removal, SinkState, Slot
+from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
 
-
-def parted(content: Slot) -> tuple[Definition, StageDefinition, StageDefinition]:
-    assert content.definition is not None
-    enrich, load = content.definition.stages
-    return content.definition, enrich, load
+NEW = make_sink("new", since=2)
 
 
 def without_load(content: Slot, *, generation: int = 2) -> Slot:
     """After stage load was removed; then `enriched` ends where it is."""
-    definition, enrich, load = parted(content)
-    removal = Removal(generation=generation, stages=(load,))
-    return replace(
-        content,
-        generation=generation,
-        definition=replace(definition, stages=(enrich,)),
-        removals=(removal,),
-    )
+    enrich, load = stages_of(content)
+    return with_stages(content, enrich, gone={generation: (load,)})
 
 
 def with_nothing_left(content: Slot) -> Slot:
     """After all stages were removed, and another came."""
-    definition, enrich, load = parted(content)
-    sink = SinkDefinition(
-        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
-    )
-    other = StageDefinition(name="other", since=2, inputs=enrich.inputs, sinks=(sink,))
-    return replace(
-        content,
-        generation=2,
-        definition=replace(definition, stages=(other,)),
-        removals=(Removal(generation=2, stages=(enrich, load)),),
-    )
+    enrich, load = stages_of(content)
+    other = make_stage("other", since=2, inputs=enrich.inputs, sinks=(NEW,))
+    return with_stages(content, other, gone={2: (enrich, load)})
 
 
 def test_a_sink_that_is_removed_is_not_waited_for_any_more() -> None:
@@ -73,22 +62,12 @@ def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
 
 def test_what_a_removed_stage_began_behind_stays_told() -> None:
     content = slot(enriched=(9,), copy=(9,), lake=(9,))
-    definition, enrich, load = parted(content)
+    enrich, load = stages_of(content)
     (source,) = enrich.inputs
     begun = replace(source, bases=offsets(7))
-    sink = SinkDefinition(
-        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
-    )
-    late = StageDefinition(name="late", since=2, inputs=(begun,), sinks=(sink,))
-    content = replace(
-        content, generation=2, definition=replace(definition, stages=(enrich, load, late))
-    )
-    gone = replace(
-        content,
-        generation=3,
-        definition=replace(definition, stages=(enrich, load)),
-        removals=(Removal(generation=3, stages=(late,)),),
-    )
+    late = make_stage("late", since=2, inputs=(begun,), sinks=(NEW,))
+    content = with_stages(content, enrich, load, late, generation=2)
+    gone = with_stages(content, enrich, load, gone={3: (late,)})
     for known in (content, gone):
         told = judge(claim(span(3, 5), generation=2), view(known))
         assert [(e.reason, e.start, e.end) for e in told.lost] == [("before_start", 3, 5)]
@@ -120,12 +99,11 @@ def test_what_one_sink_of_a_reader_had_does_not_make_up_for_the_other() -> None:
     """A token waited for both, so that it was complete with both or not at all."""
     content = slot(enriched=(9,), copy=(9,), lake=(5,))
     content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
-    definition, enrich, load = parted(content)
+    enrich, load = stages_of(content)
     second = replace(load.sinks[0], name="second")
     both = replace(load, sinks=(*load.sinks, second))
     sinks = {**content.sinks, "load/second@1": SinkState(reached=offsets(3))}
-    content = replace(content, sinks=sinks)
-    together = replace(content, definition=replace(definition, stages=(enrich, both)))
+    together = with_stages(replace(content, sinks=sinks), enrich, both)
     assert judge(claim(span(0, 3)), view(together)).kind == OutcomeKind.COMPLETE
     assert judge(claim(span(3, 5)), view(together)).kind == OutcomeKind.IN_PROGRESS
 
@@ -138,19 +116,12 @@ def test_who_read_a_topic_last_must_have_had_what_is_gone() -> None:
     """One that was removed before it was not waited for any more; nor does it make up for it."""
     content = slot(enriched=(9,), copy=(9,), lake=(5,))
     content = losing(content, ENRICH, "sink_topic_recreated", span(0, 9))
-    definition, enrich, load = parted(content)
+    sinks = {**content.sinks, "again/lake@1": SinkState(reached=offsets(3))}
+    content = replace(content, sinks=sinks)
+    enrich, load = stages_of(content)
     again = replace(load, name="again")
     for first, last, kind in ((load, again, OutcomeKind.LOST), (again, load, OutcomeKind.COMPLETE)):
-        one_by_one = replace(
-            content,
-            generation=3,
-            definition=replace(definition, stages=(enrich,)),
-            removals=(
-                Removal(generation=2, stages=(first,)),
-                Removal(generation=3, stages=(last,)),
-            ),
-            sinks={**content.sinks, "again/lake@1": SinkState(reached=offsets(3))},
-        )
+        one_by_one = with_stages(content, enrich, gone={2: (first,), 3: (last,)})
         assert judge(claim(span(3, 5)), view(one_by_one)).kind == kind
 
 
@@ -171,22 +142,13 @@ def test_with_no_sink_left_the_outcome_is_what_it_was() -> None:
 
 def test_a_sink_that_a_younger_stage_reads_is_still_the_last_for_older_tokens() -> None:
     content = slot(enriched=(9,), copy=(4,), lake=(9,), generation=2)
-    definition, enrich, load = parted(content)
-    source = InputDefinition(name="copy", topic="c", topic_id="c", root=False, bases={})
-    new = SinkDefinition(
-        name="new", kind="iceberg", target="n", topic_id=None, terminal=True, since=2
-    )
+    enrich, load = stages_of(content)
     copies = tuple(replace(sink, terminal=sink.name != "copy") for sink in enrich.sinks)
-    stages = (
-        replace(enrich, sinks=copies),
-        load,
-        StageDefinition(name="more", since=2, inputs=(source,), sinks=(new,)),
-    )
-    content = replace(
-        content,
-        definition=replace(definition, stages=stages),
-        sinks={**content.sinks, "more/new@2": SinkState(reached=offsets(5, 0))},
-    )
+    source = make_input("copy", topic_id="c", root=False, bases=())
+    more = make_stage("more", since=2, inputs=(source,), sinks=(NEW,))
+    content = with_stages(content, replace(enrich, sinks=copies), load, more)
+    new = SinkState(reached=offsets(5, 0))
+    content = replace(content, sinks={**content.sinks, "more/new@2": new})
     required = {
         generation: [
             sink.key

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
-from builders import ORDERS_ID, TENANT, UID, make_replay, make_replayed
-from unit.status.fakes import KEY, TOPIC, dead
+from builders import ORDERS_ID, TENANT, UID
+from message_builders import make_replay, make_replayed
+from unit.status.coroutines import WAIT_S, inside
+from unit.status.slots import KEY, TOPIC, dead
 from unit.status.test_dead_answers import ASKED, now
 from unit.status.test_hub import Reader, quiet
-from unit.status.test_tokens import DONE, SHORT, WAIT_S, World, in_a_world
+from unit.status.worlds import DONE, SHORT, World, world
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.core.outcomes.dead_letters import DeadOffset, ReplayedAs
@@ -44,36 +46,32 @@ def test_beyond_the_bound_the_oldest_are_forgotten() -> None:
     assert known.of(PIPELINE, (ORDERS_ID, 0, 3)) == at(13)
 
 
-def test_outcome_says_where_its_dead_stand_and_stays_what_it_was() -> None:
-    async def test(w: World) -> None:
-        w.store.put(DONE, dead(3), dead(4), dead(0, 2), version=1)
-        before = await now(w)
-        assert before.outcome == OutcomeKind.DEAD_LETTERED
-        replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
-        w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
-        after = await now(w)
-        assert [each.replayed_as for each in exact(after)] == [at(40), None]
-        assert unsent(after) == before
-        assert await w.tokens.wait(ASKED, WAIT_S) == after
-
-    in_a_world(test)
+@inside(world)
+async def test_outcome_says_where_its_dead_stand_and_stays_what_it_was(w: World) -> None:
+    w.store.put(DONE, dead(3), dead(4), dead(0, 2), version=1)
+    before = await now(w)
+    assert before.outcome == OutcomeKind.DEAD_LETTERED
+    replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
+    w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
+    after = await now(w)
+    assert [each.replayed_as for each in exact(after)] == [at(40), None]
+    assert unsent(after) == before
+    assert await w.tokens.wait(ASKED, WAIT_S) == after
 
 
-def test_nobody_who_waits_is_woken_by_a_replay() -> None:
-    async def test(w: World) -> None:
-        w.store.put(SHORT, dead(3), version=1)
-        reader = Reader(w.tokens, ASKED)
-        await quiet()
-        asked = w.store.letter_reads
-        replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
-        w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
-        await quiet()
-        assert (len(reader.told), w.store.letter_reads) == (1, asked)
-        w.store.put(DONE, dead(3), version=2)
-        await reader.task
-        assert [each.replayed_as for each in exact(reader.told[-1].outcome)] == [at(40)]
-
-    in_a_world(test)
+@inside(world)
+async def test_nobody_who_waits_is_woken_by_a_replay(w: World) -> None:
+    w.store.put(SHORT, dead(3), version=1)
+    reader = Reader(w.tokens, ASKED)
+    await quiet()
+    asked = w.store.letter_reads
+    replay = make_replay(make_replayed(3, 40, topic_id=TOPIC))
+    w.replays.accept(replace(replay, tenant=KEY[0], pipeline_uid=KEY[1]))
+    await quiet()
+    assert (len(reader.told), w.store.letter_reads) == (1, asked)
+    w.store.put(DONE, dead(3), version=2)
+    await reader.task
+    assert [each.replayed_as for each in exact(reader.told[-1].outcome)] == [at(40)]
 
 
 def exact(outcome: Outcome) -> list[DeadOffset]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from contracts.slot_store import Ask, SlotStoreContract, T
-from unit.status.fakes import FakeStore, reading
+from unit.status.fakes import FakeStore
+from unit.status.slots import reading
 from waybill_shared.contract.slots import DeadEntry, Progress, Slot
 
 

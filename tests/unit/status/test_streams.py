@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator
 import pytest
 from starlette.types import Message
 
+from unit.status.coroutines import WAIT_S, in_a_loop
 from waybill_status.adapters.http.streams import EventStream
-
-WAIT_S = 120.0
 
 
 class Server:
@@ -55,40 +54,32 @@ class Events:
             self.left = True
 
 
-def test_stream_ends_with_its_events() -> None:
-    async def scene() -> None:
-        server = Server()
-        events = Events(server)
-        await server.serve(events.then("ends"))
-        assert server.told() == [b"one", b"two", b""]
-        assert (b"content-type", b"text/event-stream; charset=utf-8") in server.sent[0]["headers"]
-        assert "content-length" not in dict(server.sent[0]["headers"])
-        assert events.left
-
-    asyncio.run(scene())
+@in_a_loop
+async def test_stream_ends_with_its_events() -> None:
+    server = Server()
+    events = Events(server)
+    await server.serve(events.then("ends"))
+    assert server.told() == [b"one", b"two", b""]
+    assert (b"content-type", b"text/event-stream; charset=utf-8") in server.sent[0]["headers"]
+    assert "content-length" not in dict(server.sent[0]["headers"])
+    assert events.left
 
 
-def test_reader_that_leaves_is_not_waited_for() -> None:
-    async def scene() -> None:
-        server = Server()
-        events = Events(server)
-        await server.serve(events.then("reader leaves"))
-        assert server.told() == [b"one", b"two"]
-        assert events.left
-
-    asyncio.run(scene())
+@in_a_loop
+async def test_reader_that_leaves_is_not_waited_for() -> None:
+    server = Server()
+    events = Events(server)
+    await server.serve(events.then("reader leaves"))
+    assert server.told() == [b"one", b"two"]
+    assert events.left
 
 
-def test_fault_ends_the_stream_unfinished() -> None:
-    async def scene() -> None:
-        server = Server()
-        events = Events(server)
-        with pytest.raises(ExceptionGroup) as found:
-            await server.serve(events.then("fails"))
-        assert "a fault of ours" in str(found.value.exceptions[0])
-        assert server.told() == [b"one", b"two"], (
-            "the connection is cut, so nobody takes it for all"
-        )
-        assert events.left
-
-    asyncio.run(scene())
+@in_a_loop
+async def test_fault_ends_the_stream_unfinished() -> None:
+    server = Server()
+    events = Events(server)
+    with pytest.raises(ExceptionGroup) as found:
+        await server.serve(events.then("fails"))
+    assert "a fault of ours" in str(found.value.exceptions[0])
+    assert server.told() == [b"one", b"two"], "the connection is cut, so nobody takes it for all"
+    assert events.left

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from unit.status.fakes import FakeStore, life, slot
+from unit.status.fakes import FakeStore
+from unit.status.slots import life, slot
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle

@@ -5,7 +5,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET, socket
 
@@ -14,120 +14,33 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from standardwebhooks import Webhook as Independent
 
 from certificates import Authority, write
-from unit.status.fakes import RING
+from unit.status.coroutines import in_a_loop
+from unit.status.hooks import LOOPBACK, NOTHING, SECRET, Names, Server, send
+from unit.status.slots import RING
 from watch_builders import make_delivery
-from waybill_shared.contract.addresses import allowed
-from waybill_shared.contract.deliveries import WebhookDelivery
-from waybill_shared.contract.webhooks import Webhook, WebhookRules, seal_secret, write_secret
+from waybill_shared.contract.webhooks import Webhook, write_secret
 from waybill_shared.http import names
 from waybill_shared.http.names import HostNames
-from waybill_shared.process.clock import SystemClock
 from waybill_status.adapters import webhooks
 from waybill_status.adapters.webhooks import Webhooks
 from waybill_status.core.watches.deliveries import Answered
 
-SECRET = bytes(range(32))
-LOOPBACK = WebhookRules(allowed=allowed("127.0.0.0/8,::1"))
-NOTHING = WebhookRules(allowed=allowed(""))
 ODD = b"Mon, 01 Jan 2024 00:00:00 +99999999999999"
-OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-class Names(HostNames):
-    """Gives what it is told, look by look; and what else the machine knows."""
-
-    def __init__(self, *looks: str) -> None:
-        super().__init__()
-        self.looks = [*looks]
-
-    async def find(self, host: str, port: int, timeout_s: float = 1.0) -> tuple[str, ...]:
-        if host.endswith(".test"):
-            return (self.looks.pop(0),)
-        return await super().find(host, port, timeout_s)
-
-
-@dataclass
-class Server:
-    """On loopback; says one thing to all, and remembers what it heard."""
-
-    say: bytes | Callable[[asyncio.StreamWriter], Awaitable[None]] = OK
-    tls: ssl.SSLContext | None = None
-    host: str = "127.0.0.1"
-    listeners: list[bytes] = field(default_factory=list)
-    connections: int = 0
-    port: int = 0
-
-    async def __aenter__(self) -> "Server":
-        self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            self.listeners.append(head + await reader.readexactly(size))
-            if isinstance(self.say, bytes):
-                writer.write(self.say)
-            else:
-                await self.say(writer)
-            await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    def request(self) -> tuple[str, dict[str, str], str]:
-        """The line, the headers by their names in small letters, and the body."""
-        ((head, _, body),) = [each.partition(b"\r\n\r\n") for each in self.listeners]
-        line, *headers = head.decode().split("\r\n")
-        pairs = [each.partition(": ") for each in headers]
-        return line, {name.lower(): value for name, _, value in pairs}, body.decode()
-
-
-def delivery(url: str) -> WebhookDelivery:
-    made = make_delivery()
-    secret = seal_secret(SECRET, RING, watch=made.watch, nonce=bytes(12))
-    return replace(made, webhook=Webhook(url=url, secret=secret))
-
-
-def send(
-    url: str,
-    rules: WebhookRules = LOOPBACK,
-    looked: HostNames | None = None,
-    tls: ssl.SSLContext | None = None,
-) -> Awaitable[Answered]:
-    sender = Webhooks(RING, rules, looked or HostNames(), tls or ssl.create_default_context())
-    asked = delivery(url)
-    return sender.send(asked, asked.event, SystemClock().now_ms() // 1000)
-
-
-def run(scene: Callable[[], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scene()
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
-def test_it_is_sent_signed_as_standard_webhooks_have_it() -> None:
-    async def scene() -> None:
-        async with Server() as server:
-            answer = await send(f"http://127.0.0.1:{server.port}/a/b?key=1&c=%20")
-            line, headers, body = server.request()
-        assert answer == Answered(status=204)
-        assert line == "POST /a/b?key=1&c=%20 HTTP/1.1"
-        assert headers["host"] == f"127.0.0.1:{server.port}"
-        assert headers["content-type"] == "application/cloudevents+json"
-        assert headers["webhook-id"] == "e.final"
-        event = Independent(write_secret(SECRET)).verify(body, headers)
-        assert event["type"] == "waybill.token.final"
-        assert body == make_delivery().event
-
-    run(scene)
+@in_a_loop
+async def test_it_is_sent_signed_as_standard_webhooks_have_it() -> None:
+    async with Server() as server:
+        answer = await send(f"http://127.0.0.1:{server.port}/a/b?key=1&c=%20")
+        line, headers, body = server.request()
+    assert answer == Answered(status=204)
+    assert line == "POST /a/b?key=1&c=%20 HTTP/1.1"
+    assert headers["host"] == f"127.0.0.1:{server.port}"
+    assert headers["content-type"] == "application/cloudevents+json"
+    assert headers["webhook-id"] == "e.final"
+    event = Independent(write_secret(SECRET)).verify(body, headers)
+    assert event["type"] == "waybill.token.final"
+    assert body == make_delivery().event
 
 
 @pytest.mark.parametrize(
@@ -151,29 +64,25 @@ def test_it_is_sent_signed_as_standard_webhooks_have_it() -> None:
         (b"HTTP/1.1 304 Same\r\n\r\n", 304, "redirects are not followed", 0),
     ],
 )
-def test_the_status_of_an_answer_counts(
+@in_a_loop
+async def test_the_status_of_an_answer_counts(
     says: bytes, status: int, error: str, retry_after_s: int
 ) -> None:
-    async def scene() -> None:
+    async with Server(says) as server:
+        answer = await send(f"http://127.0.0.1:{server.port}/")
+    assert (answer.status, answer.retry_after_ms) == (status, 1000 * retry_after_s)
+    assert error in answer.error
+    assert bool(answer.error) is bool(error)
+
+
+@in_a_loop
+async def test_no_redirect_is_followed() -> None:
+    async with Server() as target:
+        place = f"http://127.0.0.1:{target.port}/latest/meta-data".encode()
+        says = b"HTTP/1.1 307 Go\r\nLocation: " + place + b"\r\n\r\n"
         async with Server(says) as server:
             answer = await send(f"http://127.0.0.1:{server.port}/")
-        assert (answer.status, answer.retry_after_ms) == (status, 1000 * retry_after_s)
-        assert error in answer.error
-        assert bool(answer.error) is bool(error)
-
-    run(scene)
-
-
-def test_no_redirect_is_followed() -> None:
-    async def scene() -> None:
-        async with Server() as target:
-            place = f"http://127.0.0.1:{target.port}/latest/meta-data".encode()
-            says = b"HTTP/1.1 307 Go\r\nLocation: " + place + b"\r\n\r\n"
-            async with Server(says) as server:
-                answer = await send(f"http://127.0.0.1:{server.port}/")
-            assert (answer.status, target.connections) == (307, 0)
-
-    run(scene)
+        assert (answer.status, target.connections) == (307, 0)
 
 
 async def _hang(writer: asyncio.StreamWriter) -> None:
@@ -210,31 +119,26 @@ async def _noise(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("act", [_hang, _reset, _drip, _end, _noise])
-def test_whatever_is_no_answer_is_none(
+@in_a_loop
+async def test_whatever_is_no_answer_is_none(
     act: Callable[[asyncio.StreamWriter], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "ATTEMPT_S", 1.0)
     monkeypatch.setitem(webhooks.TIMEOUTS["timeout"], "read", 0.3)
-
-    async def scene() -> None:
-        async with Server(act) as server:
-            answer = await send(f"http://127.0.0.1:{server.port}/")
-        assert (answer.status, answer.silent) == (None, True)
-        assert answer.error
-
-    run(scene)
+    async with Server(act) as server:
+        answer = await send(f"http://127.0.0.1:{server.port}/")
+    assert (answer.status, answer.silent) == (None, True)
+    assert answer.error
 
 
-def test_nobody_there_is_no_answer() -> None:
-    async def scene() -> None:
-        async with Server() as server:
-            port = server.port
-        answer = await send(f"http://127.0.0.1:{port}/")
-        assert (answer.status, bool(answer.error)) == (None, True)
-        unknown = await send("https://nobody.invalid/")
-        assert unknown == Answered(error="nobody.invalid is not found")
-
-    run(scene)
+@in_a_loop
+async def test_nobody_there_is_no_answer() -> None:
+    async with Server() as server:
+        port = server.port
+    answer = await send(f"http://127.0.0.1:{port}/")
+    assert (answer.status, bool(answer.error)) == (None, True)
+    unknown = await send("https://nobody.invalid/")
+    assert unknown == Answered(error="nobody.invalid is not found")
 
 
 async def _endless(writer: asyncio.StreamWriter) -> None:
@@ -259,56 +163,48 @@ async def _bad_chunk(writer: asyncio.StreamWriter) -> None:
 
 
 @pytest.mark.parametrize("act", [_endless, _slow_body, _short_body, _bad_chunk, _reset_after])
-def test_of_what_follows_an_answer_little_is_read(
+@in_a_loop
+async def test_of_what_follows_an_answer_little_is_read(
     act: Callable[[asyncio.StreamWriter], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhooks, "READ_S", 0.3)
-
-    async def scene() -> None:
-        async with Server(act) as server:
-            assert await send(f"http://127.0.0.1:{server.port}/") == Answered(status=200)
-
-    run(scene)
+    async with Server(act) as server:
+        assert await send(f"http://127.0.0.1:{server.port}/") == Answered(status=200)
 
 
 @pytest.mark.parametrize(
     "host",
     ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001", "0177.0.0.1"],
 )
-def test_nothing_connects_to_what_is_not_public_however_it_is_written(host: str) -> None:
-    async def scene() -> None:
-        async with Server() as server:
-            answer = await send(f"https://{host}:{server.port}/", NOTHING)
-            await asyncio.sleep(0)
-            assert (answer.status, server.connections) == (None, 0)
-        assert "is not at a public address" in answer.error
-
-    run(scene)
+@in_a_loop
+async def test_nothing_connects_to_what_is_not_public_however_it_is_written(host: str) -> None:
+    async with Server() as server:
+        answer = await send(f"https://{host}:{server.port}/", NOTHING)
+        await asyncio.sleep(0)
+        assert (answer.status, server.connections) == (None, 0)
+    assert "is not at a public address" in answer.error
 
 
-def test_a_name_is_looked_up_once_and_that_address_is_connected_to() -> None:
-    async def scene() -> None:
-        async with Server() as server:
-            two = Names("127.0.0.1", "10.0.0.1")
-            answer = await send(f"http://hooks.test:{server.port}/", LOOPBACK, two)
-            assert (answer.status, two.looks) == (204, ["10.0.0.1"])
-            assert server.request()[1]["host"] == f"hooks.test:{server.port}"
-            refused = await send(f"http://hooks.test:{server.port}/", NOTHING, Names("127.0.0.1"))
-            assert (refused.status, refused.silent, server.connections) == (None, False, 1)
-
-    run(scene)
+@in_a_loop
+async def test_a_name_is_looked_up_once_and_that_address_is_connected_to() -> None:
+    async with Server() as server:
+        two = Names("127.0.0.1", "10.0.0.1")
+        answer = await send(f"http://hooks.test:{server.port}/", LOOPBACK, two)
+        assert (answer.status, two.looks) == (204, ["10.0.0.1"])
+        assert server.request()[1]["host"] == f"hooks.test:{server.port}"
+        refused = await send(f"http://hooks.test:{server.port}/", NOTHING, Names("127.0.0.1"))
+        assert (refused.status, refused.silent, server.connections) == (None, False, 1)
 
 
-def test_an_address_in_a_url_is_named_as_http_has_it() -> None:
-    async def scene() -> None:
-        async with Server(host="::1") as server:
-            assert await send(f"http://[::1]:{server.port}/") == Answered(status=204)
-            assert server.request()[1]["host"] == f"[::1]:{server.port}"
-
-    run(scene)
+@in_a_loop
+async def test_an_address_in_a_url_is_named_as_http_has_it() -> None:
+    async with Server(host="::1") as server:
+        assert await send(f"http://[::1]:{server.port}/") == Answered(status=204)
+        assert server.request()[1]["host"] == f"[::1]:{server.port}"
 
 
-def test_names_that_take_long_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_names_that_take_long_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ending = threading.Semaphore(0), threading.Event()
 
     def slow(host: str, port: int) -> tuple[str, ...]:
@@ -318,78 +214,66 @@ def test_names_that_take_long_hold_up_no_others(monkeypatch: pytest.MonkeyPatch)
         return ("127.0.0.1",)
 
     monkeypatch.setattr(names, "_look_up", slow)
+    found = HostNames()
 
-    async def scene() -> None:
-        found = HostNames()
+    async def keep_a_thread() -> None:
+        looking = asyncio.create_task(found.find("slow.example", 443))
+        await asyncio.to_thread(begun.acquire)  # one that has not begun is not looked up at all
+        looking.cancel()
 
-        async def keep_a_thread() -> None:
-            looking = asyncio.create_task(found.find("slow.example", 443))
-            await asyncio.to_thread(begun.acquire)  # one that has not begun is not looked up at all
-            looking.cancel()
-
-        for _ in range(names.AT_ONCE - 1):
-            await keep_a_thread()
-        assert await found.find("fast.example", 443) == ("127.0.0.1",)
+    for _ in range(names.AT_ONCE - 1):
         await keep_a_thread()
-        with pytest.raises(OSError, match="50 other names take too long"):
-            await found.find("fast.example", 443)
-        ending.set()
-        async with asyncio.timeout(10):
-            while True:
-                try:
-                    assert await found.find("fast.example", 443) == ("127.0.0.1",)
-                except OSError:
-                    await asyncio.sleep(0.01)
-                else:
-                    return
+    assert await found.find("fast.example", 443) == ("127.0.0.1",)
+    await keep_a_thread()
+    with pytest.raises(OSError, match="50 other names take too long"):
+        await found.find("fast.example", 443)
+    ending.set()
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                assert await found.find("fast.example", 443) == ("127.0.0.1",)
+            except OSError:
+                await asyncio.sleep(0.01)
+            else:
+                return
 
-    run(scene)
 
-
-def test_a_name_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_a_name_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = threading.Event()
     monkeypatch.setattr(names, "_look_up", lambda host, port: ending.wait(10))
-
-    async def scene() -> None:
-        with pytest.raises(OSError, match=r"slow.example is not found in 0 s"):
-            await HostNames().find("slow.example", 443, 0.001)
-        ending.set()
-
-    run(scene)
+    with pytest.raises(OSError, match=r"slow.example is not found in 0 s"):
+        await HostNames().find("slow.example", 443, 0.001)
+    ending.set()
 
 
-def test_over_tls_the_name_is_what_a_certificate_must_have(tmp_path: Path) -> None:
+@in_a_loop
+async def test_over_tls_the_name_is_what_a_certificate_must_have(tmp_path: Path) -> None:
     authority = Authority("webhooks")
     issued = authority.issue("localhost")
     certificate = write(tmp_path / "cert.pem", issued.certificate)
     key = write(tmp_path / "key.pem", issued.key_pem(PrivateFormat.PKCS8))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-
-    async def scene() -> None:
-        trusting = ssl.create_default_context(cadata=authority.certificate)
-        async with Server(tls=context) as server:
-            url = f"https://localhost:{server.port}/"
-            assert await send(url, LOOPBACK, tls=trusting) == Answered(status=204)
-            other = f"https://other.test:{server.port}/"
-            for place, tls in ((other, trusting), (url, None)):
-                refused = await send(place, LOOPBACK, Names("127.0.0.1"), tls)
-                assert refused.status is None
-                assert "certificate" in refused.error.lower()
-            assert len(server.listeners) == 1
-
-    run(scene)
+    trusting = ssl.create_default_context(cadata=authority.certificate)
+    async with Server(tls=context) as server:
+        url = f"https://localhost:{server.port}/"
+        assert await send(url, LOOPBACK, tls=trusting) == Answered(status=204)
+        other = f"https://other.test:{server.port}/"
+        for place, tls in ((other, trusting), (url, None)):
+            refused = await send(place, LOOPBACK, Names("127.0.0.1"), tls)
+            assert refused.status is None
+            assert "certificate" in refused.error.lower()
+        assert len(server.listeners) == 1
 
 
-def test_without_the_key_of_its_secret_nothing_is_sent() -> None:
-    async def scene() -> None:
-        async with Server() as server:
-            made = make_delivery()
-            sender = Webhooks(RING, LOOPBACK, HostNames(), ssl.create_default_context())
-            place = Webhook(url=f"http://127.0.0.1:{server.port}/", secret=made.webhook.secret)
-            lost = replace(made, webhook=place)
-            answer = await sender.send(lost, "{}", 0)
-            assert (answer.status, server.connections) == (None, 0)
-            assert "a key that this status does not have" in answer.error
-
-    run(scene)
+@in_a_loop
+async def test_without_the_key_of_its_secret_nothing_is_sent() -> None:
+    async with Server() as server:
+        made = make_delivery()
+        sender = Webhooks(RING, LOOPBACK, HostNames(), ssl.create_default_context())
+        place = Webhook(url=f"http://127.0.0.1:{server.port}/", secret=made.webhook.secret)
+        lost = replace(made, webhook=place)
+        answer = await sender.send(lost, "{}", 0)
+        assert (answer.status, server.connections) == (None, 0)
+        assert "a key that this status does not have" in answer.error

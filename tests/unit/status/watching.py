@@ -1,21 +1,13 @@
 """Processes that tell of watches, and the topics between them, in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
-from unit.status.fakes import (
-    NOW,
-    RING,
-    FakeOwners,
-    FakeStore,
-    FixedClock,
-    record,
-    sealed,
-    span,
-    token,
-)
+from clocks import NOW, FixedClock
+from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.slots import RING, record, sealed, span, token
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import to_json
 from waybill_shared.contract.deliveries import WebhookDelivery
@@ -39,7 +31,6 @@ from waybill_status.app.watches.watchers import Watchers
 from waybill_status.core.watches.deliveries import Answered
 from waybill_status.core.watches.delivery_book import DeliveryBook
 
-WAIT_S = 120.0
 TEXT = sealed(token(span(0, 5)))
 
 
@@ -157,6 +148,11 @@ class Receiver:
         self.hold = asyncio.Event()
         self.hold.set()
 
+    async def attempts(self, count: int) -> None:
+        """Wait until so many were begun."""
+        while len(self.sent) < count:
+            await asyncio.sleep(0.005)
+
     async def send(self, delivery: WebhookDelivery, event: str, now_s: int) -> Answered:
         self.sent.append((replace(delivery, event=event), now_s))
         if delivery.watch in self.broken:
@@ -212,6 +208,11 @@ class Process:
             self.deliveries.accept(each)
             loop.call_soon(self.watchers.receive_delivery, each)
 
+    def watch(self, id: str) -> TokenWatch:
+        watch = self.book.find(id)
+        assert watch is not None
+        return watch
+
     def detail(self, id: str) -> WatchDetail:
         """As `GET /v1/watches/{id}` answers."""
         watch = self.book.get(DEFAULT_TENANT, id)
@@ -244,9 +245,7 @@ class Scene:
             await asyncio.sleep(0.005)
 
 
-def run(scene: Callable[[Scene], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with AsyncExitStack() as stack:
-            await scene(Scene(stack))
-
-    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+@asynccontextmanager
+async def scene() -> AsyncIterator[Scene]:
+    async with AsyncExitStack() as stack:
+        yield Scene(stack)

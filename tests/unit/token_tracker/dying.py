@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from builders import make_fact
+from message_builders import make_letter
 from unit.token_tracker.flow import ROOTS, Flow, Place, StageShape, Take
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.slots import DeadEntry
@@ -67,16 +68,4 @@ def tells(entry: DeadEntry, stage: str, root: Place) -> bool:
 
 def _letter(row: Place) -> DeadLetter:
     topic_id, partition, offset = row
-    return DeadLetter(
-        topic="t",
-        topic_id=topic_id,
-        partition=partition,
-        offset=offset,
-        sink=None,
-        reason="malformed",
-        rule=None,
-        message="",
-        dead_topic="t.dlq",
-        dead_partition=partition,
-        dead_offset=offset,
-    )
+    return make_letter(offset, topic_id=topic_id, partition=partition)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from builders import NOW
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Snapshot, snapshot_key
 from waybill_shared.contract.slots import (
@@ -47,6 +46,9 @@ class FakeStore:
         if self.away:
             raise Retryable("redis is away")
         return [self._write(write) for write in writes]
+
+    def forgot(self, partitions: Iterable[int]) -> bool:
+        return False
 
     def _write(self, write: SlotWrite) -> WriteResult:
         uid, finder = write.pipeline_uid, (write.writer, self.server)
@@ -121,11 +123,3 @@ class FakeJournal:
             self.saves.append(f"{'snapshot' if snapshot.slot else 'no more'} {key}")
         self.positions |= positions
         self.saves.append("positions")
-
-
-@dataclass
-class FakeClock:
-    now: int = NOW
-
-    def now_ms(self) -> int:
-        return self.now

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from builders import ORDERS_ID, UID, make_commit, make_fact
-from unit.token_tracker.fakes import FakeClock, FakeJournal, FakeStore
+from builders import NOW, ORDERS_ID, UID, make_commit, make_fact
+from clocks import FixedClock
+from unit.token_tracker.fakes import FakeJournal, FakeStore
 from waybill_shared.contract.events import Fact
 from waybill_token_tracker.app.tracker import Tracker
 from waybill_token_tracker.core.snapshots import SnapshotRule
@@ -15,7 +16,7 @@ class Bench:
 
     store: FakeStore = field(default_factory=FakeStore)
     journal: FakeJournal = field(default_factory=FakeJournal)
-    clock: FakeClock = field(default_factory=FakeClock)
+    clock: FixedClock = field(default_factory=lambda: FixedClock(NOW))
     log: list[Fact] = field(default_factory=list)
     rule: SnapshotRule = field(default_factory=SnapshotRule)
 

@@ -14,11 +14,11 @@ from builders import (
     make_commit,
     make_definition,
     make_fact,
-    make_lifecycle,
     make_range,
     with_batch,
 )
-from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
+from message_builders import make_letter, make_lifecycle
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact
@@ -30,19 +30,7 @@ from waybill_token_tracker.app.announcing import Announced, Announcer, ReceivedM
 from waybill_token_tracker.core.announcements import LETTERS_MAX, OLD_MS
 
 SOURCE = "/waybill/test"
-LETTER = DeadLetter(
-    topic="orders.in",
-    topic_id="a",
-    partition=0,
-    offset=17,
-    sink=None,
-    reason="malformed",
-    rule=None,
-    message="no number",
-    dead_topic="orders.in.dlq",
-    dead_partition=2,
-    dead_offset=4,
-)
+LETTER = make_letter(17, topic_id="a", dead_partition=2, dead_offset=4)
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from builders import (
     make_batch,
     make_definition,
     make_fact,
-    make_lifecycle,
     make_snapshot,
 )
+from message_builders import make_lifecycle
 from unit.token_tracker.fakes import FakeJournal
 from unit.token_tracker.line import Bench, commit
 from waybill_shared.contract.errors import Retryable

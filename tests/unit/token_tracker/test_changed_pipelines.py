@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from builders import make_commit, make_definition, make_sink, make_stage
-from unit.token_tracker.test_losses import (
+from unit.token_tracker.chains import (
     CHAIN,
-    RECREATED,
     apply,
     enriched,
     inner,
@@ -17,6 +16,7 @@ from unit.token_tracker.test_losses import (
     writing,
     wrote,
 )
+from unit.token_tracker.test_losses import RECREATED
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.vectors import ENDLESS
 

@@ -10,16 +10,15 @@ from builders import (
     NOW,
     TENANT,
     UID,
-    make_beat,
     make_commit,
     make_definition,
     make_fact,
     make_input,
-    make_lifecycle,
     make_sink,
     make_stage,
     with_batch,
 )
+from message_builders import make_beat, make_lifecycle
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json

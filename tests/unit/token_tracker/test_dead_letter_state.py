@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact, with_batch
+from message_builders import make_letter
 from unit.token_tracker.line import Bench
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact
@@ -33,17 +34,10 @@ def died(sequence: int, count: int = 1, *, partitions: int = 1) -> Fact:
 
 
 def letter(offset: int, partition: int = 0) -> DeadLetter:
-    return DeadLetter(
-        topic="orders.in",
-        topic_id=ORDERS_ID,
+    return make_letter(
+        2 * offset,
         partition=partition,
-        offset=2 * offset,
-        sink=None,
-        reason="malformed",
-        rule=None,
         message=f"column amount: {offset} is no number, and this is said at some length",
-        dead_topic="orders.in.dlq",
-        dead_partition=partition,
         dead_offset=offset,
     )
 

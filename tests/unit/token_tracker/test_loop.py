@@ -17,16 +17,11 @@ from waybill_token_tracker.app.lag import LagWatch
 from waybill_token_tracker.loop import Loop, watch_lag
 
 
-class Store(FakeStore):
-    def forgot(self, partitions: Iterable[int]) -> bool:
-        return False
-
-
 class Around:
     """A stream that takes one step in each turn and then ends the loop; and no lag."""
 
     def __init__(self) -> None:
-        self.store = Store()
+        self.store = FakeStore()
         self.bench = Bench(store=self.store)
         self.steps: list[Callable[[], None]] = []
         self.stop = threading.Event()

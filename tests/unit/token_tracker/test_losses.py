@@ -4,103 +4,36 @@ from dataclasses import replace
 
 import pytest
 
-from builders import (
-    TENANT,
-    UID,
-    make_commit,
-    make_definition,
-    make_fact,
-    make_input,
-    make_range,
-    make_sink,
-    make_stage,
+from builders import make_definition, make_input, make_sink, make_stage
+from unit.token_tracker.chains import (
+    CHAIN,
+    EMPTY,
+    LONG,
+    apply,
+    enriched,
+    inner,
+    loaded,
+    loading,
+    lost,
+    reached,
+    root,
+    without,
+    writing,
+    wrote,
 )
-from waybill_shared.contract.events import (
-    Commit,
-    Definition,
-    InputDefinition,
-    SetAside,
-    StageDefinition,
-)
-from waybill_shared.contract.slots import Slot
-from waybill_shared.contract.vectors import ENDLESS, Span, Vector
-from waybill_token_tracker.core.facts import apply_fact
-
-EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
-Runs = list[tuple[str, int, int]]  # topic id, start, end; all in partition 0
-
-
-def root(topic_id: str = "R", *, retired: tuple[str, ...] = (), base: int = 10) -> InputDefinition:
-    return replace(make_input("orders", topic_id=topic_id, bases=(base,)), retired=retired)
-
-
-def inner(topic_id: str, *, retired: tuple[str, ...] = ()) -> InputDefinition:
-    return replace(make_input(topic_id, topic_id=topic_id, root=False), retired=retired)
-
-
-def writing(name: str, topic_id: str, *inputs: InputDefinition) -> StageDefinition:
-    return make_stage(name, inputs=inputs, sinks=(make_sink("out", topic_id=topic_id),))
-
-
-def loading(*inputs: InputDefinition) -> StageDefinition:
-    return make_stage("load", inputs=inputs)
-
-
-CHAIN = make_definition(writing("enrich", "A", root()), loading(inner("A")))
-LONG = make_definition(
-    writing("enrich", "A", root()), writing("join", "B", inner("A")), loading(inner("B"))
-)
-
-
-def wrote(
-    stage: str, taken: Vector, written: Vector, *, sequence: int = 0, gaps: Runs | None = None
-) -> Commit:
-    spans = [Span(topic_id=t, partition=0, start=start, end=end) for t, start, end in gaps or []]
-    return make_commit(
-        taken, stage=stage, sink="out", outputs=written, sequence=sequence, gaps=spans
-    )
-
-
-def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
-    return wrote("enrich", {("R", 0): taken}, {("A", 0): written}, sequence=sequence)
-
-
-def loaded(taken: Vector, *, sequence: int = 0, since: int = 1) -> Commit:
-    return make_commit(taken, stage="load", sequence=sequence, since=since)
-
+from waybill_shared.contract.vectors import ENDLESS
 
 BATCHES = [enriched(11 + n, 1 + 2 * n, sequence=n) for n in range(9)]
 """A row from each record; behind it stands the marker."""
+
 LATE = make_stage(
     "load",
     inputs=(make_input("A", topic_id="A", bases=(5,), root=False),),
     sinks=(replace(make_sink("lake"), since=2),),
 )
+
 WITH_READER = make_definition(*CHAIN.stages[:1], LATE)
 """A reader that came when its topic had lost what stood below 5."""
-
-
-def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
-    """`commit`, whose frontier has passed `runs` without taking them."""
-    ranges = tuple(make_range(start, end, topic_id=topic_id) for topic_id, start, end in runs)
-    return replace(commit, set_aside=(SetAside(reason=reason, ranges=ranges),))
-
-
-def apply(*bodies: Definition | Commit, slot: Slot = EMPTY, generation: int = 1) -> Slot:
-    for body in bodies:
-        slot = apply_fact(slot, make_fact(body, generation=generation)).slot
-    return slot
-
-
-def lost(slot: Slot, sink: str = "load/lake@1") -> dict[str, Runs]:
-    return {
-        reason: [(span.topic_id, span.start or 0, span.end) for span in spans]
-        for reason, spans in slot.sinks[sink].lost.items()
-    }
-
-
-def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
-    return slot.sinks[sink].reached
 
 
 def test_what_is_set_aside_of_a_root_is_lost_in_every_sink_behind_it() -> None:

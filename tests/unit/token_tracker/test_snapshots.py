@@ -5,16 +5,8 @@ from random import Random
 
 import pytest
 
-from builders import (
-    NOW,
-    TENANT,
-    UID,
-    make_beat,
-    make_definition,
-    make_fact,
-    make_lifecycle,
-    make_snapshot,
-)
+from builders import NOW, TENANT, UID, make_definition, make_fact, make_snapshot
+from message_builders import make_beat, make_lifecycle
 from unit.token_tracker.line import Bench, commit
 from waybill_shared.contract.slots import SLOT_VERSION, Entry, Hop, SinkState, Slot
 from waybill_shared.contract.vectors import between

@@ -15,6 +15,7 @@ from waybill.testing import ManualClock, ScriptedServer
 Command = Callable[..., Result]
 Terminal = Callable[..., str]  # runs a command on a real pseudo-terminal: what it wrote there
 END = "<the end>"
+MANIFEST = "version: 1\nname: orders\n"
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,13 @@ def server() -> Iterator[ScriptedServer]:
 def client(server: ScriptedServer, clock: ManualClock) -> Iterator[Client]:
     with Client(server.url, clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    """Its name, in the folder of the test."""
+    (tmp_path / "orders.yaml").write_text(MANIFEST)
+    return "orders.yaml"
 
 
 @pytest.fixture

@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from unit.waybill.conftest import Command
+from unit.waybill.conftest import MANIFEST, Command
 from waybill import Client, Conflict, Invalid, NotReady
 from waybill.models import Operation
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
 RECORDS = f"{PATH}/inputs/orders/records"
-MANIFEST = "version: 1\nname: orders\n"
 FAULT = {
     "message": "stage load would lose all of its sinks",
     "line": None,
@@ -48,12 +46,6 @@ CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
 
 def refused(status: int, operation: dict[str, object]) -> Response:
     return problem(status, "it is not to be", request_id="r-1", **operation)
-
-
-@pytest.fixture
-def manifest(tmp_path: Path) -> str:
-    (tmp_path / "orders.yaml").write_text(MANIFEST)
-    return "orders.yaml"
 
 
 @pytest.mark.parametrize(("method", "path", "change"), CHANGES)

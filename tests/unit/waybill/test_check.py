@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import MANIFEST, Command
 from waybill import (
     AsyncClient,
     Client,
@@ -24,7 +22,6 @@ from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/validate"
 ID = f"validate.orders.{'ab' * 16}"
-MANIFEST = "version: 1\nname: orders\n"
 FAULT = {
     "message": "no view is called `ordrs`",
     "line": 12,
@@ -46,7 +43,6 @@ GRAPH = {
     ],
 }
 MANY = problem(429, "too many", type="urn:waybill:problem:too_many_checks")
-Command = Callable[..., Result]
 
 
 def found(*errors: object, warnings: tuple[str, ...] = (), graph: object = None) -> dict[str, Any]:
@@ -69,12 +65,6 @@ def later(server: ScriptedServer, state: object, **more: object) -> None:
     server.answer("POST", PATH, Response(status=202, json=taken))
     told = {"id": ID, "pipeline": "orders", "action": "validate", "state": state, **more}
     server.answer("GET", f"/v1/operations/{ID}", Response(json=told))
-
-
-@pytest.fixture
-def manifest(tmp_path: Path) -> str:
-    (tmp_path / "orders.yaml").write_text(MANIFEST)
-    return "orders.yaml"
 
 
 def test_a_check_is_asked_with_the_text_as_it_is(server: ScriptedServer, client: Client) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unit.waybill.conftest import Command, Terminal
+from unit.waybill.conftest import MANIFEST, Command, Terminal
 from unit.waybill.test_accepted import ID, make_change
-from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE
+from unit.waybill.test_cli_pipelines import PATH, PIPELINE
 from waybill.cli import accepted
 from waybill.cli.operations import ANSWERS_KEPT_S
 from waybill.testing import Response, ScriptedServer, problem

@@ -2,11 +2,10 @@
 
 import pytest
 
-from unit.waybill.conftest import Command
+from unit.waybill.conftest import MANIFEST, Command
 from waybill.testing import Response, ScriptedServer
 
 PATH = "/v1/pipelines/orders"
-MANIFEST = "version: 1\nname: orders\n"
 PIPELINE = {
     "name": "orders",
     "uid": "u-1",

@@ -1,16 +1,13 @@
 """`waybill maintain`: what was done to a table, in numbers, and exit codes."""
 
-from collections.abc import Callable
-
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders/sinks/lake/maintain"
 ID = f"maintain.orders.{'ab' * 16}"
 TASKS = {"compact": {"files": 12, "into": 1}, "rewriteManifests": {"manifests": 0}}
-Command = Callable[..., Result]
 
 
 def operation(state: str, **more: object) -> Response:

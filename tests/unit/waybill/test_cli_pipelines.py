@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import MANIFEST, Command
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
-MANIFEST = "version: 1\nname: orders\n"
 FAULT = {
     "message": "no column amout",
     "line": 12,
@@ -28,7 +26,6 @@ PIPELINE = {
     "since": "2026-11-21T09:00:00.120Z",
     "manifest": MANIFEST,
 }
-Command = Callable[..., Result]
 
 
 def make_operation(state: str, action: str = "apply", **more: object) -> Response:
@@ -41,12 +38,6 @@ def accept(server: ScriptedServer, method: str, path: str, action: str, end: Res
     accepted = {"operation": "op-1", "pipeline": "orders", "action": action}
     server.answer(method, path, Response(status=202, json=accepted))
     server.answer("GET", "/v1/operations/op-1", end)
-
-
-@pytest.fixture
-def manifest(tmp_path: Path) -> str:
-    (tmp_path / "orders.yaml").write_text(MANIFEST)
-    return "orders.yaml"
 
 
 def test_apply_waits_for_the_operation(

@@ -1,18 +1,16 @@
 """`waybill send`: sources, requests, one token, rejected rows, waiting, exit codes."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, event_stream, problem
 
 PATH = "/v1/pipelines/orders/inputs/orders/records"
 TOKENS = "/v1/tokens"
 FOREIGN = Response(content=b"<html>", content_type="text/html")
-Command = Callable[..., Result]
 
 
 def make_receipt(token: str = "wb1.a", accepted: int = 1, *rejected: int) -> Response:

@@ -1,16 +1,14 @@
 """`waybill token`: exit codes, progress, what is data and what is talk."""
 
 import json
-from collections.abc import Callable
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, event_stream, problem
 
 TOKEN_PATH = "/v1/tokens/wb1.abc"
 SNAPSHOT = 6150272777574668285
-Command = Callable[..., Result]
 
 
 def make_outcome(kind: str, *, load: str = "committed", **more: object) -> dict[str, object]:

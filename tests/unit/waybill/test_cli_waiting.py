@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from unit.waybill.conftest import Command, Terminal
-from unit.waybill.test_cli_pipelines import MANIFEST, PATH, PIPELINE, accept, make_operation
+from unit.waybill.conftest import MANIFEST, Command, Terminal
+from unit.waybill.test_cli_pipelines import PATH, PIPELINE, accept, make_operation
 from waybill.cli.phases import PipelinePhase
 from waybill.testing import Response, ScriptedServer, problem
 from waybill_shared.contract.manifest.fields import NAME_PATTERN

@@ -1,17 +1,15 @@
 """`waybill convert`: prints the manifest, or says where what cannot be kept stands."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/convert"
 SQL = "CREATE TABLE price (part BIGINT);\n"
-Command = Callable[..., Result]
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """The manifests that a pipeline has had: `client.manifests()` and `waybill get manifest`."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill import AsyncClient, Client, ManifestVersion
 from waybill.testing import Response, ScriptedServer
 
@@ -15,7 +14,6 @@ ITEMS = [
     {"generation": 4, "manifest": "name: orders # 4\n", "until": "2026-11-21T09:00:00.000Z"},
     {"generation": 2, "manifest": "name: orders # 2\n", "until": "2026-11-20T09:00:00.000Z"},
 ]
-Command = Callable[..., Result]
 PATH = "/v1/pipelines/orders/manifests"
 
 

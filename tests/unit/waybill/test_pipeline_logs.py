@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 
-from typer.testing import Result
-
+from unit.waybill.conftest import Command
 from waybill import AsyncClient, Client
 from waybill.testing import Response, ScriptedServer
 
@@ -18,7 +16,6 @@ LINE = {
 }
 PATH = "/v1/pipelines/orders/logs"
 ANSWER = Response(json={"pipeline": "orders", "lines": ["plain", json.dumps(LINE)]})
-Command = Callable[..., Result]
 
 
 def test_both_clients_read_it(server: ScriptedServer) -> None:

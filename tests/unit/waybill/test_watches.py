@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
+from unit.waybill.conftest import Command
 from waybill import AsyncClient, Client, Event, NotFound, Unusable
 from waybill.testing import ManualClock, Response, ScriptedServer, problem
 
-Command = Callable[..., Result]
 WATCH: dict[str, Any] = {
     "id": "w1",
     "state": "open",

@@ -1,9 +1,6 @@
 """What is said at last of a sink that goes, if what it wrote to is gone before."""
 
-from pathlib import Path
 from typing import Never
-
-import pytest
 
 from unit.waybill_spark.bench import TOPIC, Bench, ListSink
 from waybill_shared.contract.events import Range
@@ -13,11 +10,6 @@ from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.stopping import StageStopped
 
 GONE = StageStopped(LossReason.TOPIC_DELETED, "topic t is gone", "restart the pipeline")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 def closing(bench: Bench, sink: ListSink) -> Ledger:

@@ -1,27 +1,21 @@
 """A kind of sinks that came as one folder and one row is read, planned and opened as the others."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 import pytest
 
-from builders import make_fence, make_record
+from builders import make_fence
 from memory_sink.kind import MEMORY
 from memory_sink.loader import SHELVES
-from waybill_shared.contract.driver import RunSpec, SinkPlaces
+from unit.waybill_spark.opening import TOPICS, sinks_of
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.tools import sink_kinds
 from waybill_shared.tools.manifest_schema import manifest_schema
-from waybill_spark.driver.sinks import open_sinks
-from waybill_spark.driver.sql.planned import join
-from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.sink import SinkSuperseded
-from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
+from waybill_stage_runner.core.pipelines.planning import define, topics_of
 
 MANIFEST = """
 version: 1
@@ -33,13 +27,7 @@ stages:
     trigger: {processingTime: 1 second}
     sinks: [{name: kept, memory: {shelf: top}}]
 """
-TOPICS = {"orders.in": TopicState(topic_id="R", starts={0: 0}, ends={0: 0})}
 ROWS = [pa.record_batch({"id": [1, 2]})]
-
-
-class Admin:
-    def cluster_id(self) -> str:
-        return "here"
 
 
 @pytest.fixture(autouse=True)
@@ -77,19 +65,9 @@ def test_it_is_planned_without_a_topic() -> None:
 
 
 def test_it_is_opened_and_shuts_out_who_comes_from_the_past() -> None:
-    manifest, record = read_manifest(MANIFEST).model, make_record()
+    manifest = read_manifest(MANIFEST).model
     (definition,) = define(manifest, TOPICS, None)
-    spec = RunSpec.model_construct(
-        tenant=record.tenant,
-        pipeline_uid=record.pipeline_uid,
-        topic_prefix="waybill",
-        places=SinkPlaces(lakehouse_folder=Path()),
-        topic_absent_s=0.0,
-        replication=1,
-    )
-    fences = Fences(cast(KafkaAdmin, Admin()), "waybill")
-    (planned,) = join(manifest, [definition])
-    paused, newer = (open_sinks(spec, fences, planned, schemas={})[0] for _ in range(2))
+    paused, newer = (sinks_of(manifest, definition)[0] for _ in range(2))
     for sink in (paused, newer):
         sink.claim()
     newer.write(ROWS, make_fence(sequence=0))

@@ -1,7 +1,6 @@
 """An earlier driver that was only paused must write nothing once its successor has read fences."""
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +23,6 @@ class ListeningSink(ListSink):
     def last(self) -> Written | None:
         self.calls.append("read")
         return super().last()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 def test_every_sink_is_claimed_before_any_fence_is_read(bench: Bench) -> None:

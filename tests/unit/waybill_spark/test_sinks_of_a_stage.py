@@ -1,22 +1,16 @@
 """Which fence a sink has: it tells environments, pipelines, stages and lives of a name apart."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import cast
 
 import pytest
 
-from builders import make_record
-from waybill_shared.contract.driver import RunSpec, SinkPlaces
+from unit.waybill_spark.opening import TOPICS, sinks_of
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import read_manifest
-from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver import sinks
-from waybill_spark.driver.sql.planned import join
-from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening
 from waybill_spark.tracking.sink import SinkLife
-from waybill_stage_runner.core.pipelines.planning import TopicState, define
+from waybill_stage_runner.core.pipelines.planning import define
 
 MANIFEST = read_manifest(
     """
@@ -29,15 +23,6 @@ stages:
     sinks: [{name: lake, iceberg: {table: raw.orders}}]
 """
 ).model
-TOPICS = {"orders.in": TopicState(topic_id="R", starts={0: 0}, ends={0: 0})}
-
-
-class Admin:
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-
-    def cluster_id(self) -> str:
-        return self._cluster
 
 
 @pytest.fixture
@@ -52,25 +37,9 @@ def lives(monkeypatch: pytest.MonkeyPatch) -> list[SinkLife]:
     return found
 
 
-def fence_key(
-    lives: list[SinkLife],
-    stage: StageDefinition,
-    *,
-    prefix: str = "waybill",
-    cluster: str = "here",
-) -> str:
-    record = make_record()
-    spec = RunSpec.model_construct(
-        tenant=record.tenant,
-        pipeline_uid=record.pipeline_uid,
-        topic_prefix=prefix,
-        places=SinkPlaces(lakehouse_folder=Path()),
-        topic_absent_s=0.0,
-        replication=1,
-    )
-    (planned,) = join(MANIFEST, [stage])
-    fences = Fences(cast(KafkaAdmin, Admin(cluster)), prefix)
-    sinks.open_sinks(spec, fences, planned, schemas={})
+def fence_key(lives: list[SinkLife], stage: StageDefinition, **of: str) -> str:
+    """`of`: another prefix or cluster."""
+    sinks_of(MANIFEST, stage, **of)
     return lives[-1].fence_key
 
 

@@ -1,17 +1,10 @@
 """A tracked stage with sinks of plain Python: what is written, what is reported, what stops it."""
 
-from pathlib import Path
-
 import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.tracking.stopping import StageClosed, StageStopped
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 def test_each_sink_is_reported_as_soon_as_it_has_committed(bench: Bench) -> None:
