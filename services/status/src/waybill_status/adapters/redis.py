@@ -6,7 +6,8 @@ Every error of Redis becomes `Retryable`. A slot that cannot be decoded counts a
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, cast
+from pathlib import Path
+from typing import cast
 
 from pydantic import ValidationError
 from redis.asyncio import Redis
@@ -22,38 +23,6 @@ from waybill_status.core.outcomes.views import PipelineKey, SlotReading, SlotSta
 logger = logging.getLogger(__name__)
 
 SUBSCRIPTION_POLL_S = 5.0
-# The server's id, its clock and the slot must come from one moment of one server.
-STAMP_SCRIPT: Final = """
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark')
-local time = redis.call('TIME')
-local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
-return {run_id, found[1], found[2], found[3], age, found[5]}
-"""
-READ_SCRIPT: Final = """
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call(
-  'HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark', 'slot')
-local time = redis.call('TIME')
-local age = found[4] and (time[1] * 1000 + math.floor(time[2] / 1000) - found[4])
-return {run_id, found[1], found[2], found[3], age, found[5], found[6]}
-"""
-# The entries count only with the slot as it is at the same moment.
-DEAD_SCRIPT: Final = """
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local found = redis.call('HMGET', KEYS[1], 'run_id', 'version', 'at', 'confirmed_at', 'mark')
-local counts, entries, left = {}, {}, tonumber(ARGV[1])
-for i = 2, #KEYS do counts[i - 1] = redis.call('ZCARD', KEYS[i]) end
-for i = 2, #ARGV, 3 do
-  if left > 0 then
-    local key = KEYS[tonumber(ARGV[i])]
-    local some = redis.call('ZRANGE', key, ARGV[i + 1], ARGV[i + 2], 'BYSCORE', 'LIMIT', 0, left)
-    for _, entry in ipairs(some) do entries[#entries + 1] = entry end
-    left = left - #some
-  end
-end
-return {run_id, found[1], found[2], found[3], false, found[5], counts, entries}
-"""
 
 Text = bytes | None
 _Row = tuple[bytes, Text, Text, Text, int | None, Text, Text]
@@ -64,9 +33,9 @@ class RedisSlots:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._stamp = client.register_script(STAMP_SCRIPT)
-        self._read = client.register_script(READ_SCRIPT)
-        self._dead = client.register_script(DEAD_SCRIPT)
+        self._stamp = client.register_script(_script("read_stamp.lua"))
+        self._read = client.register_script(_script("read_slot.lua"))
+        self._dead = client.register_script(_script("read_dead_letters.lua"))
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> dict[PipelineKey, SlotReading]:
         rows = await self._run(self._read, list(pipelines))
@@ -129,6 +98,10 @@ class RedisSlots:
                 await script(keys=[self._keys.slot(*pipeline)], client=batch)  # type: ignore[operator]
             rows = cast(list[_Row], await batch.execute())
         return dict(zip(pipelines, rows, strict=True))
+
+
+def _script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 @contextmanager
