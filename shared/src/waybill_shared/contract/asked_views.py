@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import Refusal, invalid
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
@@ -145,5 +145,4 @@ def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) 
 
 def _refuse(path: str, message: str, what: str, names: Iterable[str]) -> Refusal:
     hint = f"{what}: {', '.join(sorted(names)) or 'none'}"
-    errors = [{"message": message, "path": path, "hint": hint}]
-    return Refusal(Slug.INVALID, f"{path}: {message}", hint=hint, errors=errors)
+    return invalid(path, message, hint=hint)

@@ -76,6 +76,12 @@ class Refusal(ContractError):
         self.members = members
 
 
+def invalid(path: str, message: str, **hint: str) -> Refusal:
+    """Return the refusal of a request for one of its fields, which `path` names."""
+    errors = [{"message": message, "path": path, **hint}]
+    return Refusal(Slug.INVALID, f"{path}: {message}", **hint, errors=errors)
+
+
 class TokenRefused(Refusal):
     """A token that is forged, truncated, of another tenant or of an unknown key.
 

@@ -9,11 +9,11 @@ from typing import Final
 
 from waybill_ingress.app.ports import Log, News, SealingClock, Vault
 from waybill_ingress.app.records import one
-from waybill_ingress.app.webhook_gate import WebhookGate, invalid
+from waybill_ingress.app.webhook_gate import WebhookGate
 from waybill_shared.contract.asked_views import settle
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.errors import Refusal, Retryable, invalid
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.token_views import ALL, TokenView, WantedView

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.errors import invalid
 from waybill_shared.contract.webhooks import WebhookRules, literal, read_target
 
 LOOK_UP_S = 3.0
@@ -34,8 +33,3 @@ class WebhookGate:
                 addresses = ()
         if (refusal := self._rules.refusal(target, addresses)) is not None:
             raise invalid("webhook.url", refusal)
-
-
-def invalid(path: str, message: str) -> Refusal:
-    errors = [{"message": message, "path": path}]
-    return Refusal(Slug.INVALID, f"{path}: {message}", errors=errors)

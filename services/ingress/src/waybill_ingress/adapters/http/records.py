@@ -27,7 +27,7 @@ from waybill_ingress.core.if_match import Demand, read_demand
 from waybill_ingress.core.keys import HEADER
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.connector_view import ConnectorDetail
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import invalid
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.answers import answer_with
@@ -237,6 +237,5 @@ async def _issue(
 def _atomic(request: Request) -> bool:
     asked = request.query_params.get("atomic", "false")
     if asked not in ("true", "false"):
-        error = {"message": f"{asked!r:.80} is neither true nor false", "path": "query.atomic"}
-        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
+        raise invalid("query.atomic", f"{asked!r:.80} is neither true nor false")
     return asked == "true"

@@ -13,7 +13,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from waybill_shared.contract.callers import Caller
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import Refusal, invalid
 from waybill_shared.contract.problems import Slug, problem_body
 from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.tokens import CHARACTERS_MAX, Token
@@ -185,8 +185,7 @@ def _no_such_sink(tokens: Tokens, token: Token, asked: TokenView) -> Refusal:
     if set(asked.sinks) & set(known):
         message = f"the token waits for some of {', '.join(asked.sinks):.300}, and not for all"
     hint = f"each part must wait for one at least; those that it may wait for: {', '.join(known)}"
-    error = {"message": message, "path": "sinks", "hint": hint}
-    return Refusal(Slug.INVALID, f"sinks: {message}", hint=hint, errors=[error])
+    return invalid("sinks", message, hint=hint)
 
 
 async def _answers(

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.errors import Refusal, Retryable, invalid
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.watch_details import WatchDetail, watch_detail
 from waybill_shared.contract.watches import TokenWatch
@@ -121,8 +121,7 @@ def _cursor(last: TokenWatch) -> str:
 def _place(cursor: str) -> tuple[int, str]:
     at, _, watch = cursor.partition(".")
     if not (at.isascii() and at.isdecimal() and len(at) < DIGITS_MAX):
-        error = {"message": f"{cursor!r:.100} is no cursor of ours", "path": "query.cursor"}
-        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
+        raise invalid("query.cursor", f"{cursor!r:.100} is no cursor of ours")
     return int(at), watch
 
 
@@ -145,8 +144,7 @@ def _filter(tenant: str, wanted: EventQuery) -> EventFilter:
 def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        error = {"message": f"{text!r:.100} is no NAME=VALUE", "path": "query.label"}
-        raise Refusal(Slug.INVALID, ": ".join((error["path"], error["message"])), errors=[error])
+        raise invalid("query.label", f"{text!r:.100} is no NAME=VALUE")
     return name, value
 
 
