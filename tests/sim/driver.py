@@ -32,7 +32,7 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed, DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed, DriverRuns
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,

@@ -23,9 +23,7 @@ from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-)
+from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import EventKind, MessageOrigin, PipelineState
 from waybill_stage_runner.core.pool.model import CheckFailure

@@ -10,11 +10,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
-from waybill_stage_runner.core.pipelines.actions import (
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-)
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed, DriverRuns
 
 DriverEvent = DriverRuns | DriverFailed | DriverEnded
 

@@ -32,7 +32,7 @@ from waybill_shared.contract.events import Fact, Fence, PipelineRecord, StageDef
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_stage_runner.core.pipelines.actions import DriverEnded
+from waybill_stage_runner.core.pipelines.events import DriverEnded
 from waybill_status.core.outcomes.outcome import Outcome
 
 NAMES = ("p", "q")

@@ -5,7 +5,7 @@ import pytest
 from builders import make_record
 from unit.stage_runner.decisions import Decisions
 from unit.stage_runner.fakes import World
-from waybill_stage_runner.core.pipelines.actions import DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverRuns
 
 
 @pytest.fixture

@@ -3,12 +3,8 @@
 from builders import NOW
 from message_builders import make_command
 from waybill_shared.contract.events import PipelineRecord
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-    Event,
-    PipelineAction,
-    RecordRequested,
-)
+from waybill_stage_runner.core.pipelines.actions import Answer, PipelineAction
+from waybill_stage_runner.core.pipelines.events import Event, RecordRequested
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick

@@ -14,7 +14,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import PipelineState
 

@@ -14,7 +14,7 @@ from unit.stage_runner.fakes import (
 )
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
-from waybill_stage_runner.core.pipelines.actions import DriverBlocked, DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverBlocked, DriverEnded, DriverRuns
 
 WITHOUT_LOAD = EXAMPLE[: EXAMPLE.index("  - name: load")]
 

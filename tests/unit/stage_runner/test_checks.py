@@ -20,7 +20,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.admission import SLOW_MS
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 CHANGED = EXAMPLE.replace("0.2", "0.3")

@@ -19,7 +19,8 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.app.ports import Checked, Lease
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverEnded, DriverRuns, RunQueued
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunQueued
 
 PIPELINES = ("a", "b")
 TEXTS = tuple(f"{MANIFEST}title: number {number}\n" for number in range(2))

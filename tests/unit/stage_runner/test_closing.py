@@ -14,11 +14,6 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    Event,
-    RecordRequested,
     ReportPhase,
     StartDriver,
     StopDriver,
@@ -26,6 +21,13 @@ from waybill_stage_runner.core.pipelines.actions import (
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
+from waybill_stage_runner.core.pipelines.events import (
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    RecordRequested,
+)
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
 
 RECORD = make_record()

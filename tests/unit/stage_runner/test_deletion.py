@@ -8,7 +8,7 @@ from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, r
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Definition, PipelineRecord
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed
 
 ERROR = LifecycleError(
     domain="user", message="the table is not ours", hint="", stage=None, retryable=False

@@ -10,7 +10,7 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
-from waybill_stage_runner.core.pipelines.actions import DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverRuns
 
 
 def test_a_command_is_unanswered_until_its_effect_is_there(world: World) -> None:

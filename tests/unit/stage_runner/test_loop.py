@@ -13,7 +13,7 @@ from waybill_shared.kafka.partition_producer import PartitionLost
 from waybill_shared.process.health import Health
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverRuns
 from waybill_stage_runner.core.pool.model import Driver
 from waybill_stage_runner.loop import COMMAND_TIMEOUT_S, RETRY_S, Loop
 

@@ -18,8 +18,8 @@ from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverFailed
 from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed
 
 OTHER_INPUT = EXAMPLE.replace("topic: orders.in", "topic: others.in", 1)
 

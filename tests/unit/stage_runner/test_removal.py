@@ -14,16 +14,18 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    Event,
     PipelineAction,
-    RecordRequested,
     ReportPhase,
     StartDriver,
     StopDriver,
     WriteRecord,
+)
+from waybill_stage_runner.core.pipelines.events import (
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 
 
 def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:

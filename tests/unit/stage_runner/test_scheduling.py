@@ -4,7 +4,7 @@ import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import DriverEnded, DriverRuns, RunQueued
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunQueued
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import STARTING_MS_MAX
 

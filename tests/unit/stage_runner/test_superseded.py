@@ -7,7 +7,8 @@ import pytest
 from builders import make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.errors import Problem
-from waybill_stage_runner.core.pipelines.actions import Answer, DriverRuns
+from waybill_stage_runner.core.pipelines.actions import Answer
+from waybill_stage_runner.core.pipelines.events import DriverRuns
 
 RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))
 CHANGED = replace(RECORD, generation=2)

@@ -13,16 +13,18 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    RecordRequested,
     ReportPhase,
     StartDriver,
     StopDriver,
     WriteRecord,
 )
 from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
+from waybill_stage_runner.core.pipelines.events import (
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    RecordRequested,
+)
 from waybill_stage_runner.core.pipelines.states import ITSELF
 from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
 

@@ -17,18 +17,20 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverBlocked,
-    DriverEnded,
-    DriverFailed,
-    DriverRuns,
-    Event,
-    RecordRequested,
     ReportPhase,
     SendHeartbeat,
     StartDriver,
     StopDriver,
     WriteLastDefinition,
     WriteRecord,
+)
+from waybill_stage_runner.core.pipelines.events import (
+    DriverBlocked,
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    Event,
+    RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide

@@ -11,6 +11,11 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
+    ReportMaintenance,
+    SendHeartbeat,
+    StartDriver,
+)
+from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
@@ -19,9 +24,6 @@ from waybill_stage_runner.core.pipelines.actions import (
     DriverRuns,
     Event,
     RecordRequested,
-    ReportMaintenance,
-    SendHeartbeat,
-    StartDriver,
 )
 
 RECORD = make_record()

@@ -22,7 +22,7 @@ from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.actions import (
+from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,

@@ -17,7 +17,7 @@ from waybill_stage_runner.app.changes import Changes
 from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.app.questions import Questions
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
-from waybill_stage_runner.core.pipelines.actions import RunEvent
+from waybill_stage_runner.core.pipelines.events import RunEvent
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 

@@ -19,18 +19,16 @@ from waybill_stage_runner.app.measuring import count_answer, count_start, forget
 from waybill_stage_runner.app.ports import Drivers, Publisher
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    Event,
     PipelineAction,
-    RecordRequested,
     ReportMaintenance,
     ReportPhase,
-    RunEvent,
     SendHeartbeat,
     StartDriver,
     StopDriver,
     WriteLastDefinition,
     WriteRecord,
 )
+from waybill_stage_runner.core.pipelines.events import Event, RecordRequested, RunEvent
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide

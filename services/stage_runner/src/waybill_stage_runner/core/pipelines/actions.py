@@ -1,92 +1,15 @@
-"""Events of a pipeline, and the actions that follow from them. Values only: `supervision`
-decides.
-"""
+"""Actions that follow from the events of a pipeline. Values only: `supervision` decides."""
 
 from dataclasses import dataclass
 
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Obstacle, OperationState
-from waybill_stage_runner.core.tick import Tick
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRequested:
-    """A record that is asked for. `written`: it is in Kafka already, as found when the
-    runner started.
-    """
-
-    record: PipelineRecord
-    command: Command | None
-    written: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQueued:
-    """The run waits for a driver; `queue_position` counts from 1. 0: it has one."""
-
-    queue_position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverRuns:
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverBlocked:
-    """What the driver waits for, as it reports it. If both are empty, it waits for nothing any
-    more.
-    """
-
-    blocked_by: Obstacle | None
-    waits: tuple[SinkWait, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverIgnores:
-    """The fields of its inputs that the driver has left out since it started."""
-
-    fields: tuple[IgnoredFields, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverMaintained:
-    """The driver's report that it has done maintenance of a table."""
-
-    maintenance: TableMaintenance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverFailed:
-    """The driver's report why it is about to end."""
-
-    problems: tuple[Problem, ...]
-    error: LifecycleError | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverEnded:
-    """The end of a run: no process of it is left."""
-
-    exit_code: int
-
-
-RunEvent = (
-    RunQueued
-    | DriverRuns
-    | DriverBlocked
-    | DriverIgnores
-    | DriverMaintained
-    | DriverFailed
-    | DriverEnded
-)
-Event = RecordRequested | RunEvent | Tick
+from waybill_shared.contract.words import OperationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

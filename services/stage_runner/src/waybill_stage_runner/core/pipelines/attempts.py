@@ -7,7 +7,7 @@ from typing import Final
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
-from waybill_stage_runner.core.pipelines.actions import DriverEnded
+from waybill_stage_runner.core.pipelines.events import DriverEnded
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 BACKOFF_MS_FIRST: Final = 500

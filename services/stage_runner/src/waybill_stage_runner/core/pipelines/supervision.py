@@ -42,17 +42,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
-    DriverBlocked,
-    DriverEnded,
-    DriverFailed,
-    DriverIgnores,
-    DriverMaintained,
-    DriverRuns,
-    Event,
     PipelineAction,
-    RecordRequested,
     ReportMaintenance,
-    RunQueued,
     SendHeartbeat,
     StopDriver,
     WriteRecord,
@@ -62,6 +53,17 @@ from waybill_stage_runner.core.pipelines.attempts import (
     may_retry,
     reset_attempts,
     wait_longer,
+)
+from waybill_stage_runner.core.pipelines.events import (
+    DriverBlocked,
+    DriverEnded,
+    DriverFailed,
+    DriverIgnores,
+    DriverMaintained,
+    DriverRuns,
+    Event,
+    RecordRequested,
+    RunQueued,
 )
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
