@@ -22,16 +22,7 @@ from waybill_stage_runner.app.measuring import count_retry, show, show_drivers
 from waybill_stage_runner.app.ownership import Ownership
 from waybill_stage_runner.app.ports import Checked
 from waybill_stage_runner.app.runner import Runner
-from waybill_stage_runner.core.pipelines.events import (
-    DriverBlocked,
-    DriverEnded,
-    DriverFailed,
-    DriverIgnores,
-    DriverMaintained,
-    DriverRuns,
-    RunEvent,
-    RunQueued,
-)
+from waybill_stage_runner.core.pipelines import events
 
 logger = logging.getLogger(__name__)
 
@@ -158,30 +149,30 @@ def _forward(runner: Runner, report: RunReport | QueueReport | EndReport) -> Non
         runner.receive(report.pipeline_uid, report.epoch, event)
 
 
-def _as_event(report: RunReport | QueueReport | EndReport) -> RunEvent | None:
+def _as_event(report: RunReport | QueueReport | EndReport) -> events.RunEvent | None:
     match report:
         case EndReport(exit_code=exit_code):
-            return DriverEnded(exit_code=exit_code)
+            return events.DriverEnded(exit_code=exit_code)
         case QueueReport(queue_position=queue_position):
-            return RunQueued(queue_position=queue_position)
+            return events.RunQueued(queue_position=queue_position)
         case RunReport(event=event):
             return _as_run_event(event)
         case _:
             assert_never(report)
 
 
-def _as_run_event(event: DriverEvent) -> RunEvent | None:
+def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
     match event.kind:
         case "running":
-            return DriverRuns()
+            return events.DriverRuns()
         case "blocked":
-            return DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
+            return events.DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "ignored":
-            return DriverIgnores(fields=event.ignored)
+            return events.DriverIgnores(fields=event.ignored)
         case "maintained":
             done = event.maintenance
-            return None if done is None else DriverMaintained(maintenance=done)
+            return None if done is None else events.DriverMaintained(maintenance=done)
         case "failed":
-            return DriverFailed(problems=event.problems, error=event.error)
+            return events.DriverFailed(problems=event.problems, error=event.error)
         case _:
             return None

@@ -17,18 +17,7 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
 from waybill_stage_runner.app.ports import Drivers, Publisher
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-    PipelineAction,
-    ReportMaintenance,
-    ReportPhase,
-    SendHeartbeat,
-    StartDriver,
-    StopDriver,
-    WriteLastDefinition,
-    WriteRecord,
-)
-from waybill_stage_runner.core.pipelines.events import Event, RecordRequested, RunEvent
+from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
@@ -46,7 +35,7 @@ class PipelineSupervisor:
         self.deleted: dict[str, int] = {}
         """The offset of the command that deleted a pipeline, by the uid of the pipeline."""
         self._epochs: dict[str, int] = {}
-        self._todo: deque[tuple[PipelineState | None, PipelineAction]] = deque()
+        self._todo: deque[tuple[PipelineState | None, actions.PipelineAction]] = deque()
 
     @property
     def states(self) -> Iterable[PipelineState]:
@@ -71,10 +60,10 @@ class PipelineSupervisor:
     def request(self, record: PipelineRecord, command: Command | None, *, written: bool) -> None:
         """Bring about what the record wants. `written`: the record is in Kafka already."""
         self._states.setdefault(record.pipeline_uid, PipelineState(record=record))
-        event = RecordRequested(record=record, command=command, written=written)
+        event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)
 
-    def receive(self, pipeline_uid: str, epoch: int, event: RunEvent) -> None:
+    def receive(self, pipeline_uid: str, epoch: int, event: events.RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
         if self._epochs.get(pipeline_uid) == epoch:
             self._apply(pipeline_uid, event)
@@ -83,7 +72,7 @@ class PipelineSupervisor:
         for uid in list(self._states):
             self._apply(uid, Tick())
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: actions.Answer) -> None:
         self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
 
     def report_maintenance(
@@ -91,7 +80,7 @@ class PipelineSupervisor:
     ) -> None:
         state = self._states[record.pipeline_uid]
         for done in maintenance_reports(record, sink, tasks):
-            self._todo.append((state, ReportMaintenance(maintenance=done)))
+            self._todo.append((state, actions.ReportMaintenance(maintenance=done)))
 
     def act(self) -> None:
         """Carry out what was decided, in order; what raises Retryable stays first in the queue."""
@@ -105,7 +94,9 @@ class PipelineSupervisor:
 
     def open_commands(self) -> set[str]:
         pending = {command.id for state in self._states.values() for command in state.pending}
-        decided = {action.command.id for _, action in self._todo if isinstance(action, Answer)}
+        decided = {
+            action.command.id for _, action in self._todo if isinstance(action, actions.Answer)
+        }
         return pending | decided
 
     def release(self) -> None:
@@ -116,41 +107,41 @@ class PipelineSupervisor:
         self._epochs.clear()
         self._todo.clear()
 
-    def _apply(self, pipeline_uid: str, event: Event) -> None:
+    def _apply(self, pipeline_uid: str, event: events.Event) -> None:
         state = self._states.get(pipeline_uid)
         if state is None:
             return
-        after, actions = decide(state, event, self._clock.monotonic_ms())
+        after, decided = decide(state, event, self._clock.monotonic_ms())
         measure(state, after)
         self._states[pipeline_uid] = after
-        self._todo.extend((after, action) for action in actions)
+        self._todo.extend((after, action) for action in decided)
 
-    def _act(self, state: PipelineState | None, action: PipelineAction) -> None:
-        if isinstance(action, Answer):
+    def _act(self, state: PipelineState | None, action: actions.PipelineAction) -> None:
+        if isinstance(action, actions.Answer):
             self._publish_answer(state, action)
             return
         assert state is not None
         record = state.record
         match action:
-            case WriteRecord():
+            case actions.WriteRecord():
                 # The last definition is written after its sinks were closed.
                 definition = None if record.desired == "deleted" else _definition(record)
                 self._publisher.change(record, definition)
-            case StartDriver(closing=closing):
+            case actions.StartDriver(closing=closing):
                 self._start_driver(state, closing)
-            case StopDriver(mode=mode):
+            case actions.StopDriver(mode=mode):
                 self._drivers.stop(record.pipeline_uid, mode)
-            case ReportPhase(phase_from=phase_from):
+            case actions.ReportPhase(phase_from=phase_from):
                 logger.info(
                     "phase changed",
                     extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
                 )
                 self._publisher.phase(state, phase_from)
-            case SendHeartbeat():
+            case actions.SendHeartbeat():
                 self._publisher.report_blocked(state)
-            case ReportMaintenance(maintenance=maintenance):
+            case actions.ReportMaintenance(maintenance=maintenance):
                 self._publisher.maintenance(state, maintenance)
-            case WriteLastDefinition(error=error):
+            case actions.WriteLastDefinition(error=error):
                 self._write_last_definition(record, error)
             case _:
                 assert_never(action)
@@ -177,7 +168,7 @@ class PipelineSupervisor:
         self._epochs.pop(record.pipeline_uid, None)
         del self._states[record.pipeline_uid]
 
-    def _publish_answer(self, state: PipelineState | None, answer: Answer) -> None:
+    def _publish_answer(self, state: PipelineState | None, answer: actions.Answer) -> None:
         generation = state.record.generation if state is not None else None
         body = answer.command.body
         warnings = body.manifest.warnings if isinstance(body, Apply | Validate) else ()

@@ -11,15 +11,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-    PipelineAction,
-    ReportPhase,
-    SendHeartbeat,
-    StartDriver,
-    StopDriver,
-    WriteLastDefinition,
-)
+from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
 from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
 
@@ -29,20 +21,20 @@ again.
 """
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
 
-Decision = tuple[PipelineState, tuple[PipelineAction, ...]]
+Decision = tuple[PipelineState, tuple[actions.PipelineAction, ...]]
 
 
 def move(state: PipelineState, happening: Happening, now: int, reason: str) -> Decision:
     """Move by the row of the table. `reason` is for people, if the phase changes."""
     row = MOVES[state.phase, happening]
     phase_from = state.phase
-    actions: tuple[PipelineAction, ...] = ()
+    made: tuple[actions.PipelineAction, ...] = ()
     if row.target is not phase_from:
         state = _enter(state, row.target, now, reason)
     for name in row.actions:
         state, more = _act(state, name, phase_from)
-        actions += more
-    return state, actions
+        made += more
+    return state, made
 
 
 def answer_all(
@@ -52,7 +44,8 @@ def answer_all(
     problem: Slug | None = None,
 ) -> Decision:
     answers = tuple(
-        Answer(command=c, state=result, errors=errors, problem=problem) for c in state.pending
+        actions.Answer(command=c, state=result, errors=errors, problem=problem)
+        for c in state.pending
     )
     return replace(state, pending=()), answers
 
@@ -83,16 +76,16 @@ def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
     match name:
         case MoveAction.REPORT_PHASE:
             changed = state.phase is not phase_from
-            return state, (ReportPhase(phase_from=phase_from),) if changed else ()
+            return state, (actions.ReportPhase(phase_from=phase_from),) if changed else ()
         case MoveAction.SEND_HEARTBEAT:
-            return state, (SendHeartbeat(),)
+            return state, (actions.SendHeartbeat(),)
         case MoveAction.START_DRIVER:
             started = replace(state, driver=True, next_at=None, problems=(), error=None)
-            return started, (StartDriver(closing=state.closing),)
+            return started, (actions.StartDriver(closing=state.closing),)
         case MoveAction.STOP_DRIVER:
-            return state, (StopDriver(mode=state.stop_mode),)
+            return state, (actions.StopDriver(mode=state.stop_mode),)
         case MoveAction.WRITE_LAST_DEFINITION:
-            return state, (WriteLastDefinition(error=state.error),)
+            return state, (actions.WriteLastDefinition(error=state.error),)
         case MoveAction.ANSWER_DONE:
             return answer_all(state, OperationState.DONE)
         case MoveAction.ANSWER_FAILED:

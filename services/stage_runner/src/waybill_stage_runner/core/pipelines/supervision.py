@@ -40,30 +40,12 @@ from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-    PipelineAction,
-    ReportMaintenance,
-    SendHeartbeat,
-    StopDriver,
-    WriteRecord,
-)
+from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.attempts import (
     crash_error,
     may_retry,
     reset_attempts,
     wait_longer,
-)
-from waybill_stage_runner.core.pipelines.events import (
-    DriverBlocked,
-    DriverEnded,
-    DriverFailed,
-    DriverIgnores,
-    DriverMaintained,
-    DriverRuns,
-    Event,
-    RecordRequested,
-    RunQueued,
 )
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
@@ -76,23 +58,23 @@ STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
 CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
 
 
-def decide(state: PipelineState, event: Event, now: int) -> Decision:
+def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
     match event:
-        case RecordRequested():
+        case events.RecordRequested():
             return _accept_record(state, event, now)
-        case RunQueued():
+        case events.RunQueued():
             return _show_queue_position(state, event, now)
-        case DriverRuns():
+        case events.DriverRuns():
             return _note_running(state, now)
-        case DriverBlocked():
+        case events.DriverBlocked():
             return _note_blocked(state, event)
-        case DriverIgnores():
+        case events.DriverIgnores():
             return replace(state, ignored=event.fields), ()
-        case DriverMaintained():
-            return state, (ReportMaintenance(maintenance=event.maintenance),)
-        case DriverFailed():
+        case events.DriverMaintained():
+            return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
+        case events.DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
-        case DriverEnded():
+        case events.DriverEnded():
             return _handle_end(replace(state, driver=False), event, now)
         case Tick():
             return _tick_closing(state, now) if state.closing else _tick(state, now)
@@ -100,13 +82,13 @@ def decide(state: PipelineState, event: Event, now: int) -> Decision:
             assert_never(event)
 
 
-def _accept_record(state: PipelineState, event: RecordRequested, now: int) -> Decision:
+def _accept_record(state: PipelineState, event: events.RecordRequested, now: int) -> Decision:
     """Accept a new record. One that removes a sink waits as `next`; any other is written at
     once.
     """
     record = event.record
     superseded = tuple(
-        Answer(
+        actions.Answer(
             command=c,
             state=OperationState.FAILED,
             errors=(_problem_of_superseded(state, c, record),),
@@ -117,14 +99,14 @@ def _accept_record(state: PipelineState, event: RecordRequested, now: int) -> De
     )
     pending = (event.command,) if event.command is not None else state.pending
     changed = record.generation != state.record.generation
-    written: tuple[PipelineAction, ...] = ()
+    written: tuple[actions.PipelineAction, ...] = ()
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
         state = replace(state, record=record, next=None, pending=pending)
-        written = () if event.written else (WriteRecord(),)
-    after, actions = _toward(state, changed, now)
-    return after, (*superseded, *written, *actions)
+        written = () if event.written else (actions.WriteRecord(),)
+    after, more = _toward(state, changed, now)
+    return after, (*superseded, *written, *more)
 
 
 def _problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
@@ -199,19 +181,19 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
 
     The last driver may have been killed between a sink's commit and its report.
     """
-    closing, actions = move(replace(state, closing=target), Happening.CLOSE, now, _why(state))
-    return replace(closing, since=now), actions
+    closing, more = move(replace(state, closing=target), Happening.CLOSE, now, _why(state))
+    return replace(closing, since=now), more
 
 
-def _show_queue_position(state: PipelineState, event: RunQueued, now: int) -> Decision:
+def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int) -> Decision:
     """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
     position = event.queue_position
     happening = Happening.QUEUE if position else Happening.ASSIGN
     if (state.phase, happening) not in MOVES:
         return state, ()
     reason = f"{position}. in the line for a driver" if position else "it has a driver"
-    waiting, actions = move(state, happening, now, reason)
-    return replace(waiting, reason=reason) if position else waiting, actions
+    waiting, more = move(state, happening, now, reason)
+    return replace(waiting, reason=reason) if position else waiting, more
 
 
 def _note_running(state: PipelineState, now: int) -> Decision:
@@ -220,13 +202,13 @@ def _note_running(state: PipelineState, now: int) -> Decision:
     return move(replace(state, error=None), Happening.RUN, now, "driver runs")
 
 
-def _note_blocked(state: PipelineState, event: DriverBlocked) -> Decision:
+def _note_blocked(state: PipelineState, event: events.DriverBlocked) -> Decision:
     going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
     after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
-    return (after, (SendHeartbeat(),)) if going_on and after != state else (state, ())
+    return (after, (actions.SendHeartbeat(),)) if going_on and after != state else (state, ())
 
 
-def _handle_end(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:
     if state.closing is not None:
         return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
@@ -247,7 +229,7 @@ def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
     return (SinkWait(stage=error.stage, sink=error.sink, blocked_by=by, message=first_line),)
 
 
-def _handle_end_of_closing(state: PipelineState, event: DriverEnded, now: int) -> Decision:
+def _handle_end_of_closing(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:
     if not _as_asked(state):
         # A later command wants something else.
         return _next_step(reset_attempts(state), now, _why(state))
@@ -279,8 +261,8 @@ def _finish_removal(state: PipelineState, now: int) -> Decision:
     """Put the change in force: its removed sinks are closed and all they contain is reported."""
     assert state.next is not None
     in_force = reset_attempts(replace(state, record=state.next, next=None, closing=None))
-    after, actions = _next_step(in_force, now, _why(in_force))
-    return after, (WriteRecord(), *actions)
+    after, more = _next_step(in_force, now, _why(in_force))
+    return after, (actions.WriteRecord(), *more)
 
 
 def _refuse_removal(state: PipelineState, now: int) -> Decision:
@@ -288,10 +270,10 @@ def _refuse_removal(state: PipelineState, now: int) -> Decision:
     it was.
     """
     refused, answers = answer_failed(state)
-    after, actions = _next_step(
+    after, more = _next_step(
         reset_attempts(replace(refused, next=None)), now, "a change was refused"
     )
-    return after, (*answers, *actions)
+    return after, (*answers, *more)
 
 
 def _tick(state: PipelineState, now: int) -> Decision:
@@ -302,16 +284,16 @@ def _tick(state: PipelineState, now: int) -> Decision:
         case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
             return reset_attempts(state), ()
         case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
-            return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
+            return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
         case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:
-            return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
+            return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
         case _:
             return state, ()
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:
     if state.driver and now - state.since >= CLOSING_MS_MAX:
-        return replace(state, since=now), (StopDriver(mode=StopMode.KILL),)
+        return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
     if state.next_at is not None and now >= state.next_at:
         assert state.closing is not None
         return _close(state, state.closing, now)
