@@ -6,10 +6,7 @@ from typing import Any
 from waybill_shared.contract.routes import HTTP_SERVICES
 
 TITLE = "Waybill"
-PUBLIC_PREFIXES = (
-    "/v0/",
-    "/v1/",
-)  # paths for operators, which each service has, are left out
+PUBLIC_PREFIXES = ("/v0/", "/v1/")  # paths for operators, which each service has, are left out
 ABOUT = (
     "What the services answer at one address. For operators, next to it: `/healthz`, `/readyz`"
     " and `/version` of all, and `/metrics/{service}`. Each error is a problem (RFC 9457): 404"

@@ -232,9 +232,7 @@ class _Run:
         return {services.CONNECTIONS_SETTING: str(file), **environment}
 
     def create_topics(self) -> None:
-        from waybill_shared.kafka.topics import (
-            create_topics,  # slow to import, and not needed before now
-        )
+        from waybill_shared.kafka.topics import create_topics  # slow to import: not before now
 
         started = time.monotonic()
         created = create_topics(address(self.ports["kafka"]), services.topic_prefix())

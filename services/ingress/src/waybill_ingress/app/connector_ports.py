@@ -35,7 +35,6 @@ class FileDownload(Protocol):
 
     def pieces(self) -> Iterator[bytes]:
         """Return the pieces of the file. Blocks. Raises FetchFailed."""
-        ...
 
     def close(self) -> None: ...
 
@@ -45,14 +44,12 @@ class Fetcher(Protocol):
         """Open the file. Blocks until it is open. Raises FetchFailed, and UserError for a
         connection.
         """
-        ...
 
     def fault(self, connector: FileConnector) -> Problem | None:
         """Return why the file can never be fetched, as far as is known without asking its server.
 
         Its `path` is the key of the connector that must be changed.
         """
-        ...
 
 
 class ConnectorTransaction(Protocol):
@@ -63,17 +60,14 @@ class ConnectorTransaction(Protocol):
 
     async def read(self) -> ConnectorProgress | None:
         """Return the newest progress that was written for the connector."""
-        ...
 
     async def send(
         self, topic: str, records: Sequence[Record], dead_topic: str, dead: Sequence[DeadRow]
     ) -> Sequence[tuple[int, int]]:
         """Start a transaction and write these. Return partition and offset of each record."""
-        ...
 
     async def conclude(self, progress: ConnectorProgress) -> None:
         """Commit with this progress. After Retryable nobody knows whether it is committed."""
-        ...
 
 
 class ConnectorLog(Protocol):
@@ -83,10 +77,8 @@ class ConnectorLog(Protocol):
         """Get the exclusive right for that connector. The earlier owner is fenced, and what it has
         not committed is aborted.
         """
-        ...
 
 
 class Shares(Protocol):
     def has(self, key: str) -> bool:
         """Return True if this process is to fetch for the pipeline of that key."""
-        ...

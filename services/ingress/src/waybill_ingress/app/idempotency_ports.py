@@ -39,7 +39,6 @@ class Draws(Protocol):
 
     def nonce(self) -> str:
         """Return a text that was never returned before."""
-        ...
 
 
 class RequestLog(Protocol):
@@ -47,7 +46,6 @@ class RequestLog(Protocol):
 
     def owner(self, who: str) -> OwnedKey | None:
         """Return what was known of the key a moment ago."""
-        ...
 
     async def await_owner(self, who: str, before: OwnedKey) -> OwnedKey | None:
         """Wait a moment for the claim `before` of another process. Return what is known of the key
@@ -55,27 +53,21 @@ class RequestLog(Protocol):
 
         It returns as soon as that claim has an answer or has ended.
         """
-        ...
 
     def forgets_before(self) -> int:
         """Return the time before which claims are not known here."""
-        ...
 
     async def claim(self, claim: RequestClaim) -> OwnedKey | None:
         """Write the claim to the log. Return the owner of the key after it."""
-        ...
 
     async def settle(self, owned: OwnedKey) -> None:
         """Fence the owner of this claim. After that, all that it ever answered is known here."""
-        ...
 
     async def answer(self, owned: OwnedKey) -> RequestAnswer:
         """Return the answer of this claim, which has one."""
-        ...
 
     def note(self, answer: RequestAnswer, place: Place) -> None:
         """Note where the answer is, as reported by a transaction of this process."""
-        ...
 
 
 class Transaction(Protocol):
@@ -94,7 +86,6 @@ class Transaction(Protocol):
         Raises what `action` raises, and then nothing counts. Raises NotDone or Aborted, also
         because of another action in the same transaction.
         """
-        ...
 
 
 class Transactions(Protocol):
@@ -104,4 +95,3 @@ class Transactions(Protocol):
 
         Raises Retryable.
         """
-        ...

@@ -22,7 +22,6 @@ class Directory(Protocol):
 
     def lives(self) -> list[PipelineRecord]:
         """Return all pipelines of all tenants, deleted ones too."""
-        ...
 
     def by_uid(self, uid: str) -> PipelineRecord | None: ...
 
@@ -34,13 +33,11 @@ class News(Protocol):
 
     def has_caught_up(self) -> bool:
         """Return True if it has read all that was written before this process started."""
-        ...
 
     async def catch_up(self) -> bool:
         """Wait until it has read all that was written before this call. Return False if that is too
         slow.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +58,6 @@ class Body(Protocol):
     @property
     def small(self) -> bool:
         """True if it is read in a moment."""
-        ...
 
     def pieces(self) -> Iterator[bytes]: ...
 
@@ -79,13 +75,11 @@ class Spool(Protocol):
 
     def pieces(self) -> Iterator[list[Record]]:
         """Return all records, in their order."""
-        ...
 
 
 class Log(Protocol):
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
         """Write the records. Each is acknowledged by all replicas, or named as failed."""
-        ...
 
 
 class Topics(Protocol):
@@ -93,23 +87,18 @@ class Topics(Protocol):
 
     def last_seen(self, topic: str) -> TopicIdentity | None:
         """Return the identity from the newest description; None if there was none."""
-        ...
 
     async def describe(self, topic: str) -> TopicIdentity | None:
         """Ask Kafka after this call. Return None if there is no such topic."""
-        ...
 
     async def cluster_id(self) -> str:
         """Return the id of the Kafka cluster with all these topics."""
-        ...
 
     async def starts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Return the first offset that each partition still has, asked after this call."""
-        ...
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Return one past the last record of each partition, asked after this call."""
-        ...
 
 
 class Samples(Protocol):
@@ -119,7 +108,6 @@ class Samples(Protocol):
         Values of a partition are oldest first. It needs some seconds at most. Raises Retryable if
         Kafka does not answer in time.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +130,11 @@ class SealingClock(Protocol):
         """Return a token for these parts. `oldest_at`: when the oldest of them was written, if that
         is not now.
         """
-        ...
 
     def now_ms(self) -> int: ...
 
     def nonce(self) -> str:
         """Return 32 hexadecimal digits that were never returned before."""
-        ...
 
 
 class Answers(Protocol):
@@ -156,7 +142,6 @@ class Answers(Protocol):
 
     async def within(self, caller: Caller, operation: OperationId, wait_s: float) -> Reply | None:
         """Return the reply as soon as it is there. None: not in time, or this process lags."""
-        ...
 
 
 class Vault(Protocol):
@@ -164,10 +149,8 @@ class Vault(Protocol):
 
     def open(self, text: str, *, tenant: str) -> Token:
         """Return the token of this tenant. Raises TokenRefused or TokenExpired."""
-        ...
 
     def draw_secret(self) -> bytes:
         """Return a new secret for a webhook."""
-        ...
 
     def seal_secret(self, secret: bytes, *, watch: str) -> str: ...

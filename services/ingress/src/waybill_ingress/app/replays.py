@@ -37,7 +37,6 @@ class DeadLetterLookup(Protocol):
 
         Raises Retryable, and Refusal if they have more than `bytes_max`.
         """
-        ...
 
 
 class ReplayTransaction(Protocol):
@@ -48,18 +47,15 @@ class ReplayTransaction(Protocol):
 
     async def read(self) -> Sequence[Replay]:
         """Return all answers that were ever committed for the pipeline, in their order."""
-        ...
 
     async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
         """Start a transaction and write these. Return partition and offset of each.
 
         Raises Refusal for a record that its topic never accepts.
         """
-        ...
 
     async def conclude(self, answer: Replay) -> None:
         """Commit with the answer. After Retryable nobody knows whether it is committed."""
-        ...
 
 
 class ReplayLog(Protocol):
@@ -71,7 +67,6 @@ class ReplayLog(Protocol):
 
         What is not committed at the end does not count.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

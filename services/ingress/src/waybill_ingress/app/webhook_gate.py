@@ -11,7 +11,6 @@ LOOK_UP_S = 3.0
 class NameLookup(Protocol):
     async def find(self, host: str, port: int, timeout_s: float) -> tuple[str, ...]:
         """Return the addresses of a host. Raises OSError."""
-        ...
 
 
 class WebhookGate:

@@ -74,7 +74,6 @@ class PastEvents(Protocol):
     async def read(self, begin: Ends, end: Ends, most: int) -> tuple[list[PlacedEvent], bool]:
         """Return the events that are still there, at most `most` of them, in the order of each
         partition. Also return True if these are all. Raises Retryable."""
-        ...
 
 
 def write_ends(ends: Ends) -> str:

@@ -32,7 +32,6 @@ class News(Protocol):
     async def catch_up(self) -> bool:
         """Wait until all is known that was written before this call. Return False if that takes too
         long."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,24 +53,19 @@ class SlotStore(Protocol):
 
     async def newest(self, pipeline: PipelineKey, sink: str, count: int) -> list[Progress]:
         """Return the last `count` batches of a sink, oldest first."""
-        ...
 
     async def count(self, pipeline: PipelineKey, sink: str) -> int:
         """Return how many batches of a sink are stored."""
-        ...
 
     async def at_rank(self, pipeline: PipelineKey, sink: str, rank: int) -> Progress | None:
         """Return one stored batch, counted from the oldest."""
-        ...
 
     async def dead(self, pipeline: PipelineKey, runs: Sequence[DeadRun], count: int) -> DeadReading:
         """Return all entries that overlap `runs`, and maybe others near them: each once, and at
         most `count`."""
-        ...
 
     def wakes(self) -> AsyncIterator[PipelineKey | None]:
         """Yield pipelines with a changed slot; None first, when the subscription is active."""
-        ...
 
 
 class Replays(Protocol):
@@ -80,7 +74,6 @@ class Replays(Protocol):
     def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
         """Return the new position of the dead record that was at `source`; None if none is
         known."""
-        ...
 
 
 class SlotViews(Protocol):
@@ -95,12 +88,10 @@ class SlotViews(Protocol):
     @property
     def written(self) -> dict[tuple[PipelineKey, SinkPath], tuple[Span, ...]]:
         """The offsets that batches wrote, once found: they never change."""
-        ...
 
     def again(self) -> None:
         """Note that something could not be read now: those who wait ask again soon, whatever
         changes."""
-        ...
 
     def view(self, pipeline: PipelineKey) -> View: ...
 
@@ -134,21 +125,17 @@ class WatchWriter(Protocol):
 
     async def report(self, reports: Sequence[WatchReport]) -> None:
         """Write all of it or nothing. After Retryable the result is not known."""
-        ...
 
     async def note(self, notes: Sequence[DeliveryNote]) -> None:
         """Write results of deliveries, all or nothing. May be repeated."""
-        ...
 
     async def finish(self) -> None:
         """Finish open transactions. Then a reader can find out what was written."""
-        ...
 
 
 class WatchWriters(Protocol):
     def writer(self, partition: int) -> AbstractAsyncContextManager[WatchWriter]:
         """Return the writer of a partition, and shut out the process that had it."""
-        ...
 
 
 class WatchShares(Protocol):
@@ -158,7 +145,6 @@ class WatchShares(Protocol):
     @property
     def epoch(self) -> int:
         """A number that changes with every new assignment."""
-        ...
 
     def partition_of(self, key: str) -> int: ...
 
@@ -173,4 +159,3 @@ class EventLookup(Protocol):
     async def find(self, watch: TokenWatch) -> str | None:
         """Return the event of a watch, as it is sent; None if it is not kept any more. Raises
         Retryable."""
-        ...

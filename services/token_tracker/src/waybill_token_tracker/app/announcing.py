@@ -50,7 +50,6 @@ class SlotPosition:
 class SlotPositions(Protocol):
     def position_of(self, tenant: str, pipeline_uid: str) -> SlotPosition | None:
         """Return what Redis has; None if it has no slot with a definition. Raises Retryable."""
-        ...
 
 
 class EventSession(Protocol):
@@ -61,7 +60,6 @@ class EventSession(Protocol):
 
     def send(self, announced: Sequence[Announced]) -> None:
         """Send these events and commit the offsets of all messages read, in one transaction."""
-        ...
 
 
 class EventSessions(Protocol):

@@ -34,11 +34,9 @@ class RecordReader(Protocol):
         """Return the columns of each record, and EXTRA_COLUMNS. It is done in steps of a plan that
         Spark does not unite, so that a record is parsed once.
         """
-        ...
 
     def why(self, value: bytes, source: DecodedInput) -> str | None:
         """Return what is wrong with a malformed record, as far as it is known."""
-        ...
 
 
 def reader_of(source: DecodedInput) -> RecordReader:

@@ -29,7 +29,6 @@ class FilePlace(Protocol):
 
     def open(self, at: int) -> Opened:
         """Open the file. Blocks. Raises FetchFailed."""
-        ...
 
 
 def encoding_of(url: str, header: str | None) -> str:

@@ -36,11 +36,9 @@ class Signature(Protocol):
 
     def headers(self, url: str, given: Mapping[str, str]) -> Mapping[str, str]:
         """Return all headers to send."""
-        ...
 
     def reason(self, body: bytes) -> str:
         """Return the reason that such a server names for its refusal."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

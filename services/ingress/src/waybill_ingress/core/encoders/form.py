@@ -15,11 +15,9 @@ class RecordForm(Protocol):
 
     def write(self, row: JsonRow) -> bytes:
         """Return the record for a row that the columns accept."""
-        ...
 
     def key_of(self, raw: bytes, name: str | None) -> bytes | None:
         """Return the key of a record that was sent in its final form. It is checked first."""
-        ...
 
 
 def form_of(keys: RecordKeys) -> RecordForm | None:

@@ -54,15 +54,12 @@ class DeadTopics(Protocol):
     async def bounds(self, topics: Collection[str], since_ms: int | None) -> Bounds:
         """Return the offsets in each partition of the topics that exist; from `since_ms` on, if
         given."""
-        ...
 
     async def read(self, asked: Bounds, take: Take) -> Mapping[Partition, list[DeadLetterSummary]]:
         """Return what `take` makes of the records there, in the order of their offsets."""
-        ...
 
     async def one(self, id: LetterId) -> DeadRecord | DeletedDeadLetter | None:
         """Return the record; None if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

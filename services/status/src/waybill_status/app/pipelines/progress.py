@@ -26,7 +26,6 @@ class InputEnds(Protocol):
     async def ends(self, records: Sequence[PipelineRecord]) -> list[Ends | ContractError]:
         """Return the ends of each pipeline, or an error: its topic has another id, or the broker of
         a topic does not answer. Raises Retryable if Kafka does not answer."""
-        ...
 
 
 class _Reading:
