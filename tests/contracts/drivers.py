@@ -25,14 +25,14 @@ class DriversContract:
     def test_driver_lives_from_its_start_until_it_is_killed(self, bench: Bench) -> None:
         start(bench, ONE, 1)
         assert bench.settled(("uid-1", 1))
-        bench.drivers.stop("uid-1", StopMode.KILL)
+        bench.drivers.stop("uid-1", StopMode.FORCE)
         assert bench.settled()
 
     def test_drivers_of_two_pipelines_live_side_by_side(self, bench: Bench) -> None:
         start(bench, ONE, 1)
         start(bench, OTHER, 2)
         assert bench.settled(("uid-1", 1), ("uid-2", 2))
-        bench.drivers.stop("uid-1", StopMode.KILL)
+        bench.drivers.stop("uid-1", StopMode.FORCE)
         assert bench.settled(("uid-2", 2))
 
     def test_next_driver_starts_only_when_the_one_before_is_gone(self, bench: Bench) -> None:
@@ -41,8 +41,8 @@ class DriversContract:
         assert bench.settled(("uid-1", 2))
 
     def test_where_no_driver_lives_there_is_nothing_to_stop(self, bench: Bench) -> None:
-        bench.drivers.stop("uid-1", StopMode.AFTER_BATCH)
-        bench.drivers.stop("uid-1", StopMode.KILL)
+        bench.drivers.stop("uid-1", StopMode.CHECKPOINT)
+        bench.drivers.stop("uid-1", StopMode.FORCE)
         assert bench.settled()
 
     def test_driver_that_only_closes_is_one_too(self, bench: Bench) -> None:

@@ -33,6 +33,22 @@ def versions_in(answer: Fields) -> tuple[ManifestVersion, ...]:
     return tuple(map(ManifestVersion.read, answer.objects("items")))
 
 
+def earlier_of(
+    name: str, versions: Iterable[ManifestVersion], generation: int | None = None
+) -> ManifestVersion:
+    """Return the manifest that the pipeline had before the present one, or that of a generation.
+
+    Raise WaybillError if it is not kept, or is the present one.
+    """
+    known = sorted(versions, key=lambda each: each.generation)
+    if generation is None and len(known) == 1:
+        raise WaybillError(f"{name} had no other manifest yet: there is nothing to go back to")
+    found = known[-2] if generation is None else version_of(known, generation)
+    if found.until is None:
+        raise WaybillError(f"{name} has the manifest of generation {generation} already")
+    return found
+
+
 def version_of(versions: Iterable[ManifestVersion], generation: int) -> ManifestVersion:
     """Return the manifest that this generation ran with; raise WaybillError if it is not kept.
 

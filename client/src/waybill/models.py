@@ -14,6 +14,7 @@ from waybill.pipelines import PipelineConnector
 
 Handle = TypeVar("Handle", bound=str)
 StartFrom = Literal["earliest", "latest"]
+StopMode = Literal["checkpoint", "force"]
 """Where to start in a topic."""
 
 

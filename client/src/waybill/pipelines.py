@@ -200,6 +200,7 @@ class Pipeline:
     blocked_by: str | None = None
     attempt: int = 0
     next_attempt_at: datetime | None = None
+    escalates_at: datetime | None = None
     error: PipelineFailure | None = None
     sql_guard: str | None = None
     inputs: tuple[PipelineInput, ...] = ()
@@ -226,6 +227,7 @@ class Pipeline:
             blocked_by=fields.text_or_none("blocked_by"),
             attempt=fields.whole_or_none("attempt") or 0,
             next_attempt_at=fields.moment_or_none("next_attempt_at"),
+            escalates_at=fields.moment_or_none("escalates_at"),
             error=None if error is None else PipelineFailure.read(error),
             sql_guard=fields.text_or_none("sql_guard"),
             inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
-from waybill.models import Position, Span, StartFrom
+from waybill.models import Position, Span, StartFrom, StopMode
 from waybill.ndjson import encode
 from waybill.payloads import Records, payload_of
 from waybill.tokens import AnyToken, text_of
@@ -216,8 +216,9 @@ def start(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/start")
 
 
-def stop(name: str) -> Question:
-    return Question(method="POST", path=f"{_pipeline_path(name)}/stop")
+def stop(name: str, mode: StopMode) -> Question:
+    params = None if mode == "checkpoint" else {"mode": mode}
+    return Question(method="POST", path=f"{_pipeline_path(name)}/stop", params=params)
 
 
 def restart(name: str, start_from: StartFrom | None) -> Question:

@@ -92,7 +92,7 @@ def test_a_run_that_is_stopped_ends_and_its_driver_takes_the_next(
     pool.start()
     wait(pool.runs)
     (note,) = tmp_path.glob(f"{DRIVERS}/*/{RUNS}/{UID}")
-    pool.drivers.stop(UID, StopMode.AFTER_BATCH)
+    pool.drivers.stop(UID, StopMode.CHECKPOINT)
     wait(pool.ended)
     pool.news.clear()
     pool.start("other")
@@ -162,7 +162,7 @@ def test_killed_driver_leaves_nothing_in_any_folder(pool: Pool) -> None:
     wait(pool.runs)
     (folder,) = pool.living()
     (folder / "tmp" / "blockmgr-1").mkdir()
-    pool.drivers.stop(UID, StopMode.KILL)
+    pool.drivers.stop(UID, StopMode.FORCE)
     wait(pool.ended)
     assert not folder.exists()
 
@@ -213,7 +213,7 @@ def test_a_process_that_does_not_end_is_told_of_and_waited_for(
     held = threading.Event()
     monkeypatch.setattr(groups, "SAY_S", 0.05)
     monkeypatch.setattr(groups, "_members", lambda group: [] if held.is_set() else [group])
-    pool.drivers.stop(UID, StopMode.KILL)
+    pool.drivers.stop(UID, StopMode.FORCE)
     eventually(lambda: "processes do not end" in caplog.text, within_s=WAIT_S)
     assert not pool.ended()
     held.set()
@@ -235,8 +235,8 @@ def test_a_paused_driver_holds_nobody_up(pool: Pool) -> None:
     (group,) = groups.groups_with(str(folder / HOME).__eq__)
     psutil.Process(group).suspend()
     for _ in range(100):
-        pool.drivers.stop(UID, StopMode.AFTER_BATCH)
-    pool.drivers.stop(UID, StopMode.KILL)
+        pool.drivers.stop(UID, StopMode.CHECKPOINT)
+    pool.drivers.stop(UID, StopMode.FORCE)
     wait(pool.ended)
 
 

@@ -134,7 +134,7 @@ class World:
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         self.stopped.append(pipeline_uid)
-        if mode is StopMode.KILL:
+        if mode is StopMode.FORCE:
             self.living.pop(pipeline_uid, None)
 
     def check(

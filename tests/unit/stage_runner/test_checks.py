@@ -14,6 +14,7 @@ from unit.stage_runner.fakes import (
     runner_in,
     running,
 )
+from waybill_shared.contract.commands import Stop, StopMode
 from waybill_shared.contract.errors import Problem, Retryable
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.problems import Slug
@@ -136,6 +137,20 @@ def test_a_command_waits_behind_the_check_of_one_before_it(world: World, action:
     check_ends(runner, "c2")
     assert [record.commanded_at for record in world.records] == [1, 2, 3]
     assert ("c2", "failed") in world.answers, "superseded"
+
+
+def test_a_forced_stop_waits_for_no_check(world: World) -> None:
+    runner = running(world)
+    forced = replace(command(4, "stop"), body=Stop(mode=StopMode.FORCE))
+    take(runner, command(2, manifest=CHANGED), command(3), forced)
+    assert [record.commanded_at for record in world.records] == [1, 4]
+    assert world.stopped == [UID]
+    assert [*zip(world.answers, world.reasons, strict=True)][-2:] == [
+        (("c2", "failed"), Slug.SUPERSEDED),
+        (("c3", "failed"), Slug.SUPERSEDED),
+    ]
+    check_ends(runner, "c2")
+    assert [record.commanded_at for record in world.records] == [1, 4], "nobody waits for it"
 
 
 def test_a_second_change_is_checked_when_the_first_is_carried_out(world: World) -> None:

@@ -132,9 +132,9 @@ def test_error_that_stays_is_not_tried_again(closing: Deletion) -> None:
 
 
 def test_closing_driver_that_hangs_is_killed_and_tried_again(closing: Deletion) -> None:
-    assert closing.after(STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == ()
-    assert closing.after(CLOSING_MS_MAX - STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == (
-        StopDriver(mode=StopMode.KILL),
+    assert closing.after(STOP_MODES[StopMode.CHECKPOINT].limit_ms) == ()
+    assert closing.after(CLOSING_MS_MAX - STOP_MODES[StopMode.CHECKPOINT].limit_ms) == (
+        StopDriver(mode=StopMode.FORCE),
     )
     assert closing.after(1) == ()
     closing.on(CRASH)

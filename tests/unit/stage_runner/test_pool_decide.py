@@ -196,7 +196,7 @@ def test_run_that_nobody_wants_leaves_the_line() -> None:
 def test_run_that_nobody_wants_is_stopped_or_killed(running: Drivers) -> None:
     stop = StopRun(driver_id="1", pipeline_uid="a")
     assert running.on(RunCancelled(pipeline_uid="a")) == (stop,)
-    assert running.on(RunCancelled(pipeline_uid="a", mode=StopMode.KILL)) == (
+    assert running.on(RunCancelled(pipeline_uid="a", mode=StopMode.FORCE)) == (
         KillProcess(driver_id="1"),
     )
     assert running.on(RunEnded(driver_id="1")) == ()

@@ -166,7 +166,7 @@ class Placing(PoolWorld):
             self.ends_all()
         for uid in PIPELINES:
             self.run_wanted(uid, True, 0)
-            self.run_unwanted(uid, StopMode.KILL)
+            self.run_unwanted(uid, StopMode.FORCE)
         for driver_id in sorted(self.processes):
             self.goes(driver_id, 137)
         self.time_passes(180_000)
@@ -175,7 +175,7 @@ class Placing(PoolWorld):
 
     def comes_to_rest(self) -> None:
         for uid in PIPELINES:
-            self.run_unwanted(uid, StopMode.KILL)
+            self.run_unwanted(uid, StopMode.FORCE)
         for check_id in sorted(self.checks):
             self.checks.pop(check_id)
             self.on(CheckCancelled(check_id=check_id))

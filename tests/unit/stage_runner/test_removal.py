@@ -118,7 +118,7 @@ def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline)
 def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
     assert closing.on(CRASH) == ()
     assert closing.after(500) == (CLOSE,)
-    assert closing.after(CLOSING_MS_MAX) == (StopDriver(mode=StopMode.KILL),)
+    assert closing.after(CLOSING_MS_MAX) == (StopDriver(mode=StopMode.FORCE),)
     closing.on(CRASH)
     assert closing.after(1_000) == (CLOSE,)
     assert closing.on(WELL)[0] == WriteRecord()

@@ -13,6 +13,7 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
+    PipelineAction,
     ReportPhase,
     StartDriver,
     StopDriver,
@@ -25,7 +26,7 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverRuns,
     RecordRequested,
 )
-from waybill_stage_runner.core.pipelines.states import ITSELF
+from waybill_stage_runner.core.pipelines.states import ITSELF, MessageOrigin
 from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
 
 RECORD = make_record()
@@ -272,7 +273,7 @@ def test_recovering_pipeline_can_be_stopped(running: Decisions) -> None:
 
 def test_driver_that_does_not_start_is_killed_and_retried(starting: Decisions) -> None:
     assert starting.after(STARTING_MS_MAX - 1) == ()
-    assert starting.after(1) == (StopDriver(mode=StopMode.KILL),)
+    assert starting.after(1) == (StopDriver(mode=StopMode.FORCE),)
     assert starting.after(1) == ()
     starting.on(CRASH)
     assert starting.state.phase is Phase.RECOVERING
@@ -280,16 +281,42 @@ def test_driver_that_does_not_start_is_killed_and_retried(starting: Decisions) -
 
 @pytest.mark.parametrize("mode", StopMode)
 def test_a_driver_stops_as_the_command_says(running: Decisions, mode: StopMode) -> None:
-    command = replace(make_command("stop", id="c2"), body=Stop(mode=mode))
-    actions = running.on(RecordRequested(record=STOPPED, command=command))
-    assert StopDriver(mode=mode) in actions
+    assert StopDriver(mode=mode) in stop(running, "c2", mode)
 
 
-def test_driver_that_does_not_stop_is_killed(running: Decisions) -> None:
+def test_a_stop_that_takes_too_long_becomes_a_stronger_one_and_says_when(
+    running: Decisions,
+) -> None:
+    limit = STOP_MODES[StopMode.CHECKPOINT].limit_ms
     running.want(STOPPED, "c2")
-    assert running.after(STOP_MODES[StopMode.AFTER_BATCH].limit_ms) == (
-        StopDriver(mode=StopMode.KILL),
+    assert escalates_at(running) == running.now + limit
+    assert running.after(limit - 1) == ()
+    assert running.after(1) == (
+        StopDriver(mode=StopMode.FORCE),
+        ReportPhase(phase_from=Phase.STOPPING),
     )
+    assert running.state.reason == "force: it did not stop in 120 s"
+    assert escalates_at(running) is None
+    running.on(DriverEnded(exit_code=-9))
+    assert (running.state.phase, running.answers()) == (Phase.STOPPED, [("c2", "done")])
+
+
+def test_a_stronger_stop_overtakes_and_a_weaker_one_changes_nothing(running: Decisions) -> None:
+    stop(running, "c2", StopMode.CHECKPOINT)
+    assert StopDriver(mode=StopMode.FORCE) in stop(running, "c3", StopMode.FORCE)
+    actions = stop(running, "c4", StopMode.CHECKPOINT)
+    assert not any(isinstance(action, StopDriver) for action in actions)
+    assert running.state.stop_mode is StopMode.FORCE
+
+
+def stop(pipeline: Decisions, command: str, mode: StopMode) -> tuple[PipelineAction, ...]:
+    wanted = replace(make_command("stop", id=command), body=Stop(mode=mode))
+    return pipeline.on(RecordRequested(record=STOPPED, command=wanted))
+
+
+def escalates_at(pipeline: Decisions) -> int | None:
+    origin = MessageOrigin(run_id="r", at=pipeline.now, now=pipeline.now)
+    return pipeline.state.event("transition", None, origin).escalates_at
 
 
 def test_quiet_pipelines_do_nothing_on_a_tick(running: Decisions) -> None:

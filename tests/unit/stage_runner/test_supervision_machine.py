@@ -61,10 +61,10 @@ class Supervision(RuleBasedStateMachine):
                     self.starts(closing)
                 case StopDriver(mode=mode):
                     assert self.alive
-                    assert mode is StopMode.KILL or not self.told_to_stop, (
+                    assert mode is StopMode.FORCE or not self.told_to_stop, (
                         "a second SIGTERM ends it at once"
                     )
-                    self.told_to_stop |= mode is not StopMode.KILL
+                    self.told_to_stop |= mode is not StopMode.FORCE
                 case ReportPhase(phase_from=phase_from):
                     assert phase_from is phase
                     assert self.state.phase in {

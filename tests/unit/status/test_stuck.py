@@ -55,6 +55,32 @@ def test_why_nothing_is_processed(known: dict[str, Any], cause: str | None) -> N
     assert found is None or found.hint or known.get("blocked_by") == "of_tomorrow"
 
 
+@pytest.mark.parametrize(
+    ("domain", "changed", "hint"),
+    [
+        ("user", True, "wait; or `waybill rollback orders` applies the manifest before this one"),
+        ("user", False, "wait"),
+        ("external", True, "wait"),
+    ],
+)
+def test_an_error_of_a_change_names_the_way_back(domain: str, changed: bool, hint: str) -> None:
+    error = LifecycleError(
+        domain=domain,  # type: ignore[arg-type]
+        message="the SQL is wrong",
+        hint="wait",
+        stage=None,
+        retryable=False,
+    )
+    it = Condition(
+        name="orders", desired="running", phase="Failed", reason=None, error=error, changed=changed
+    )
+    found = stuck_of(it)
+    assert found is not None
+    assert found.hint is not None
+    assert found.hint.startswith(hint)
+    assert ("rollback" in found.hint) == ("rollback" in hint)
+
+
 def test_it_is_told_of_each_pipeline_and_of_all(client: TestClient, store: FakeStore) -> None:
     store.put(slot(lifecycle=life("Running")), version=1)
     assert client.get("/v1/pipelines").json()["items"][0]["stuck"] is None

@@ -53,6 +53,26 @@ def test_sources_of_one_topic_count_by_the_nearest_end_and_the_farthest_start(fo
     assert Checkpoint(LocalFiles(folder)).ends(0) == {"a": {0: 8, 1: 6}, "b": {0: 7}}
 
 
+def test_a_commit_is_awaited_while_the_query_runs(folder: Path) -> None:
+    (folder / "commits").mkdir()
+    looks = 0
+
+    def is_running() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            (folder / "commits" / "4").touch()
+        return True
+
+    checkpoint = Checkpoint(LocalFiles(folder))
+    assert checkpoint.await_commit(4, is_running)
+    assert looks == 3
+    assert checkpoint.await_commit(3, is_running), "a later one is there"
+    assert checkpoint.await_commit(-1, is_running), "there was no batch"
+    assert looks == 3
+    assert not checkpoint.await_commit(5, lambda: False), "its query has ended"
+
+
 def test_source_without_offsets_is_a_dash(folder: Path) -> None:
     write_offsets(folder, 0, "-", '{"a":{"0":8}}')
     assert Checkpoint(LocalFiles(folder)).ends(0) == {"a": {0: 8}}

@@ -1,4 +1,4 @@
-"""The commands that change pipelines: apply, start, stop, restart, delete."""
+"""The commands that change pipelines: apply, rollback, start, stop, restart, delete."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,8 @@ from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
 from waybill.errors import Conflict
-from waybill.models import Operation, StartFrom
+from waybill.manifest_versions import earlier_of
+from waybill.models import Operation, StartFrom, StopMode
 
 if TYPE_CHECKING:
     from waybill.sync.client import Client
@@ -76,14 +77,60 @@ def apply(  # noqa: PLR0917 - options of a command line
     if dry_run:
         with connect() as client:
             show(client, text, name, output, allow_shared=yes)
-        return
+    else:
+        _ask_and_apply(text, name, timeout, output, yes=yes, wait=wait)
+
+
+def rollback(  # noqa: PLR0917 - options of a command line
+    name: PipelineArgument,
+    generation: Annotated[
+        int | None,
+        typer.Option(
+            "--generation", min=1, metavar="N", help="the manifest of this one, not the last before"
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,  # noqa: FBT002 - a flag of the command line
+    yes: YesOption = False,  # noqa: FBT002 - as dry_run
+    wait: WaitOption = False,  # noqa: FBT002 - as dry_run
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Apply an earlier manifest of a pipeline again, as a new generation.
+
+    It is what `waybill get manifest NAME --generation N` prints, and it is applied as by `waybill
+    apply`: the changes are shown first, and it asks before rows are written again or tokens end
+    lost. Rows that are in sinks stay there. The newest ten manifests before the present one are
+    kept.
+
+    \b
+    Example:
+      waybill rollback orders --dry-run
+      waybill rollback orders && waybill wait orders
+
+    \b
+    Exit codes: 0 applied, or accepted · 1 error, or answered with no · 2 usage, or --yes is
+      needed · 4 not done in time: with --wait, or where the change cannot be remembered
+    """
+    with connect() as client:
+        earlier = earlier_of(name, client.manifests(name), generation)
+        label = f"{name}, generation {earlier.generation}"
+        if dry_run:
+            show(client, earlier.text, label, output, allow_shared=yes)
+            return
+    _ask_and_apply(earlier.text, label, timeout, output, yes=yes, wait=wait)
+
+
+def _ask_and_apply(
+    text: str, label: str, timeout: float, output: Form, *, yes: bool, wait: bool
+) -> None:
+    """Show what the manifest changes, ask if that cannot be undone, and apply it."""
 
     def ask(client: "Client") -> Operation:
-        ask_first(client, text, name, output, yes=yes)
-        return _apply(client, text, name, yes=yes)
+        ask_first(client, text, label, output, yes=yes)
+        return _apply(client, text, label, yes=yes)
 
-    with exit_on_faults(name):
-        _change(ask, timeout, output, name, must_end=wait)
+    with exit_on_faults(label):
+        _change(ask, timeout, output, label, must_end=wait)
 
 
 def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
@@ -123,18 +170,32 @@ def start(
 
 def stop(
     name: PipelineArgument,
+    mode: Annotated[
+        StopMode,
+        typer.Option(
+            "--mode",
+            case_sensitive=False,
+            help="checkpoint lets the running batch end, for at most 2 minutes; force kills the"
+            " driver at once, and the next run repeats that batch",
+        ),
+    ] = "checkpoint",
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Stop a pipeline after its running batch; its tokens can still be asked about.
+    """Stop a pipeline; its tokens can still be asked about. Each row is in its sinks once.
+
+    A stop that goes on is overtaken by a stronger one. `waybill describe` shows when it becomes a
+    stronger one by itself.
 
     \b
     Example:
       waybill stop orders && waybill wait orders --for Stopped
+      waybill stop orders --mode force
 
+    \b
     Exit codes: 0 stopped · 1 error · 4 not done in time
     """
-    _change(lambda client: client.stop(name), timeout, output)
+    _change(lambda client: client.stop(name, mode), timeout, output)
 
 
 def restart(

@@ -24,6 +24,7 @@ PLACES: Final = {
     "apply": "changes:apply",
     "check": "check:check",
     "diff": "diff:diff",
+    "rollback": "changes:rollback",
     "wait": "pipelines:wait",
     "get": "pipelines:get",
     "describe": "pipelines:describe",

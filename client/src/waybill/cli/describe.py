@@ -8,6 +8,8 @@ from waybill.flows import PipelineFlow
 from waybill.pipelines import Pipeline, PipelineConnector, PipelineInput, PipelineStage
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
 
@@ -45,11 +47,16 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Desired", pipeline.desired or ""),
         ("Reason", pipeline.reason or ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
-        ("Since", "" if pipeline.since is None else pipeline.since.isoformat(timespec="seconds")),
+        ("Since", _moment(pipeline.since)),
+        ("Killed at", _moment(pipeline.escalates_at)),
         ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
     ]
+
+
+def _moment(at: "datetime | None") -> str:
+    return "" if at is None else at.isoformat(timespec="seconds")
 
 
 def _dead(flow: PipelineFlow | None) -> str:

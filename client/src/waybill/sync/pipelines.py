@@ -4,7 +4,7 @@
 from waybill import plans, questions
 from waybill.flows import PipelineFlow, flows_in
 from waybill.manifest_versions import ManifestVersion, versions_in
-from waybill.models import Operation, StartFrom
+from waybill.models import Operation, StartFrom, StopMode
 from waybill.pipelines import Pipeline
 from waybill.sync.asking import Asking
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
@@ -45,9 +45,15 @@ class PipelineCalls(Asking):
         """Start a stopped or failed pipeline; NotFound when there is none."""
         return self._change(questions.start(name), wait_s)
 
-    def stop(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
-        """Stop a pipeline; what it has not processed waits. NotFound when there is none."""
-        return self._change(questions.stop(name), wait_s)
+    def stop(
+        self, name: str, mode: StopMode = "checkpoint", *, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Stop a pipeline; what it has not processed waits. NotFound when there is none.
+
+        `checkpoint` lets its running batch end. `force` kills its driver at once, and the next run
+        repeats that batch; each row is there once all the same.
+        """
+        return self._change(questions.stop(name, mode), wait_s)
 
     def restart(
         self,

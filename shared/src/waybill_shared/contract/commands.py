@@ -21,22 +21,44 @@ Beginning = Literal["earliest", "latest"]
 
 
 class StopMode(StrEnum):
-    AFTER_BATCH = "after_batch"
-    KILL = "kill"
+    """How a run stops, the weakest way first."""
+
+    CHECKPOINT = "checkpoint"
+    FORCE = "force"
+
+    def is_stronger_than(self, other: "StopMode") -> bool:
+        order = list(StopMode)
+        return order.index(self) > order.index(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRow:
-    """How a run stops. `asks_driver`: the driver ends by an order; else its process is killed."""
+    """One way to stop a run."""
 
+    meaning: str
     asks_driver: bool
-    limit_ms: int  # then it is killed
+    """True if the driver ends by an order; else its process is killed."""
+    limit_ms: int
+    """How long it may take. Then the run stops as `then` says."""
+    then: StopMode
 
 
 STOP_MODES: Final[Mapping[StopMode, StopRow]] = {
-    StopMode.AFTER_BATCH: StopRow(asks_driver=True, limit_ms=60_000),
-    StopMode.KILL: StopRow(asks_driver=False, limit_ms=60_000),
+    StopMode.CHECKPOINT: StopRow(
+        meaning="the running batch ends, in its sinks and in Spark's checkpoint",
+        asks_driver=True,
+        limit_ms=120_000,
+        then=StopMode.FORCE,
+    ),
+    StopMode.FORCE: StopRow(
+        meaning="the driver is killed at once; the next run repeats its batch, each row once",
+        asks_driver=False,
+        limit_ms=60_000,
+        then=StopMode.FORCE,
+    ),
 }
+OTHER_NAMES: Final[Mapping[str, StopMode]] = {"immediate": StopMode.FORCE}
+"""What other systems call these modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +74,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT
     action: Literal[Action.STOP] = Action.STOP
 
 

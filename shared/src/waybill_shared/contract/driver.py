@@ -106,7 +106,7 @@ class RunOrder(_Message):
 class StopOrder(_Message):
     kind: Literal["stop"] = "stop"
     run_id: str
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT
 
 
 class CheckOrder(_Message):

@@ -40,6 +40,7 @@ class LifecycleEvent:
     waits: tuple[SinkWait, ...] = ()
     maintenance: TableMaintenance | None = None
     sql_guard: SqlGuard = "strict"
+    escalates_at: int | None = None  # when a stop becomes a stronger one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

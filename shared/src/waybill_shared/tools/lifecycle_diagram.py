@@ -3,8 +3,19 @@
 Prints docs/lifecycle.md; decides nothing about phases.
 """
 
+from waybill_shared.contract.commands import STOP_MODES
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, Phase
 
+MODES = "\n".join(
+    (
+        "| mode | what it does | for at most | then |",
+        "|---|---|---|---|",
+        *(
+            f"| `{mode}` | {row.meaning} | {row.limit_ms // 1000} s | `{row.then}` |"
+            for mode, row in STOP_MODES.items()
+        ),
+    )
+)
 INTRODUCTION = f"""# The life of a pipeline
 
 <!-- Made by `python -m waybill_shared.tools.lifecycle_diagram > docs/lifecycle.md`. Change
@@ -14,6 +25,11 @@ INTRODUCTION = f"""# The life of a pipeline
 what the pipeline really does. Only `stage_runner` decides it, in `core.pipelines.supervision`, and
 it writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not written there:
 readers show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
+
+A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
+ask for a stronger one at any time; a weaker one changes nothing.
+
+{MODES}
 
 When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
 `{Phase.STOPPING}`. The sinks that will be removed report a last time what they contain, and only

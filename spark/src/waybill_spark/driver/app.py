@@ -98,7 +98,10 @@ class RunningStage:
         self._started = threading.Event()
         self._planned = False
         self._going_on: Future[DataFrame | None] | None = None
+        self._checkpoint = Checkpoint(LocalFiles(self._folder))
         self._batch_id = -1
+        self._done = -1
+        """The last batch of this run that was processed."""
         self._batches = 0
         self._tracked = TrackedStage(
             self.name,
@@ -106,7 +109,7 @@ class RunningStage:
             inputs=self._inputs,
             sinks=sinks,
             later=later_sinks(definition),
-            checkpoint=Checkpoint(LocalFiles(self._folder)),
+            checkpoint=self._checkpoint,
             source=TopicSource(
                 around.admin,
                 around.spark,
@@ -191,10 +194,16 @@ class RunningStage:
         return self.failure or query.exception() or StreamingQueryException("the query ended")
 
     def stop(self) -> None:
-        """Stop at a batch boundary: wait for the running batch, let no other start, then stop."""
+        """Stop at a batch boundary: wait for the running batch, let no other start, then stop.
+
+        Spark notes the end of a batch only after our part of it, so this is waited for, too.
+        """
         self._tracked.close()
         if self._query is not None:
-            self._query.stop()
+            query = self._query
+            if not self._checkpoint.await_commit(self._done, lambda: query.isActive):
+                logger.warning("batch is not in the checkpoint", extra={"stage": self.name})
+            query.stop()
         for sink in self._sinks:
             sink.close()
         self._journal.close()
@@ -234,6 +243,7 @@ class RunningStage:
         self._batches += 1
         try:
             self._tracked.process(frame, batch_id)
+            self._done = batch_id
         except Exception as error:
             # The loop's boundary. Py4J would hand on only the text of it, and Spark searches that
             # text by a recursive expression, which overflows the stack of its thread.

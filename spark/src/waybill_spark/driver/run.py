@@ -4,11 +4,9 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import assert_never
 
 from pyspark.sql import SparkSession
 
-from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.words import Obstacle
@@ -93,7 +91,6 @@ class PipelineRun:
             transactions = OpenTransactions(self._admin)
             report = (self._report_blocked, self._report_ignored)
             Watcher(stages, transactions, *report, executors).run(stop)
-            _before_end(stop.mode)
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
@@ -144,15 +141,6 @@ class PipelineRun:
 
     def _report_maintenance(self, done: TableMaintenance) -> None:
         self._report(DriverEvent(kind="maintained", run_id=self._spec.run_id, maintenance=done))
-
-
-def _before_end(mode: StopMode) -> None:
-    """Do what this way to stop a run needs before the stages stop, each after its batch."""
-    match mode:
-        case StopMode.AFTER_BATCH | StopMode.KILL:  # the runner kills the process itself
-            return
-        case _:
-            assert_never(mode)
 
 
 def _can_work(engine: Engine) -> Callable[[], bool]:

@@ -8,4 +8,4 @@ from waybill_shared.contract.commands import StopMode
 class RunStop(threading.Event):
     """Set when a run is to stop. `mode` says how."""
 
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT

@@ -1,6 +1,7 @@
 """Reads the batches of Spark's checkpoint. Never writes there; may move all of it aside."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -8,6 +9,8 @@ from typing import Final, Protocol
 from waybill_shared.contract.errors import ContractError
 
 LOG_VERSION: Final = "v1"
+COMMITTED_WITHIN_S: Final = 10.0  # it is a small file; a full disk must not hold up a stop
+POLL_S: Final = 0.005
 
 TopicOffsets = dict[str, dict[int, int]]
 """topic → partition → offset"""
@@ -79,6 +82,19 @@ class Checkpoint:
             committed=committed == batch_id,
         )
 
+    def await_commit(self, batch_id: int, is_running: Callable[[], bool]) -> bool:
+        """Wait until Spark has noted that the batch is done. Return False if its query ends before,
+        or if it takes too long.
+
+        -1: there was no batch, and nothing to wait for.
+        """
+        deadline = time.monotonic() + COMMITTED_WITHIN_S
+        while not self._has_committed(batch_id):
+            if not is_running() or time.monotonic() > deadline:
+                return self._has_committed(batch_id)
+            time.sleep(POLL_S)
+        return True
+
     def took_something(self) -> bool | None:
         """Return True if a batch that was not empty is committed; None if damaged files leave it
         open. Spark also plans an empty batch: the first one, and when a partition is added.
@@ -122,6 +138,10 @@ class Checkpoint:
             return self.ends(batch_id - 1)
         logs = self._initial_logs()
         return _fold((self._offsets(log, self._lines(log)[-1]) for log in logs), max)
+
+    def _has_committed(self, batch_id: int) -> bool:
+        newest = self._newest("commits")
+        return batch_id < 0 or (newest is not None and newest >= batch_id)
 
     def _initial_logs(self) -> list[str]:
         """Return the paths of the files that say where each source started."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from waybill_shared.contract import commands
-from waybill_shared.contract.errors import UserError
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
@@ -56,6 +56,8 @@ class Changes:
         of the command is decided. From then on the supervisor carries it out, however long that
         needs.
         """
+        if _is_forced_stop(command) and self.queues.must_wait(command):
+            self._supersede_queued(command)
         if self.queues.must_wait(command):
             self._queue(command, offset)
         elif (manifest := self._to_check(command, offset)) is not None:
@@ -84,6 +86,15 @@ class Changes:
         for check_id in self.queues.checking:
             self._drivers.forget_check(check_id)
         self.queues.clear()
+
+    def _supersede_queued(self, by: Command) -> None:
+        """Fail the commands that wait before a forced stop, which waits for no check."""
+        checking = self.queues.checking
+        for command in self.queues.remove_all(by.pipeline_uid):
+            if command.id in checking:
+                self._drivers.forget_check(command.id)
+            problem = Problem(message="superseded by a later forced stop")
+            self._supervisor.answer(refuse(command, (problem,), Slug.SUPERSEDED))
 
     def _queue(self, command: Command, offset: int) -> None:
         if self.queues.has_room(command):
@@ -186,3 +197,8 @@ class Changes:
         if start_from is None:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         return restart_record(before, define(manifest, topics, before), now)
+
+
+def _is_forced_stop(command: Command) -> bool:
+    body = command.body
+    return isinstance(body, commands.Stop) and body.mode is commands.StopMode.FORCE

@@ -102,7 +102,7 @@ class PipelineSupervisor:
     def release(self) -> None:
         """Stop all work, because another runner owns these pipelines from now on."""
         for pipeline_uid in self._states:
-            self._drivers.stop(pipeline_uid, StopMode.KILL)
+            self._drivers.stop(pipeline_uid, StopMode.FORCE)
         self._states.clear()
         self._epochs.clear()
         self._todo.clear()

@@ -25,7 +25,7 @@ from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.feldera.options import ACCEPTED, read_options
 from waybill_ingress.core.keys import HEADER
-from waybill_shared.contract.commands import Delete, Start, Stop
+from waybill_shared.contract.commands import Delete, Start, Stop, StopMode
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
@@ -234,9 +234,12 @@ def feldera_commands_router(
         return await carry_out(request, pipeline, Start())
 
     @router.post("/stop", summary="Stop a pipeline", **OF_ACTS)
-    async def feldera_stop(request: Request, pipeline: str) -> Response:
-        """Stop the pipeline, forced or not: what it has not processed waits."""
-        return await carry_out(request, pipeline, Stop())
+    async def feldera_stop(request: Request, pipeline: str, *, force: bool = False) -> Response:
+        """Stop the pipeline after its running batch, or with `force` at once. What it has not
+        processed waits.
+        """
+        mode = StopMode.FORCE if force else StopMode.CHECKPOINT
+        return await carry_out(request, pipeline, Stop(mode=mode))
 
     @router.delete("", summary="Delete a pipeline", **OF_ACTS)
     async def feldera_delete(request: Request, pipeline: str) -> Response:

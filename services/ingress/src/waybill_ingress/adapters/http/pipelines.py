@@ -1,7 +1,7 @@
 """Routes of ingress about pipelines: HTTP in, a command, and its answer if that comes in time."""
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -19,7 +19,16 @@ from waybill_ingress.adapters.http.operations import (
 )
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
-from waybill_shared.contract.commands import Beginning, Delete, Restart, Start, Stop
+from waybill_shared.contract.commands import (
+    OTHER_NAMES,
+    STOP_MODES,
+    Beginning,
+    Delete,
+    Restart,
+    Start,
+    Stop,
+    StopMode,
+)
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.problems import Slug
@@ -46,6 +55,17 @@ StartFrom = Annotated[
         alias="from",
         description="where stages begin in topics that were deleted and created again: needed if"
         " they read any, of no effect on other topics",
+    ),
+]
+STOP_TEXT: Final = "; ".join(
+    f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s)"
+    for mode, row in STOP_MODES.items()
+)
+StopAs = Annotated[
+    Literal["checkpoint", "force", "immediate"],
+    Query(
+        description=f"{STOP_TEXT}. A stop that takes longer becomes a stronger one. `immediate` is"
+        " another name of `force`"
     ),
 ]
 AllowShared = Annotated[
@@ -111,9 +131,14 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         return await carry_out(request, pipeline, Start(), wait)
 
     @router.post("/stop", summary="Stop a pipeline; what it has not processed waits", **OF_ACTS)
-    async def stop_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
-        """Stop the pipeline. Its tokens stay in progress until it is started again."""
-        return await carry_out(request, pipeline, Stop(), wait)
+    async def stop_pipeline(
+        request: Request, pipeline: str, mode: StopAs = "checkpoint", wait: Wait = WAIT_S
+    ) -> Response:
+        """Stop the pipeline. Its tokens stay in progress until it is started again. A stronger stop
+        overtakes one that goes on; a weaker one changes nothing.
+        """
+        as_named = OTHER_NAMES.get(mode) or StopMode(mode)
+        return await carry_out(request, pipeline, Stop(mode=as_named), wait)
 
     @router.post(
         "/restart",

@@ -31,7 +31,7 @@ class StartDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopDriver:
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,11 +89,16 @@ class CommandQueues:
         if queue is None or queue[0].command.id != command.id:
             return
         queue.popleft()
-        self._checked.discard(command.id)
-        self._first_tried.pop(command.id, None)
-        self._retry_at.pop(command.id, None)
+        self._forget(command)
         if not queue:
             del self._queues[command.pipeline_uid]
+
+    def remove_all(self, pipeline_uid: str) -> list[Command]:
+        """Remove the queue of a pipeline. Return its commands, in order."""
+        commands = [each.command for each in self._queues.pop(pipeline_uid, ())]
+        for command in commands:
+            self._forget(command)
+        return commands
 
     def clear(self) -> None:
         self._queues.clear()
@@ -101,6 +106,12 @@ class CommandQueues:
         self._checked.clear()
         self._first_tried.clear()
         self._retry_at.clear()
+
+    def _forget(self, command: Command) -> None:
+        self._checking.discard(command.id)
+        self._checked.discard(command.id)
+        self._first_tried.pop(command.id, None)
+        self._retry_at.pop(command.id, None)
 
     def _is_ready(self, command_id: str, now: int) -> bool:
         return command_id not in self._checking and now >= self._retry_at.get(command_id, now)

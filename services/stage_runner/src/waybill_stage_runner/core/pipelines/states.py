@@ -7,7 +7,7 @@ wait. Times for people are computed from them when a message is written.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
@@ -38,7 +38,7 @@ class PipelineState:
     phase: Phase = Phase.CREATED
     since: int = 0
     driver: bool = False
-    stop_mode: StopMode = StopMode.AFTER_BATCH  # of the stop that is going on
+    stop_mode: StopMode = StopMode.CHECKPOINT  # of the stop that is going on
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0
     crashes: int = 0  # of these attempts, those that failed for no outside reason
@@ -78,4 +78,13 @@ class PipelineState:
             maintenance=maintenance,
             at=origin.at,
             sql_guard=origin.sql_guard,
+            escalates_at=self._escalates_at(origin),
         )
+
+    def _escalates_at(self, origin: MessageOrigin) -> int | None:
+        """Return when the stop that goes on becomes a stronger one; None if there is none."""
+        row = STOP_MODES[self.stop_mode]
+        stops = self.phase is Phase.STOPPING and self.closing is None
+        if not stops or row.then is self.stop_mode:
+            return None
+        return origin.at + max(0, self.since + row.limit_ms - origin.now)

@@ -25,8 +25,9 @@ not to run, it is STOPPED.
 5. A driver that ends by itself is started again later (RECOVERING) while `attempts` allows it; else
 the pipeline is FAILED and waiting commands fail.
 
-6. `Tick` starts what is due, and kills drivers that start, stop or close for too long. It also
-forgets failures after a long healthy run.
+6. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
+too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
+long healthy run.
 """
 
 from dataclasses import replace
@@ -49,7 +50,7 @@ from waybill_stage_runner.core.pipelines.attempts import (
 )
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
-from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
 from waybill_stage_runner.core.tick import Tick
 
 MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
@@ -136,7 +137,7 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
     if not state.driver:
         return _next_step(reset_attempts(state), now, "started")
     if state.phase is Phase.STOPPING:
-        return state, ()  # the next step follows when the driver has ended
+        return _stop_otherwise(state, _stop_mode(state), now)
     if changed or state.record.desired != "running":
         fresh = replace(reset_attempts(state), stop_mode=_stop_mode(state))
         return move(fresh, Happening.STOP, now, _why(state))
@@ -148,7 +149,32 @@ def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
 def _stop_mode(state: PipelineState) -> StopMode:
     """Return how the newest command wants the run to stop."""
     bodies = (command.body for command in reversed(state.pending))
-    return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.AFTER_BATCH)
+    return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.CHECKPOINT)
+
+
+def _stop_otherwise(state: PipelineState, mode: StopMode, now: int) -> Decision:
+    """Let a stronger stop overtake the one that goes on. A weaker one changes nothing.
+
+    The next step follows when the driver has ended.
+    """
+    if state.closing is not None or not mode.is_stronger_than(state.stop_mode):
+        return state, ()
+    return _stop_as(mode, replace(state, reason=f"{_why(state)}: {mode}"), now)
+
+
+def _escalate(state: PipelineState, now: int) -> Decision:
+    """Stop in the next stronger way, because the driver has not ended in time."""
+    row = STOP_MODES[state.stop_mode]
+    if row.then is state.stop_mode:
+        return replace(state, since=now), (actions.StopDriver(mode=row.then),)
+    reason = f"{row.then}: it did not stop in {row.limit_ms // 1000} s"
+    return _stop_as(row.then, replace(state, reason=reason, actor=ITSELF), now)
+
+
+def _stop_as(mode: StopMode, state: PipelineState, now: int) -> Decision:
+    report = actions.ReportPhase(phase_from=Phase.STOPPING)
+    stronger = replace(state, stop_mode=mode, since=now)
+    return stronger, (actions.StopDriver(mode=mode), report)
 
 
 def _next_step(state: PipelineState, now: int, reason: str) -> Decision:
@@ -284,16 +310,16 @@ def _tick(state: PipelineState, now: int) -> Decision:
         case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
             return reset_attempts(state), ()
         case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
-            return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
+            return replace(state, since=now), (actions.StopDriver(mode=StopMode.FORCE),)
         case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:
-            return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
+            return _escalate(state, now)
         case _:
             return state, ()
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:
     if state.driver and now - state.since >= CLOSING_MS_MAX:
-        return replace(state, since=now), (actions.StopDriver(mode=StopMode.KILL),)
+        return replace(state, since=now), (actions.StopDriver(mode=StopMode.FORCE),)
     if state.next_at is not None and now >= state.next_at:
         assert state.closing is not None
         return _close(state, state.closing, now)

@@ -153,7 +153,7 @@ class RunRequested:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCancelled:
     pipeline_uid: str
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class StopRun:
 
     driver_id: str
     pipeline_uid: str
-    mode: StopMode = StopMode.AFTER_BATCH
+    mode: StopMode = StopMode.CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,7 @@ class EventAnswer(_Answer):
     error: Failure | None
     attempt: int
     next_attempt_at: Moment | None
+    escalates_at: Moment | None = Field(description="when the stop becomes a stronger one")
     run_id: str
     sql_guard: str = Field(description=SQL_GUARD)
 

@@ -99,11 +99,14 @@ class StageDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDetail(PipelineSummary):
-    """`next_attempt_at`: when its driver is started again."""
+    """`next_attempt_at`: when its driver is started again. `escalates_at`: when a stop that goes on
+    becomes a stronger one.
+    """
 
     blocked_by: str | None = field(metadata={"description": "what its driver waits for"})
     attempt: int = field(metadata={"description": "starts that failed in a row"})
     next_attempt_at: Moment | None
+    escalates_at: Moment | None
     error: Failure | None
     sql_guard: str | None = field(metadata={"description": SQL_GUARD})
     inputs: tuple[InputDetail, ...]
@@ -173,6 +176,7 @@ def detail_of(
         blocked_by=_find_obstacle(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
+        escalates_at=newest.escalates_at if newest is not None else None,
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
@@ -197,6 +201,7 @@ def _condition(
         waits=_waits(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_at=newest.next_at if newest is not None else None,
+        changed=bool(record.earlier),
     )
 
 

@@ -42,6 +42,8 @@ class Condition:
     waits: tuple[SinkWait, ...] = ()
     attempt: int = 0
     next_at: int | None = None
+    changed: bool = False
+    """True if an earlier manifest is kept, which can be applied again."""
 
 
 def stuck_of(it: Condition) -> Stuck | None:
@@ -50,7 +52,7 @@ def stuck_of(it: Condition) -> Stuck | None:
         hint = "`waybill doctor` says what is away"
         return Stuck(cause=it.reason or "nothing is known of it", hint=hint)
     if it.error is not None and it.phase != Phase.RUNNING:
-        return Stuck(cause=it.error.message + _again(it), hint=it.error.hint or None)
+        return Stuck(cause=it.error.message + _again(it), hint=_way_out(it) or None)
     if it.phase in {Phase.STARTING, Phase.RUNNING} and it.blocked_by is not None:
         cause, hint = OBSTACLES.get(it.blocked_by, (it.blocked_by, ""))
         return Stuck(cause=cause, hint=hint or None)
@@ -65,6 +67,14 @@ def stuck_of(it: Condition) -> Stuck | None:
         hint = f"`waybill start {it.name}` goes on where it stopped"
         return Stuck(cause="it is stopped", hint=hint)
     return None
+
+
+def _way_out(it: Condition) -> str:
+    """Return the hint of the error, and of a person's error also that the change can be undone."""
+    assert it.error is not None
+    undo = f"`waybill rollback {it.name}` applies the manifest before this one again"
+    ways = (it.error.hint, undo if it.error.domain == "user" and it.changed else "")
+    return "; or ".join(way for way in ways if way)
 
 
 def _again(it: Condition) -> str:
