@@ -208,7 +208,7 @@ ROWS = st.fixed_dictionaries(
 
 
 @settings(max_examples=2, deadline=None, suppress_health_check=[*HealthCheck])
-@given(rows=st.lists(ROWS, min_size=75, max_size=150))
+@given(rows=st.lists(ROWS, min_size=20, max_size=40))
 def test_what_ingress_writes_comes_out_of_spark(
     raw_frame: RawFrame, rows: Iterable[dict[str, Any]]
 ) -> None:
