@@ -243,7 +243,6 @@ DEEP = {
     "integration/spark/test_iceberg_modes.py": ("partitioned]",),
     "integration/spark/test_iceberg_strangers.py": (
         "several_pipelines_upsert",
-        "whatever_strangers_do[append]",
         "whatever_strangers_do",
     ),
     "integration/spark/test_journal.py": ("paused_in_its_transaction",),
@@ -254,9 +253,6 @@ DEEP = {
     "integration/token_tracker/test_replaced.py": ("stood_still_saves_nothing",),
     "integration/token_tracker/test_silent_kafka.py": ("",),
     "sim/test_invariants.py": tuple(f"holds[{first}]" for first in range(600, 1000, 50)),
-    "unit/ingress/test_idempotency.py": tuple(
-        f"answered_the_same[{seed}-" for seed in range(100, 300)
-    ),
     "unit/ingress/test_idempotency.py": tuple(
         f"answered_the_same[{seed}-" for seed in range(100, 300)
     ),
