@@ -8,17 +8,12 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import CommandGroup
+from waybill.cli.session import command_group
 from waybill.contexts import LOCAL, Contexts, read_contexts, write_contexts
 from waybill.errors import WaybillError
 from waybill.target import find_target
 
-contexts = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Name the Waybills that you work with, and say which one is in use.",
-)
+contexts = command_group("Name the Waybills that you work with, and say which one is in use.")
 
 HEADER = ("", "NAME", "URL")
 

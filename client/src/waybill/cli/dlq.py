@@ -14,7 +14,7 @@ from waybill.cli.asking import require_yes
 from waybill.cli.flow import flow_of
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.resending import Sending
-from waybill.cli.session import CommandGroup, PipelineArgument, connect_to_change, direct
+from waybill.cli.session import PipelineArgument, command_group, connect_to_change, direct
 from waybill.dead_letters import RecordLocation
 from waybill.fields import Fields
 
@@ -22,12 +22,7 @@ TIMEOUT_S = 60.0  # topics are read while it is asked
 LEFT_OUT_SHOWN = 5
 HEADER = ("ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE")
 
-dlq = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, show and replay records that a pipeline could not process.",
-)
+dlq = command_group("List, show and replay records that a pipeline could not process.")
 
 
 def _refuse_no_time(since: str | None) -> str | None:

@@ -16,7 +16,7 @@ import typer
 
 from waybill.cli import render
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import CommandGroup
+from waybill.cli.session import command_group
 from waybill.errors import WaybillError
 
 FILE_VARIABLE = "WAYBILL_API_KEYS_FILE"
@@ -30,12 +30,7 @@ class KeyScope(StrEnum):
     ADMIN = "admin"
 
 
-keys = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Make, list and revoke the API keys that the services ask for.",
-)
+keys = command_group("Make, list and revoke the API keys that the services ask for.")
 
 
 def _env(value: str) -> str:

@@ -94,6 +94,11 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(exits.of_error(error)) from error
 
 
+def command_group(help: str) -> typer.Typer:
+    """Return a group of commands, to which modules add theirs."""
+    return typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help=help)
+
+
 def direct(timeout_s: float) -> "Connection":
     """Return a connection for questions that the SDK has no method for."""
     from waybill.sync.connection import Connection

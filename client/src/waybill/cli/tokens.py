@@ -10,10 +10,10 @@ from waybill.cli import exits, render
 from waybill.cli.arrival import outcome_lines, watch
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import (
-    CommandGroup,
     GenerationOption,
     PipelineArgument,
     TimeoutOption,
+    command_group,
     connect,
     list_inputs,
     not_empty,
@@ -24,12 +24,7 @@ from waybill.outcomes import Outcome
 if TYPE_CHECKING:
     from waybill.sync.client import Client
 
-tokens = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Ask what became of records: show, wait for, make and merge tokens.",
-)
+tokens = command_group("Ask what became of records: show, wait for, make and merge tokens.")
 
 STDIN = "-"
 TOKENS_HELP = "as `waybill send` prints them; - for stdin"
