@@ -1,6 +1,12 @@
-"""Wakes the tasks that wait for something to change in this process. It carries no data."""
+"""Wakes the tasks that wait for something to change in this process. It carries no data. It also
+has the clock of such waits."""
 
 import asyncio
+
+
+def loop_time_s() -> float:
+    """Return the time of the running event loop. It never goes back."""
+    return asyncio.get_running_loop().time()
 
 
 class Signal:

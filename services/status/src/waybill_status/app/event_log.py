@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.process.signal import Signal
+from waybill_shared.process.signal import Signal, loop_time_s
 
 EVENTS_MAX: Final = 20_000  # in memory
 NEWEST_MAX: Final = 500
@@ -157,21 +157,21 @@ class EventLog:
             yield SentEvent(id=write_ends(seen))
             async for older in self._read_again(wanted, seen):
                 yield older
-            at, sent_at = self._first, _now_s()
+            at, sent_at = self._first, loop_time_s()
             while not self._closing:
                 while at >= self._first and (placed := self._at(at)) is not None:
                     at += 1
                     if (sent := _send(placed, wanted, seen)) is not None:
                         yield sent
-                        sent_at = _now_s()
+                        sent_at = loop_time_s()
                     elif at % TOGETHER_MAX == 0:
                         await asyncio.sleep(0)
                 if at < self._first:
                     yield SentEvent(id=write_ends(seen), cut=True)
                     return
-                if (left_s := sent_at + SILENCE_S - _now_s()) <= 0:
+                if (left_s := sent_at + SILENCE_S - loop_time_s()) <= 0:
                     yield SentEvent(id=write_ends(seen))
-                    sent_at = _now_s()
+                    sent_at = loop_time_s()
                 elif not self._closing:
                     await self._changed.wait(left_s)
         finally:
@@ -202,10 +202,6 @@ class EventLog:
     def _now(self) -> dict[int, int]:
         """Return the positions up to which the topic was read here."""
         return {**self._begins(), **self._ends}
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _send(placed: PlacedEvent, wanted: EventFilter, seen: dict[int, int]) -> SentEvent | None:

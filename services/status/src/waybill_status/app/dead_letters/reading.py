@@ -3,7 +3,6 @@
 Nothing of them is stored here: what retention has deleted from its topic is lost.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -14,6 +13,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
+from waybill_shared.process.signal import loop_time_s
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.core.dead_letters.dead_letter_view import (
     DeadLetter,
@@ -88,8 +88,8 @@ class DeadLetterReader:
         def take(raw: DeadRecord) -> DeadLetterSummary | None:
             return listed(raw, record.pipeline_uid, wanted)
 
-        pages, over_at = Backwards(bounds, limit), _now_s() + PAGE_S
-        while (asked := pages.round()) and _now_s() < over_at:
+        pages, over_at = Backwards(bounds, limit), loop_time_s() + PAGE_S
+        while (asked := pages.round()) and loop_time_s() < over_at:
             pages.take(asked, await self._topics.read(asked, take))
         return Page(items=tuple(pages.items), next_cursor=write_cursor(pages.left()))
 
@@ -136,7 +136,3 @@ def _refuse_deleted(place: LetterId, gone: DeletedDeadLetter) -> Refusal:
     rejected = [{"index": 0, "problem": Slug.DEAD_LETTER_GONE, "reason": reason}]
     detail = f"dead letter {place}: {reason}"
     return Refusal(Slug.DEAD_LETTER_GONE, detail, hint=DELETED_HINT, rejected=rejected)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

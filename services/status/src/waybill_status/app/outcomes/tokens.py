@@ -4,7 +4,6 @@ Promise: an outcome other than `unknown` follows from a slot that was written to
 that answers.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
@@ -20,7 +19,7 @@ from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
-from waybill_shared.process.signal import Signal
+from waybill_shared.process.signal import Signal, loop_time_s
 from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST, answer, judge_all
 from waybill_status.app.outcomes.hub import Hub
@@ -74,24 +73,24 @@ class Tokens:
         self, tokens: Sequence[Token], wait_s: float, asked: TokenView = WHOLE
     ) -> list[Outcome | TokenRefused]:
         """Return the outcomes as soon as all are final, or as they are when the time is over."""
-        deadline = _now_s() + wait_s
+        deadline = loop_time_s() + wait_s
         outcomes = await self.now(tokens, asked)
         for token, outcome in zip(tokens, outcomes, strict=True):
-            if isinstance(outcome, Outcome) and not outcome.final and _now_s() < deadline:
+            if isinstance(outcome, Outcome) and not outcome.final and loop_time_s() < deadline:
                 with suppress(TokenRefused):
-                    await self.wait(token, deadline - _now_s(), asked)
+                    await self.wait(token, deadline - loop_time_s(), asked)
         return await self.now(tokens, asked) if wait_s > 0 else outcomes
 
     async def wait(self, token: Token, wait_s: float, asked: TokenView = WHOLE) -> Outcome:
         """Return the outcome as soon as it is final, or as it is when the time is over."""
-        deadline = _now_s() + wait_s
+        deadline = loop_time_s() + wait_s
         claims = await self._claims_in_time(token, deadline, asked)
         if claims is None:
             return unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET)
         async with self._hub.watch(token, claims) as question:
             change = question.change
             while change is None or not _ends(change.outcome, asked):
-                left_s = deadline - _now_s()
+                left_s = deadline - loop_time_s()
                 if left_s <= 0 or self._hub.closing:
                     return await question.outcome()
                 change = await question.after(change, left_s) or change
@@ -100,7 +99,7 @@ class Tokens:
     async def follow(self, token: Token, asked: TokenView = WHOLE) -> AsyncIterator[Change | None]:
         """Yield the outcome now and after each change, up to a final one; None after a while
         without change."""
-        claims = await self._claims_in_time(token, _now_s() + PING_S, asked)
+        claims = await self._claims_in_time(token, loop_time_s() + PING_S, asked)
         if claims is None:
             yield Change(outcome=unknown(token, UnknownReason.PIPELINE_NOT_KNOWN_YET), version="0")
             return
@@ -205,7 +204,7 @@ class Tokens:
             claims = await self.claims(token, asked)
             if isinstance(claims, TokenRefused):
                 raise claims
-            left_s = deadline - _now_s()
+            left_s = deadline - loop_time_s()
             if claims is not None or left_s <= 0 or self._hub.closing:
                 return claims
             await self.directory_changed.wait(min(left_s, self._hub.tick_s))
@@ -233,10 +232,6 @@ class _Snapshot:
             known = await self.store.newest(pipeline, sink, NEWEST)
             self._newest[pipeline, sink] = known
         return known
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _ends(outcome: Outcome, asked: TokenView) -> bool:

@@ -9,6 +9,7 @@ from waybill_shared.contract.errors import ContractError, Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.clock import Clock
+from waybill_shared.process.signal import loop_time_s
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.ports import SlotStore
@@ -35,10 +36,10 @@ class _Reading:
         self.task.add_done_callback(self._note_end)
 
     def is_old(self) -> bool:
-        return self._ended_s is not None and _now_s() - self._ended_s > FRESH_S
+        return self._ended_s is not None and loop_time_s() - self._ended_s > FRESH_S
 
     def _note_end(self, task: asyncio.Task[Flow]) -> None:
-        self._ended_s = _now_s()
+        self._ended_s = loop_time_s()
         if not task.cancelled():
             task.exception()  # the request may have ended
 
@@ -99,7 +100,3 @@ class ProgressReader:
                 for record, key, end in zip(records, keys, ends, strict=True)
             ),
         )
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

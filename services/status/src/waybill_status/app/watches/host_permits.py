@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from waybill_shared.process.signal import loop_time_s
 from waybill_status.core.watches.deliveries import Answered
 
 AT_ONCE: Final = 40
@@ -39,7 +40,7 @@ class Permit:
         host.rest_s = min(max(1.0, 2 * host.rest_s), REST_S_MAX) if answer.silent else 0.0
         asked_s = answer.retry_after_ms / 1000 if answer.status == TOO_MANY else 0.0
         rest_s = max(host.rest_s, min(asked_s, REST_S_MAX))
-        host.rests_until = asyncio.get_running_loop().time() + rest_s
+        host.rests_until = loop_time_s() + rest_s
 
 
 class HostPermits:
@@ -60,7 +61,7 @@ class HostPermits:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(wait_s):
                     await stack.enter_async_context(host.one)
-                    await asyncio.sleep(host.rests_until - asyncio.get_running_loop().time())
+                    await asyncio.sleep(host.rests_until - loop_time_s())
                     slots = self._silent if silent else self._slots
                     await stack.enter_async_context(slots)
                 yield Permit(host)

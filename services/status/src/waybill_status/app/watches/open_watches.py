@@ -12,6 +12,7 @@ from typing import Final
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import WatchEnd
+from waybill_shared.process.signal import loop_time_s
 from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.measuring import count_ended
 from waybill_status.app.outcomes.question import SharedQuestion
@@ -87,7 +88,7 @@ class OpenWatches:
                     await self._started.wait()
             self._started.clear()
             self._expire()
-            if (now := asyncio.get_running_loop().time()) >= retry_at:
+            if (now := loop_time_s()) >= retry_at:
                 self._fresh += self._late
                 self._late, retry_at = [], now + LATE_S
             fresh, self._fresh = self._fresh, []
