@@ -12,6 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import Apply, order
 from e2e.reading import rows_of
 from waybill import Client
+from waybill.errors import Conflict
 from waybill.models import Operation, StopMode
 from waybill_local.stack import StackState
 from waybill_shared.contract.commands import STOP_MODES
@@ -83,6 +84,23 @@ def test_a_pipeline_that_stops_under_load_goes_on_where_its_sinks_are(
     assert outcome.kind == "complete"
     rows = rows_of(catalog, pipeline.table, outcome.iceberg_snapshots["lake"]).to_pylist()
     assert sorted(row["order_id"] for row in rows) == [*range(PART * len(tokens))]
+
+
+def test_a_drained_pipeline_has_brought_all_of_before_to_every_sink(
+    client: Client, stack: StackState, apply_orders: Apply
+) -> None:
+    pipeline, tokens = apply_orders(), list[str]()
+    send_part(client, pipeline.name, tokens)
+    with load(stack.url, pipeline.name, tokens):
+        client.wait(tokens[-1], timeout_s=WAIT_S)
+        before = list(tokens)
+        await_done(client, client.stop(pipeline.name, "drain"))
+        assert {client.wait(token, timeout_s=WAIT_S).kind for token in before} == {"complete"}
+    assert client.outcome(tokens[-1]).kind == "in_progress", "what came later waits"
+    with pytest.raises(Conflict, match="Stopped: only a pipeline that is Running can"):
+        await_done(client, client.stop(pipeline.name, "drain"))
+    await_done(client, client.start(pipeline.name))
+    assert client.wait(tokens[-1], timeout_s=WAIT_S).kind == "complete"
 
 
 def test_a_stop_says_when_it_becomes_a_stronger_one(

@@ -15,7 +15,7 @@ from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.events import Commit, Fact, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.app import checkpoint_path, later_sinks, stage_inputs
+from waybill_spark.driver.definitions import checkpoint_path, later_sinks, stage_inputs
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity

@@ -14,7 +14,7 @@ from waybill.pipelines import PipelineConnector
 
 Handle = TypeVar("Handle", bound=str)
 StartFrom = Literal["earliest", "latest"]
-StopMode = Literal["checkpoint", "force"]
+StopMode = Literal["drain", "checkpoint", "force"]
 """Where to start in a topic."""
 
 

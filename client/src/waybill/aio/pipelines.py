@@ -51,8 +51,9 @@ class AsyncPipelineCalls(AsyncAsking):
     ) -> Operation:
         """Stop a pipeline; what it has not processed waits. NotFound when there is none.
 
-        `checkpoint` lets its running batch end. `force` kills its driver at once, and the next run
-        repeats that batch; each row is there once all the same.
+        `checkpoint` lets its running batch end. `drain` lets all that its inputs contain now reach
+        every sink before. `force` kills its driver at once, and the next run repeats that batch;
+        each row is there once all the same.
         """
         return await self._change(questions.stop(name, mode), wait_s)
 

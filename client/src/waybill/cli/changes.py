@@ -175,8 +175,9 @@ def stop(
         typer.Option(
             "--mode",
             case_sensitive=False,
-            help="checkpoint lets the running batch end, for at most 2 minutes; force kills the"
-            " driver at once, and the next run repeats that batch",
+            help="checkpoint lets the running batch end, for at most 2 minutes; drain lets all that"
+            " the inputs contain now reach every sink, for at most 5; force kills the driver at"
+            " once, and the next run repeats that batch",
         ),
     ] = "checkpoint",
     timeout: TimeoutOption = DRIVER_WAIT_S,
@@ -190,7 +191,7 @@ def stop(
     \b
     Example:
       waybill stop orders && waybill wait orders --for Stopped
-      waybill stop orders --mode force
+      waybill stop orders --mode drain --timeout 300
 
     \b
     Exit codes: 0 stopped · 1 error · 4 not done in time

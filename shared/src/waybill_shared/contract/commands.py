@@ -23,6 +23,7 @@ Beginning = Literal["earliest", "latest"]
 class StopMode(StrEnum):
     """How a run stops, the weakest way first."""
 
+    DRAIN = "drain"
     CHECKPOINT = "checkpoint"
     FORCE = "force"
 
@@ -44,6 +45,12 @@ class StopRow:
 
 
 STOP_MODES: Final[Mapping[StopMode, StopRow]] = {
+    StopMode.DRAIN: StopRow(
+        meaning="all that its inputs contain now reaches every sink first; later records wait",
+        asks_driver=True,
+        limit_ms=300_000,
+        then=StopMode.CHECKPOINT,
+    ),
     StopMode.CHECKPOINT: StopRow(
         meaning="the running batch ends, in its sinks and in Spark's checkpoint",
         asks_driver=True,
@@ -57,7 +64,10 @@ STOP_MODES: Final[Mapping[StopMode, StopRow]] = {
         then=StopMode.FORCE,
     ),
 }
-OTHER_NAMES: Final[Mapping[str, StopMode]] = {"immediate": StopMode.FORCE}
+OTHER_NAMES: Final[Mapping[str, StopMode]] = {
+    "graceful": StopMode.DRAIN,
+    "immediate": StopMode.FORCE,
+}
 """What other systems call these modes."""
 
 

@@ -106,6 +106,8 @@ class Slug(StrEnum):
         "a record died in a topic that the pipeline does not read, or that a stage of it writes")
     SOURCE_RECREATED = ("source_recreated", 409, Acts.CALLER,
         "the topic in which a record died was deleted or created again: send it as a new record")
+    NOT_ALLOWED_NOW = ("not_allowed_now", 409, Acts.CALLER,
+        "the phase of the pipeline does not allow it; `errors` say what it allows")
     SUPERSEDED = ("superseded", 409, Acts.CALLER,
         "a later command for the same pipeline replaced this one before it was done")
     DEAD_LETTER_GONE = ("dead_letter_gone", 410, Acts.CALLER,

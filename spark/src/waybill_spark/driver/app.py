@@ -2,7 +2,6 @@
 fails.
 """
 
-import hashlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +16,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.events import StageDefinition
-from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
+from waybill_spark.driver.definitions import checkpoint_path, later_sinks, stage_inputs
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
@@ -34,7 +33,6 @@ from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.ports import DeadJournal
@@ -87,6 +85,10 @@ class RunningStage:
         around: Surroundings,
     ) -> None:
         self.name = definition.name
+        self.topics = tuple(each.topic for each in definition.inputs)
+        """Those that it reads."""
+        self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
+        """The ids of topics that it writes."""
         self.failure: Exception | None = None
         self._compiled = compiled
         self._around = around
@@ -173,6 +175,12 @@ class RunningStage:
     def readings(self) -> tuple[Reading, ...]:
         return readings(self.name, self._inputs, self._tracked.frontiers())
 
+    def has_passed(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Return True if each sink has everything below `ends`, and readers can see it."""
+        frontiers = self._tracked.frontiers()
+        passed = all(each.get(at, 0) >= end for each in frontiers for at, end in ends.items())
+        return passed and not self.has_hidden_rows()
+
     def batches(self) -> int:
         """Return how many batches it has started."""
         return self._batches
@@ -194,7 +202,14 @@ class RunningStage:
         return self.failure or query.exception() or StreamingQueryException("the query ended")
 
     def stop(self) -> None:
-        """Stop at a batch boundary: wait for the running batch, let no other start, then stop.
+        """Stop at a batch boundary: wait for the running batch, let no other start, then stop."""
+        self.end_query()
+        for sink in self._sinks:
+            sink.close()
+        self._journal.close()
+
+    def end_query(self) -> None:
+        """End the query after its batch. The stage writes nothing any more.
 
         Spark notes the end of a batch only after our part of it, so this is waited for, too.
         """
@@ -204,9 +219,6 @@ class RunningStage:
             if not self._checkpoint.await_commit(self._done, lambda: query.isActive):
                 logger.warning("batch is not in the checkpoint", extra={"stage": self.name})
             query.stop()
-        for sink in self._sinks:
-            sink.close()
-        self._journal.close()
 
     def _plan_going_on(self) -> DataFrame | None:
         """Plan the query from the position of the checkpoint, if there is one.
@@ -263,37 +275,6 @@ def _batch_limits(compiled: CompiledStage, around: Surroundings) -> BatchLimits:
         may_distribute=around.can_work if must_stay_whole or not gathered else lambda: False,
         must_stay_whole=must_stay_whole,
     )
-
-
-def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
-    return tuple(
-        StageInput(
-            name=i.name,
-            topic=i.topic,
-            topic_id=i.topic_id,
-            bases={partition: base for (_, partition), base in i.bases.items()},
-            retired=i.retired,
-        )
-        for i in definition.inputs
-    )
-
-
-def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
-    return {
-        sink.name: LaterSink(since=sink.since, bases=sink.bases)
-        for sink in definition.sinks
-        if sink.bases
-    }
-
-
-def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:
-    """Return the folder of a stage's checkpoint, below that of its pipeline.
-
-    Spark stores only names and offsets, so topics with other ids, or another stage of that name,
-    must have another folder.
-    """
-    ids = ",".join(sorted(source.topic_id for source in inputs))
-    return f"{stage_key(stage)}/{hashlib.sha256(ids.encode()).hexdigest()[:12]}"
 
 
 def start_stages(stages: Sequence[RunningStage]) -> None:

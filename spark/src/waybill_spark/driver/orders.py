@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import (
     ORDERS,
     CheckOrder,
@@ -65,7 +66,7 @@ class Orders:
         """Set when this run is to stop."""
         stop = self._stops.setdefault(run_id, RunStop())
         if self._ends.is_set():
-            stop.set()
+            stop.request(StopMode.CHECKPOINT)
         return stop
 
     def fail(self, error: ContractError) -> None:
@@ -75,7 +76,7 @@ class Orders:
     def end(self) -> None:
         self._ends.set()
         for stop in list(self._stops.values()):
-            stop.set()
+            stop.request(StopMode.CHECKPOINT)
         self._put(EndOrder())
 
     def _read(self, lines: Iterable[bytes]) -> None:
@@ -87,9 +88,7 @@ class Orders:
                 break
             match order:
                 case StopOrder(run_id=run_id, mode=mode):
-                    stop = self.stop_of(run_id)
-                    stop.mode = mode
-                    stop.set()
+                    self.stop_of(run_id).request(mode)
                 case EndOrder():
                     break
                 case _:

@@ -7,7 +7,7 @@ from waybill_shared.contract.events import Commit
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import produce_and_wait
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.app import later_sinks, stage_inputs
+from waybill_spark.driver.definitions import later_sinks, stage_inputs
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.planned import PlannedStage, join
 from waybill_spark.kafka.fence_topic.reading import Fences

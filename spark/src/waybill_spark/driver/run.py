@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.words import Obstacle
@@ -17,6 +18,7 @@ from waybill_shared.process.clock import SystemClock
 from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings, start_stages
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
+from waybill_spark.driver.draining import Drain
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
 from waybill_spark.driver.reading.blocking import OpenTransactions
@@ -90,7 +92,10 @@ class PipelineRun:
             logger.info("pipeline runs", extra={"pipeline": self._spec.pipeline})
             transactions = OpenTransactions(self._admin)
             report = (self._report_blocked, self._report_ignored)
-            Watcher(stages, transactions, *report, executors).run(stop)
+            watcher = Watcher(stages, transactions, *report, executors)
+            watcher.run(stop)
+            if stop.mode is StopMode.DRAIN:
+                Drain(stages, self._admin).run(watcher, stop)
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)

@@ -37,12 +37,12 @@ class Watcher:
         report_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
-        self._stages = stages
+        self._stages = list(stages)
         self._transactions = transactions
         self._report = report
         self._report_ignored = report_ignored
         self._executors = executors
-        self._pace = Pace(stages, time.monotonic)
+        self._pace = Pace(self._stages, time.monotonic)
         self._reported: tuple[Obstacle | None, tuple[SinkWait, ...]] = (None, ())
         self._reported_ignored: tuple[IgnoredFields, ...] = ()
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
@@ -50,9 +50,14 @@ class Watcher:
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raise StageFailed when a stage has ended or must end."""
         while not stop.wait(ROUND_S):
-            self._watch_once()
+            self.watch_once()
 
-    def _watch_once(self) -> None:
+    def leave_out(self, stage: RunningStage) -> None:
+        """Watch a stage no more, because it is stopped."""
+        self._stages.remove(stage)
+
+    def watch_once(self) -> None:
+        """Look at each stage once. Raise StageFailed when one has ended or must end."""
         due = time.monotonic() >= self._settle_at
         for stage in self._stages:
             failure = _failure(stage, losses_due=due)

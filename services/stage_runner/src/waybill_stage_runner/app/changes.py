@@ -29,6 +29,7 @@ from waybill_stage_runner.core.pipelines.records import (
     change_record,
     create_record,
     refuse_deleted,
+    refuse_drain,
     restart_record,
 )
 
@@ -157,7 +158,8 @@ class Changes:
                 return self._restart(start_from, before, now)
             case commands.Start():
                 return replace(before, desired="running", updated_at=now)
-            case commands.Stop():
+            case commands.Stop(mode=mode):
+                refuse_drain(mode, before.name, self._supervisor.phase(before.pipeline_uid))
                 return replace(before, desired="stopped", updated_at=now)
             case commands.Delete():
                 return replace(before, desired="deleted", updated_at=now)

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from waybill_shared.contract.commands import Apply, StopMode, Validate
 from waybill_shared.contract.events import Command, Definition, PipelineRecord
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.process.clock import Clocks
 from waybill_stage_runner.app.measuring import count_answer, count_start, forget, measure
@@ -49,6 +50,9 @@ class PipelineSupervisor:
     def record(self, pipeline_uid: str) -> PipelineRecord | None:
         state = self._states.get(pipeline_uid)
         return None if state is None else state.record
+
+    def phase(self, pipeline_uid: str) -> Phase:
+        return self._states[pipeline_uid].phase
 
     def adopt(self, record: PipelineRecord) -> None:
         """Accept a pipeline as it was recorded before this runner owned its partition."""

@@ -26,6 +26,7 @@ OF_WRITES: Final[dict[str, Any]] = {"parameters": [KEY]}
 OF_COMMANDS: Final = (
     *OF_KEYS,
     Slug.SUPERSEDED,
+    Slug.NOT_ALLOWED_NOW,
     Slug.PIPELINE_GONE,
     Slug.BEGINNING_NEEDED,
     Slug.PLAN_INCOMPATIBLE,

@@ -62,10 +62,10 @@ STOP_TEXT: Final = "; ".join(
     for mode, row in STOP_MODES.items()
 )
 StopAs = Annotated[
-    Literal["checkpoint", "force", "immediate"],
+    Literal["drain", "checkpoint", "force", "graceful", "immediate"],
     Query(
-        description=f"{STOP_TEXT}. A stop that takes longer becomes a stronger one. `immediate` is"
-        " another name of `force`"
+        description=f"{STOP_TEXT}. A stop that takes longer becomes a stronger one. `graceful` is"
+        " another name of `drain`, `immediate` of `force`"
     ),
 ]
 AllowShared = Annotated[

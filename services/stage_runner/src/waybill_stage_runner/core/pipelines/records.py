@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Final, Literal
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import Command, EarlierManifest, PipelineRecord, StageDefinition
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -85,6 +87,14 @@ def restart_record(
         stages=stages,
         updated_at=now,
     )
+
+
+def refuse_drain(mode: StopMode, name: str, phase: Phase) -> None:
+    """Raise UserError for a drain of a pipeline that does not run: nothing would be drained."""
+    if mode is StopMode.DRAIN and phase is not Phase.RUNNING:
+        message = f"{name} is {phase}: only a pipeline that is {Phase.RUNNING} can be drained"
+        hint = "wait until it runs, or stop it with --mode checkpoint"
+        raise UserError([Problem(message=message, hint=hint)], Slug.NOT_ALLOWED_NOW)
 
 
 def refuse_deleted(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:

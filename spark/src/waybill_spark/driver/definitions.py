@@ -1,0 +1,40 @@
+"""What follows from the definition of a stage: its inputs, the sinks that were added later, and the
+folder of its checkpoint.
+"""
+
+import hashlib
+
+from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.slots import stage_key
+from waybill_spark.tracking.fencing import LaterSink, StageInput
+
+
+def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
+    return tuple(
+        StageInput(
+            name=i.name,
+            topic=i.topic,
+            topic_id=i.topic_id,
+            bases={partition: base for (_, partition), base in i.bases.items()},
+            retired=i.retired,
+        )
+        for i in definition.inputs
+    )
+
+
+def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
+    return {
+        sink.name: LaterSink(since=sink.since, bases=sink.bases)
+        for sink in definition.sinks
+        if sink.bases
+    }
+
+
+def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:
+    """Return the folder of a stage's checkpoint, below that of its pipeline.
+
+    Spark stores only names and offsets, so topics with other ids, or another stage of that name,
+    must have another folder.
+    """
+    ids = ",".join(sorted(source.topic_id for source in inputs))
+    return f"{stage_key(stage)}/{hashlib.sha256(ids.encode()).hexdigest()[:12]}"

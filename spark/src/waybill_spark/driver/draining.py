@@ -1,0 +1,68 @@
+"""Drains a run: what its inputs contain when this begins reaches every sink. Then the run stops.
+
+The ends of all topics that no stage of the run writes are read first. A stage is drained when its
+sinks have passed the ends of its inputs; its query is ended then. Stages that read what it wrote
+take the ends of that topic only after that, so that nothing comes behind them.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_spark.driver.app import RunningStage
+from waybill_spark.driver.run_stop import RunStop
+from waybill_spark.driver.watching import Watcher
+
+logger = logging.getLogger(__name__)
+
+ROUND_S: Final = 0.1
+Ends = Mapping[TopicPartition, int]
+
+
+class Drain:
+    def __init__(self, stages: Sequence[RunningStage], admin: KafkaAdmin) -> None:
+        self._left = list(stages)
+        self._admin = admin
+        self._ends: dict[str, Ends] = {}
+        """By topic, how far it must be read."""
+
+    def run(self, watcher: Watcher, stop: RunStop) -> None:
+        """Drain stage by stage, until all are drained or the run is to stop in a stronger way.
+
+        Raise StageFailed when a stage has ended or must end.
+        """
+        logger.info("run drains")
+        while self._left and stop.mode is StopMode.DRAIN:
+            self._end_drained(watcher)
+            watcher.watch_once()
+            time.sleep(ROUND_S)
+
+    def _end_drained(self, watcher: Watcher) -> None:
+        try:
+            self._read_ends()
+        except Retryable as error:
+            logger.warning("ends of topics are not known yet", extra={"reason": str(error)})
+            return
+        for stage in [each for each in self._left if self._is_drained(each)]:
+            watcher.leave_out(stage)
+            stage.end_query()
+            self._left.remove(stage)
+            logger.info("stage is drained", extra={"stage": stage.name})
+
+    def _is_drained(self, stage: RunningStage) -> bool:
+        known = [self._ends.get(topic) for topic in stage.topics]
+        return all(ends is not None and stage.has_passed(ends) for ends in known)
+
+    def _read_ends(self) -> None:
+        """Read the ends of all topics that nobody in this run writes any more."""
+        wanted = {topic for stage in self._left for topic in stage.topics} - self._ends.keys()
+        written = {topic_id for stage in self._left for topic_id in stage.outputs}
+        for topic, found in self._admin.identify(wanted).items():
+            if found.topic_id not in written:
+                ends = self._admin.stable_ends(topic, found.partitions)
+                self._ends[topic] = {(found.topic_id, p): end for p, end in ends.items()}
