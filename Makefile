@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help sync dev demo demo-truth up down test test-deep test-fast check bench profile \
-	console-pictures fmt wheels lock
+	types lint console-pictures fmt wheels lock
 
 # Without byte code each of our processes compiles all its modules: a second more for each start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,10 +54,16 @@ test-deep: dev ## What `test` leaves out, with PART=2/6 a sixth of it (an hour)
 test-fast: check ## What needs no stack: check, unit, contract, simulation (three minutes)
 	$(PYTEST) tests/unit tests/documents tests/sim $(ARGS)
 
-check: dev ## Lint, format, types, import rules, plain words; changes nothing
+check: ## Lint, format, types, import rules, plain words; changes nothing
+	@$(MAKE) --no-print-directory --jobs=2 dev types lint
+
+# Neither needs Spark's jars, so the archive of its classes is made meanwhile.
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(BIN)/python tests/plain_words.py
 
