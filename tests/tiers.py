@@ -14,7 +14,8 @@ OWN_STACKS = ("integration/local_stack", "e2e/existing_clusters")
 TIERS = ("unit", "documents", "integration", "e2e", "sim")
 BUDGET_S = {"unit": 160, "documents": 40, "integration": 800, "e2e": 550, "sim": 90}
 """Seconds that the tests of a tier take in all, on 2 quiet cores with 2 workers, which share them.
-Together with the set-up this is a quarter of an hour. A tier that takes a fifth more is warned of at the end of a run."""
+With the set-up this is a quarter of an hour. A tier that takes a fifth more is warned of at the end
+of a run."""
 DEEP = {
     "e2e/existing_clusters/test_existing_clusters.py": ("",),
     "e2e/test_big_batches.py": ("",),
