@@ -48,7 +48,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Reason", pipeline.reason or ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
-        ("Killed at", _moment(pipeline.escalates_at)),
+        ("Escalates", _moment(pipeline.escalates_at)),
         ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
