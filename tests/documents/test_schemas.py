@@ -141,10 +141,7 @@ def test_messages_are_those_with_a_topic() -> None:
 
 WORDS = {str: "string", int: "number", bool: "boolean", bytes: "bytes", type(None): "null"}
 AVRO_WORDS = {"int": "number", "long": "number"}
-VECTOR_ROW = (
-    "PartitionOffset",
-    {"topic_id": "string", "partition": "number", "offset": "number"},
-)
+VECTOR_ROW = ("PartitionOffset", {"topic_id": "string", "partition": "number", "offset": "number"})
 """What a vector has in a message for each partition."""
 
 

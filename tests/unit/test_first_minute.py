@@ -15,10 +15,7 @@ from bench.first_minute import NAMES, REST, STEPS, WHOLE, Run, Took, ended, tabl
         ("jars      52 of kafka and spark, 55 MB downloaded  18.8 s", "jars"),
         ("archive   of Spark's classes, made once  31.0 s", "archive"),
         ("  stack          Kafka, Valkey, services, gateway  5.1 s", "stack"),
-        (
-            "  apply          examples/orders.yaml: Kafka, Spark, Iceberg  6.3 s",
-            "apply",
-        ),
+        ("  apply          examples/orders.yaml: Kafka, Spark, Iceberg  6.3 s", "apply"),
         ("                 4.5 s  load  lake  committed  3 rows, batch 5", None),
         ("  follow         the token, through both stages  4.5 s", "follow"),
         ("  stop           everything; what it stored is kept in .waybill  2.0 s", "stop"),

@@ -26,12 +26,7 @@ def test_each_table_is_an_input_and_has_a_stage() -> None:
     manifest = read_manifest(manifest_of(SQL, "supply-chain")).model
     assert manifest.name == "supply-chain"
     assert [(each.name, each.kafka.topic, each.key, each.columns) for each in manifest.inputs] == [
-        (
-            "vendor",
-            "supply-chain.vendor",
-            "id",
-            "id BIGINT NOT NULL, name STRING, address STRING",
-        ),
+        ("vendor", "supply-chain.vendor", "id", "id BIGINT NOT NULL, name STRING, address STRING"),
         (
             "unit_price",
             "supply-chain.unit_price",

@@ -116,8 +116,7 @@ def test_a_manifest_is_taken_and_answered_with_its_operation(client: TestClient)
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("PUT", ""), ("POST", "/start"), ("POST", "/restart"), ("DELETE", "")],
+    ("method", "path"), [("PUT", ""), ("POST", "/start"), ("POST", "/restart"), ("DELETE", "")]
 )
 def test_a_command_carries_the_id_of_the_key_that_sent_it(
     kafka: FakeKafka, tmp_path: Path, method: str, path: str

@@ -163,9 +163,7 @@ def test_partitions_share_what_is_looked_at() -> None:
     assert found == {0: Window(640, 1_000, 90), 1: Window(5, 15, 10)}
 
 
-@given(
-    st.dictionaries(st.integers(0, 300), st.tuples(st.integers(0, 999), st.integers(0, 999))),
-)
+@given(st.dictionaries(st.integers(0, 300), st.tuples(st.integers(0, 999), st.integers(0, 999))))
 @patiently
 def test_no_more_is_looked_at_than_the_limit(held: dict[int, tuple[int, int]]) -> None:
     starts = {at: start for at, (start, _) in held.items()}

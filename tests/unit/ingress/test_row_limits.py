@@ -55,10 +55,7 @@ def test_of_a_line_without_end_only_the_size_is_kept() -> None:
     body = b'{"id": 1}\n' + b"x" * 10_000 + b'\n{"id": 2}\n' + b"y" * 500
     rows = rows_of(read_ndjson, body, rule(), limits, step=64)
     assert [record.row for record in rows.records] == [0, 2]
-    assert reasons(rows) == {
-        1: "10000 bytes, 100 is the most",
-        3: "500 bytes, 100 is the most",
-    }
+    assert reasons(rows) == {1: "10000 bytes, 100 is the most", 3: "500 bytes, 100 is the most"}
 
 
 def test_more_rows_that_do_not_fit_than_can_be_named_refuse_the_body() -> None:

@@ -48,9 +48,7 @@ def written(kafka: FakeKafka) -> Command:
 
 
 @pytest.mark.parametrize(
-    "file",
-    [each for each in FOREIGN if each.get("by") != "convert"],
-    ids=lambda file: file["what"],
+    "file", [each for each in FOREIGN if each.get("by") != "convert"], ids=lambda file: file["what"]
 )
 def test_a_file_of_another_system_is_refused_with_the_way(
     client: TestClient, kafka: FakeKafka, file: dict[str, Any]

@@ -8,9 +8,7 @@ from waybill_shared.contract.manifest.reading import read_manifest
 
 SOURCE = "a:\n  - |\n    one\n    two\n"
 DOCUMENT = Document(
-    tree={"a": ["one\ntwo\n"]},
-    marks={(): (1, 1), ("a",): (1, 1), ("a", 0): (2, 5)},
-    source=SOURCE,
+    tree={"a": ["one\ntwo\n"]}, marks={(): (1, 1), ("a",): (1, 1), ("a", 0): (2, 5)}, source=SOURCE
 )
 
 

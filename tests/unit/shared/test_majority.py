@@ -60,11 +60,7 @@ def test_those_cut_off_together_are_fewer_than_who_is_believed(
 
 def test_reader_is_who_knows_the_most_of_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that lags may have the greatest sum: of a partition that is long."""
-    ends = {
-        "one": {0: 900, 1: 4, 2: 4},
-        "two": {0: 800, 1: 7, 2: 7},
-        "three": {0: 800, 1: 7, 2: 7},
-    }
+    ends = {"one": {0: 900, 1: 4, 2: 4}, "two": {0: 800, 1: 7, 2: 7}, "three": {0: 800, 1: 7, 2: 7}}
     admin = kafka(monkeypatch, one=0, two=0, three=0)
     monkeypatch.setattr(Kafka, "ends", lambda self, *asked: ends[self.cluster.bootstrap])
     for _ in range(20):

@@ -39,11 +39,7 @@ TIMED_OUT = KafkaError._TIMED_OUT
         (kafka_error(KafkaError._FATAL, fatal=True), Fenced, Fenced),
         (kafka_error(TIMED_OUT), NothingCounts, EndUnknown),
         (kafka_error(TIMED_OUT, must_abort=True), NothingCounts, NothingCounts),
-        (
-            kafka_error(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-            IdRefused,
-            IdRefused,
-        ),
+        (kafka_error(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), IdRefused, IdRefused),
         (hidden(kafka_error(KafkaError._FENCED)), Fenced, Fenced),
         (hidden(None), NothingCounts, EndUnknown),
         (BufferError("queue full"), NothingCounts, NothingCounts),

@@ -130,9 +130,7 @@ def test_the_next_driver_starts_when_a_run_has_begun(
     monkeypatch.setattr("waybill_stage_runner.adapters.drivers.DriverProcesses", Processes)
     pool = DriverPool(
         Settings(
-            stage_runner_state_folder=tmp_path,
-            stage_runner_spare_drivers=0,
-            stage_runner_starts=1,
+            stage_runner_state_folder=tmp_path, stage_runner_spare_drivers=0, stage_runner_starts=1
         )
     )
     processes = pool._processes

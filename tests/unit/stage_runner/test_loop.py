@@ -100,9 +100,7 @@ def test_a_partition_that_kafka_does_not_take_holds_up_no_other(around: Around) 
     assert [record.desired for record in around.worlds[0].records] == ["running", "stopped"]
 
 
-def test_a_check_holds_up_only_its_pipeline_and_its_offset_is_not_committed(
-    around: Around,
-) -> None:
+def test_a_check_holds_up_only_its_pipeline_and_its_offset_is_not_committed(around: Around) -> None:
     turned = Loop(around, around, around, Health())  # type: ignore[arg-type]
     other = replace(command(4, "start"), pipeline_uid="other")
     around.checks_end = False

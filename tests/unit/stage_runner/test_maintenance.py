@@ -102,11 +102,7 @@ def test_no_other_command_waits_for_it(world: World, runner: Runner) -> None:
     [
         (maintenance("river"), "there is no sink river", Slug.INVALID),
         (maintenance("enriched_topic"), "which has no table to keep in order", Slug.INVALID),
-        (
-            maintenance(uid="gone"),
-            "there is no pipeline orders any more",
-            Slug.PIPELINE_GONE,
-        ),
+        (maintenance(uid="gone"), "there is no pipeline orders any more", Slug.PIPELINE_GONE),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(

@@ -112,8 +112,7 @@ def test_sink_that_comes_later_begins_where_its_inputs_ended_when_it_came() -> N
 
     assert (sink.since, sink.bases) == (2, at_40)
     refuse_incompatible(
-        make_record(stages=(ENRICH, load)),
-        (ENRICH, replace(load, sinks=(*load.sinks, sink))),
+        make_record(stages=(ENRICH, load)), (ENRICH, replace(load, sinks=(*load.sinks, sink)))
     )
 
 

@@ -99,11 +99,7 @@ def test_what_the_world_did_not_allow_is_given_up(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("domain", "reason"),
-    [
-        ("user", Slug.INVALID),
-        ("external", Slug.COMMAND_GIVEN_UP),
-        ("internal", Slug.INTERNAL),
-    ],
+    [("user", Slug.INVALID), ("external", Slug.COMMAND_GIVEN_UP), ("internal", Slug.INTERNAL)],
 )
 def test_what_its_driver_failed_of_the_command_failed_of(
     world: World, domain: Literal["user", "external", "internal"], reason: Slug

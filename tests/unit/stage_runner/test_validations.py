@@ -32,12 +32,7 @@ COLUMNS = {"enrich": {"enriched_topic": "`order_id` bigint, `tax` decimal(13,3)"
 WRONG = Problem(message="no view is called `ordrs`", line=15, column=60, path="stages.0", hint="h")
 
 
-def validation(
-    number: int,
-    manifest: str = EXAMPLE,
-    *,
-    about: str | None = None,
-) -> Command:
+def validation(number: int, manifest: str = EXAMPLE, *, about: str | None = None) -> Command:
     body = Validate(manifest=applied(manifest), about=about)
     asked = command(number)
     return replace(asked, id=f"v{number}", pipeline_uid=f"{number:032x}", body=body)
@@ -179,8 +174,7 @@ def test_what_apply_would_refuse_is_an_error_with_its_place(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("now", "changes"),
-    [(EXAMPLE, []), (EXAMPLE + "# a remark\n", ["change_text"])],
+    ("now", "changes"), [(EXAMPLE, []), (EXAMPLE + "# a remark\n", ["change_text"])]
 )
 def test_where_nothing_differs_nothing_would_change(
     world: World, now: str, changes: list[str]

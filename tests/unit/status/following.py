@@ -8,11 +8,7 @@ from unit.status.slots import COPY, KEY, offsets, progress, reading, record, slo
 from unit.status.worlds import World
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import (
-    Definition,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.slots import Progress, SinkState, Slot
 from waybill_shared.contract.token_views import TokenView, WantedView
 from waybill_shared.contract.tokens import Token

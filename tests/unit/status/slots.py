@@ -8,11 +8,7 @@ from builders import make_batch, make_input, make_record, make_sink, make_stage
 from clocks import NOW
 from message_builders import make_lifecycle
 from waybill_shared.access.authentication import DEFAULT_TENANT
-from waybill_shared.contract.events import (
-    Definition,
-    PipelineRecord,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import DeadCount, DeadEntry, Progress, Removal, SinkState, Slot

@@ -37,9 +37,7 @@ recreations = st.builds(Recreate, topic=st.integers(0, 3))
 
 @st.composite
 def flows(
-    draw: st.DrawFn,
-    shapes: Sequence[str] = ALL,
-    takes: st.SearchStrategy[Take] = takes,
+    draw: st.DrawFn, shapes: Sequence[str] = ALL, takes: st.SearchStrategy[Take] = takes
 ) -> Flow:
     flow = Flow(SHAPES[draw(st.sampled_from(shapes))])
     for event in draw(st.lists(st.one_of(takes, takes, takes, skips, recreations), max_size=16)):

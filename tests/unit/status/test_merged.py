@@ -24,10 +24,7 @@ from unit.status.slots import (
     view,
     with_stages,
 )
-from waybill_shared.contract.events import (
-    Definition,
-    StageDefinition,
-)
+from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import Removal, SinkState, Slot
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.vectors import Span, merge_spans

@@ -170,12 +170,7 @@ def test_what_is_of_another_tenant_is_not_there(replies: Replies, store: FakeSto
             ask()
         assert (refused.value.slug, refused.value.members["known"]) == ("pipeline_not_found", [])
     tokens = Tokens(
-        owners,
-        owners,
-        store=store,
-        hub=Hub(store, waiters_max=1),
-        ring=RING,
-        clock=FixedClock(),
+        owners, owners, store=store, hub=Hub(store, waiters_max=1), ring=RING, clock=FixedClock()
     )
     with pytest.raises(TokenRefused):
         tokens.open(other.tenant, sealed(token(span(0, 5))))

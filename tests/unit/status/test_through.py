@@ -166,11 +166,7 @@ async def test_several_pipelines_are_passed_in_turn(w: World) -> None:
     legs.put(key("last"), content("last", 100, read="v"), version=1)
     outcome = await legs.ask(asked)
     assert outcome.parts is not None
-    assert [part.outcome for part in outcome.parts] == [
-        "complete",
-        "in_progress",
-        "in_progress",
-    ]
+    assert [part.outcome for part in outcome.parts] == ["complete", "in_progress", "in_progress"]
     legs.audit(100, version=2)
     first, second = (
         step(0, 3, 2, sink=VAULT, topic_id="v"),
@@ -178,11 +174,7 @@ async def test_several_pipelines_are_passed_in_turn(w: World) -> None:
     )
     w.store.histories[key("audit"), VAULT] = [
         replace(first, reached=offsets(3, topic_id=COPIES)),
-        replace(
-            second,
-            before=offsets(3, topic_id=COPIES),
-            reached=offsets(100, topic_id=COPIES),
-        ),
+        replace(second, before=offsets(3, topic_id=COPIES), reached=offsets(100, topic_id=COPIES)),
     ]
     legs.put(key("last"), content("last", 5, read="v"), version=2)
     assert await legs.kind(asked) == OutcomeKind.IN_PROGRESS

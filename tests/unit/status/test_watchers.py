@@ -148,8 +148,7 @@ async def test_what_kafka_never_takes_keeps_no_others_back(s: Scene) -> None:
 
 @inside(scene)
 async def test_an_outcome_that_is_too_large_is_told_without_its_lists(
-    s: Scene,
-    monkeypatch: pytest.MonkeyPatch,
+    s: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_judge, "EVENT_BYTES_MAX", 900)
     s.store.put(DONE, version=1)

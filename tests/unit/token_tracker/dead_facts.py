@@ -2,19 +2,11 @@
 
 from collections.abc import Sequence
 
-from builders import (
-    TENANT,
-    UID,
-    make_fact,
-    with_batch,
-)
+from builders import TENANT, UID, make_fact, with_batch
 from message_builders import make_letter
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Commit, Definition
-from waybill_shared.contract.slots import (
-    DeadEntry,
-    Slot,
-)
+from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)

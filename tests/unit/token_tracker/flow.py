@@ -133,9 +133,7 @@ class Flow:
                     ),
                     sinks=tuple(
                         make_sink(
-                            f"to_{topic}",
-                            topic_id=self._ids[topic][-1],
-                            terminal=topic not in read,
+                            f"to_{topic}", topic_id=self._ids[topic][-1], terminal=topic not in read
                         )
                         for topic in stage.outputs
                     )

@@ -26,11 +26,7 @@ SLOT = Slot(tenant=TENANT, pipeline_uid=UID)
 
 
 def make_progress(sequence: int) -> Progress:
-    return Progress(
-        sink="enrich/lake@1",
-        reached={},
-        batch=make_batch(sequence),
-    )
+    return Progress(sink="enrich/lake@1", reached={}, batch=make_batch(sequence))
 
 
 def test_new_slot_is_written_when_all_facts_of_that_moment_are_in(bench: Bench) -> None:

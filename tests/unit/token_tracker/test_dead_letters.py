@@ -135,8 +135,7 @@ def test_what_has_arrived_is_not_said_to_have_died_later() -> None:
     slot, _ = applied(enriched(30, 12, sequence=2), slot=slot)
     state = slot.sinks["enrich/enriched@1"]
     slot = replace(
-        slot,
-        sinks={**slot.sinks, "enrich/enriched@1": replace(state, hops=state.hops[-1:])},
+        slot, sinks={**slot.sinks, "enrich/enriched@1": replace(state, hops=state.hops[-1:])}
     )
     _, entries = applied(died(letter(10, topic_id="A"), stage="load"), slot=slot)
     assert places(entries) == [("R", 20, 30, 1, False)]

@@ -4,17 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders import (
-    make_definition,
-    make_fact,
-)
+from builders import make_definition, make_fact
 from unit.token_tracker.dead_facts import EMPTY, LAKE, applied, died, letter, past, places, reached
 from unit.token_tracker.test_core import CHAIN, ENRICH, enriched, loaded
-from waybill_shared.contract.slots import (
-    for_readers,
-    slot_from_json,
-    slot_to_json,
-)
+from waybill_shared.contract.slots import for_readers, slot_from_json, slot_to_json
 from waybill_shared.contract.vectors import Span
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.dead_letters import UNPLACED_MAX, WAITING_LETTERS_MAX

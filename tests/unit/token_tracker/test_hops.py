@@ -90,9 +90,7 @@ def test_reader_that_catches_up_has_reached_nearly_all_that_it_has_taken() -> No
         assert taken - LONGEST < reached(slot) <= taken
 
 
-def test_reader_that_never_catches_up_loses_no_more_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_reader_that_never_catches_up_loses_no_more_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often hops are made one, they stay short beside how far it lags."""
     monkeypatch.setattr(hops, "HOP_OFFSETS_MAX", 300)
     slot = apply_fact(EMPTY, make_fact(enriched(0))).slot

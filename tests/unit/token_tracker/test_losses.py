@@ -129,11 +129,7 @@ def test_gaps_are_those_of_the_batch_before_which_they_stand(order: tuple[int, .
 def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> None:
     hops = [enriched(12, 3), *(enriched(13 + n, 6, sequence=1 + n) for n in range(5))]
     slot = apply(CHAIN, *hops)
-    assert [hop.inputs["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [
-        12,
-        13,
-        17,
-    ]
+    assert [hop.inputs["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [12, 13, 17]
     slot = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=slot)
     assert (reached(slot), lost(slot)) == ({("R", 0): 17}, {"retention_passed": [("R", 12, 13)]})
 

@@ -32,11 +32,7 @@ def first(frontier: int, end: int, sequence: int, *gaps: tuple[int, int]) -> Com
 
 def second(frontier: int, end: int, sequence: int) -> Commit:
     return make_commit(
-        {("A", 0): frontier},
-        stage="load",
-        sink="out",
-        outputs={("B", 0): end},
-        sequence=sequence,
+        {("A", 0): frontier}, stage="load", sink="out", outputs={("B", 0): end}, sequence=sequence
     )
 
 

@@ -107,8 +107,7 @@ def test_a_client_knows_what_its_change_has_come_to(server: ScriptedServer, clie
 
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize(
-    ("at_once", "operation"),
-    [(Response(json=DONE), DONE), (refused(422, FAILED), FAILED)],
+    ("at_once", "operation"), [(Response(json=DONE), DONE), (refused(422, FAILED), FAILED)]
 )
 def test_the_command_prints_and_ends_as_if_it_had_asked_later(
     server: ScriptedServer,

@@ -50,10 +50,7 @@ def found(*errors: object, warnings: tuple[str, ...] = (), graph: object = None)
 
 
 def answer(
-    server: ScriptedServer,
-    *errors: object,
-    warnings: tuple[str, ...] = (),
-    graph: object = None,
+    server: ScriptedServer, *errors: object, warnings: tuple[str, ...] = (), graph: object = None
 ) -> None:
     told = found(*errors, warnings=warnings, graph=graph)
     server.answer("POST", PATH, Response(json=told))
@@ -110,11 +107,7 @@ def test_a_check_that_takes_longer_is_waited_for(server: ScriptedServer, client:
     ("errors", "code", "told"), [((), 0, "orders is ok"), ((FAULT,), 1, "did you mean 'orders'?")]
 )
 def test_wait_tells_what_a_check_has_found(
-    server: ScriptedServer,
-    command: Command,
-    errors: tuple[object, ...],
-    code: int,
-    told: str,
+    server: ScriptedServer, command: Command, errors: tuple[object, ...], code: int, told: str
 ) -> None:
     """That the check is done does not say that the manifest is good."""
     later(server, "done", result=found(*errors))

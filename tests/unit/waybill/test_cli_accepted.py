@@ -199,8 +199,7 @@ def test_a_later_change_that_is_done_replaces_what_it_says_anew(
 ) -> None:
     """A restart says nothing of the manifest: with the old one it is done, too."""
     accepted.remember(
-        make_change(server.url, f"{first}.orders.1a", action=first, at=1.0),
-        os.environ,
+        make_change(server.url, f"{first}.orders.1a", action=first, at=1.0), os.environ
     )
     server.take(then, "later")
     server.becomes("done", then, "later")

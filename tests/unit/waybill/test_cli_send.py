@@ -102,10 +102,7 @@ def test_good_rows_of_a_refused_request_are_no_success(
     server.answer("POST", PATH, problem(422, "kafka refuses 1 of 2", rejected=one))
     result = command("send", "orders", "orders", stdin=lines_of(2))
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines() == [
-        "line 2: kafka refuses it",
-        "error: kafka refuses 1 of 2",
-    ]
+    assert result.stderr.splitlines() == ["line 2: kafka refuses it", "error: kafka refuses 1 of 2"]
 
 
 @pytest.mark.parametrize("failure", [problem(500, "a fault of ours"), FOREIGN])

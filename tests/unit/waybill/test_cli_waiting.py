@@ -62,9 +62,7 @@ def test_what_does_not_run_in_time_was_accepted(
 
 @pytest.mark.parametrize("change", TO_RUN + TO_END)
 def test_what_must_be_done_in_time_ends_with_4(
-    server: ScriptedServer,
-    command: Command,
-    change: Change,
+    server: ScriptedServer, command: Command, change: Change
 ) -> None:
     pend(server, change)
     wait, follows = ("--wait",) if change in TO_RUN else (), "`waybill wait op-1` follows it"

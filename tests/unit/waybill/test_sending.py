@@ -232,10 +232,7 @@ def test_an_ending_that_says_nothing_asks_for_the_format(name: str) -> None:
 @pytest.mark.parametrize("name", ["a.ndjson.gz", "a.ndjson"])
 def test_gzip_is_unpacked_whatever_the_name_says(tmp_path: Path, name: str) -> None:
     packed = gzip.compress(b'{"a": 1}\n', mtime=0) + gzip.compress(b'{"a": 2}\n{"a": 3}\n', mtime=0)
-    assert contents(pieces_of(tmp_path / name, packed)) == [
-        b'{"a": 1}\n{"a": 2}\n',
-        b'{"a": 3}\n',
-    ]
+    assert contents(pieces_of(tmp_path / name, packed)) == [b'{"a": 1}\n{"a": 2}\n', b'{"a": 3}\n']
 
 
 def test_a_raw_file_is_one_record_and_unpacked_only_by_its_name(tmp_path: Path) -> None:

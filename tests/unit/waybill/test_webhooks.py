@@ -18,11 +18,7 @@ BODY = to_json(make_event())
 
 def headers(body: str = BODY, *, secret: str = SECRET, at: int = NOW_S) -> dict[str, str]:
     signature = Independent(secret).sign("e.final", datetime.fromtimestamp(at, UTC), body)
-    return {
-        "Webhook-Id": "e.final",
-        "Webhook-Timestamp": str(at),
-        "Webhook-Signature": signature,
-    }
+    return {"Webhook-Id": "e.final", "Webhook-Timestamp": str(at), "Webhook-Signature": signature}
 
 
 @pytest.mark.parametrize("body", [BODY, BODY.encode()])

@@ -83,8 +83,7 @@ def test_first_batch_without_initial_offsets_knows_no_starts(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{}", "v1", "v2\n{}\n{}", *(f"v1\n{{}}\n{line}" for line in DAMAGED_LINES)],
+    "text", ["", "{}", "v1", "v2\n{}\n{}", *(f"v1\n{{}}\n{line}" for line in DAMAGED_LINES)]
 )
 def test_damaged_offsets_are_named(folder: Path, text: str) -> None:
     (folder / "offsets" / "3").write_text(text)

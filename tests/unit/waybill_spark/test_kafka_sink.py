@@ -18,8 +18,7 @@ from waybill_spark.tracking.sink import SinkLife
 from waybill_spark.tracking.stopping import StageStopped
 
 FENCE = replace(
-    make_fence(),
-    outputs=(Output(topic="t", topic_id="old", partition=0, first=0, end=5),),
+    make_fence(), outputs=(Output(topic="t", topic_id="old", partition=0, first=0, end=5),)
 )
 
 ABSENT_S = 0.2

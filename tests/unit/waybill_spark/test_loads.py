@@ -65,9 +65,7 @@ def test_one_load_runs_where_it_is_asked_for(loads: ParallelLoads) -> None:
     assert ran == [threading.get_ident()]
 
 
-def test_what_no_other_try_would_mend_is_raised_before_what_may_pass(
-    loads: ParallelLoads,
-) -> None:
+def test_what_no_other_try_would_mend_is_raised_before_what_may_pass(loads: ParallelLoads) -> None:
     away = threading.Event()
 
     def is_away() -> None:

@@ -164,9 +164,7 @@ def test_a_fence_that_is_missing_stops_the_stage(bench: Bench, whose: str) -> No
     assert "apply it again" in stopped.value.hint
 
 
-def test_where_the_checkpoint_is_damaged_nobody_says_that_a_stage_has_written(
-    bench: Bench,
-) -> None:
+def test_where_the_checkpoint_is_damaged_nobody_says_that_a_stage_has_written(bench: Bench) -> None:
     bench.first.fences.clear()
     bench.second.fences.clear()
     for file in (bench.folder / "offsets").iterdir():

@@ -179,8 +179,7 @@ def test_what_spark_does_not_write_down_is_not_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree",
-    [None, {}, [], [1], [{"num-children": 0}], [*relation(), *relation()], select()[:1]],
+    "tree", [None, {}, [], [1], [{"num-children": 0}], [*relation(), *relation()], select()[:1]]
 )
 def test_what_is_no_tree_is_refused(tree: object) -> None:
     assert "the query is not accepted" in message(tree)
