@@ -15,7 +15,7 @@ from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunEvent
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
@@ -203,17 +203,22 @@ def pass_check(runner: Runner, command: Command) -> None:
         runner.handle(freed[1], freed[0])
 
 
+def receive(runner: Runner, epoch: int, *events: RunEvent) -> None:
+    """From the driver of that claim."""
+    for event in events:
+        runner.receive(UID, epoch, event)
+    runner.act()
+
+
 def running(world: World, manifest: str = EXAMPLE) -> Runner:
     runner = runner_in(world)
     carry_out(runner, command(1, manifest=manifest), 1)
-    runner.receive(UID, 1, DriverRuns())
-    runner.act()
+    receive(runner, 1, DriverRuns())
     return runner
 
 
 def stopped(world: World) -> Runner:
     runner = running(world)
     carry_out(runner, command(2, "stop"), 2)
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
     return runner

@@ -9,6 +9,7 @@ from unit.stage_runner.fakes import (
     carry_out,
     command,
     pass_check,
+    receive,
     runner_in,
     running,
 )
@@ -31,11 +32,8 @@ def test_an_answer_says_which_generation_the_pipeline_has(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
     carry_out(runner, command(3, manifest="name: orders"), 3)
-    runner.act()
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
-    runner.receive(UID, 2, DriverRuns())
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
+    receive(runner, 2, DriverRuns())
 
     assert world.answers == [("c1", "done"), ("c3", "failed"), ("c2", "done")]
     assert world.generations == [1, 2, 2]
@@ -55,10 +53,8 @@ def test_what_an_earlier_driver_tells_late_changes_nothing(world: World) -> None
     runner.act()
     assert world.started == [1, 2]
 
-    runner.receive(UID, 1, DriverEnded(exit_code=-9))
-    runner.act()
-    runner.receive(UID, 2, DriverRuns())
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=-9))
+    receive(runner, 2, DriverRuns())
 
     assert world.started == [1, 2]
     assert world.phases[-1] == "Running"
@@ -69,9 +65,7 @@ def test_commands_that_come_again_change_nothing(world: World) -> None:
     first = running(world)
     carry_out(first, command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
     carry_out(first, command(3, "stop"), 3)
-    first.act()
-    first.receive(UID, 1, DriverEnded(exit_code=0))
-    first.act()
+    receive(first, 1, DriverEnded(exit_code=0))
     last = world.records[-1]
     assert (last.generation, last.desired) == (2, "stopped")
     second_world = World()
@@ -81,14 +75,12 @@ def test_commands_that_come_again_change_nothing(world: World) -> None:
 
     carry_out(second, command(1), 1)
     carry_out(second, command(2, manifest=EXAMPLE.replace("0.2", "0.3")), 2)
-    second.act()
 
     assert second_world.records == []
     assert second_world.started == []
     assert second_world.answers == []
 
     carry_out(second, command(3, "stop"), 3)
-    second.act()
     assert second_world.answers == [("c3", "done")], "it may have died before the answer"
     assert second_world.records == []
 
@@ -121,8 +113,7 @@ def test_what_kafka_may_have_taken_is_said_until_it_has(world: World) -> None:
 
     world.away = False
     runner.act()
-    runner.receive(UID, 1, DriverRuns())
-    runner.act()
+    receive(runner, 1, DriverRuns())
     assert world.answers == [("c1", "done")]
     assert [record.commanded_at for record in world.records] == [1]
 
@@ -153,8 +144,7 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
     before = world.records[-1]
     change = command(2, manifest=WITHOUT_LOAD)
     carry_out(runner, change, 2)
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
     assert world.records == [before]
     assert world.closing == [2]
     assert [stage.name for stage in world.closed] == ["load"]
@@ -164,10 +154,8 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
     second.adopt(before)
     second.act()
     carry_out(second, change, 2)
-    second.receive(UID, 3, DriverEnded(exit_code=0))
-    second.act()
-    second.receive(UID, 4, DriverEnded(exit_code=0))
-    second.act()
+    receive(second, 3, DriverEnded(exit_code=0))
+    receive(second, 4, DriverEnded(exit_code=0))
     assert [record.generation for record in world.records] == [1, 2]
     assert [[s.name for s in d.stages] for d in world.definitions] == [
         ["enrich", "load"],
@@ -177,9 +165,7 @@ def test_a_removed_stage_is_closed_before_anything_is_said_of_it(world: World) -
 
 def test_what_blocks_a_driver_is_told_between_heartbeats(world: World) -> None:
     runner = running(world)
-    runner.receive(UID, 1, DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION))
-    runner.act()
+    receive(runner, 1, DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION))
     runner.beat()
-    runner.receive(UID, 1, DriverBlocked(blocked_by=None))
-    runner.act()
+    receive(runner, 1, DriverBlocked(blocked_by=None))
     assert world.beats == ["blocked_by_open_transaction", "blocked_by_open_transaction", None]

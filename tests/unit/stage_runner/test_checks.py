@@ -11,6 +11,7 @@ from unit.stage_runner.fakes import (
     carry_out,
     command,
     pass_check,
+    receive,
     runner_in,
     running,
 )
@@ -118,8 +119,7 @@ def test_what_came_too_late_is_not_checked(world: World) -> None:
     take(runner, command(5, "stop"), command(4, manifest=CHANGED), command(6, "delete"))
     take(runner, command(7, manifest=CHANGED))
     for epoch in (1, 2):
-        runner.receive(UID, epoch, DriverEnded(exit_code=0))
-        runner.act()
+        receive(runner, epoch, DriverEnded(exit_code=0))
     take(runner, command(8, manifest=CHANGED))
     assert world.checks == ["c1"]
     failed = [each for each, state in world.answers if state == "failed"]
@@ -325,8 +325,7 @@ def test_what_was_written_down_before_a_restart_is_not_checked_again(world: Worl
     second = runner_in(world)
     second.adopt(world.records[-1])
     take(second, command(1))
-    second.receive(UID, 2, DriverRuns())
-    second.act()
+    receive(second, 2, DriverRuns())
     assert world.checks == ["c1"]
     assert world.answers == [("c1", "done")]
 

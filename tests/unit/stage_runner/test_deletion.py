@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
+from unit.stage_runner.fakes import (
+    UID,
+    World,
+    carry_out,
+    command,
+    receive,
+    runner_in,
+    running,
+    stopped,
+)
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Definition, PipelineRecord
 from waybill_shared.contract.lifecycle_events import LifecycleError
@@ -29,14 +38,11 @@ def deleted_record(*, closed: bool) -> PipelineRecord:
 def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, "delete"), 2)
-    runner.act()
-    runner.receive(UID, 1, DriverEnded(exit_code=137))
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=137))
     assert (world.started, world.closing) == ([1], [2])
     assert final(world) == []
 
-    runner.receive(UID, 2, DriverEnded(exit_code=0))
-    runner.act()
+    receive(runner, 2, DriverEnded(exit_code=0))
 
     assert len(final(world)) == 1
     assert [record.closed for record in world.records] == [False, False, True]
@@ -48,7 +54,6 @@ def test_the_last_definition_comes_when_the_sinks_were_asked(world: World) -> No
 def test_a_stopped_pipeline_is_closed_too(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(4, "delete"), 4)
-    runner.act()
     assert (world.started, world.closing) == ([1], [2])
     assert world.phases[-2:] == ["Stopped", "Stopping"]
 
@@ -61,8 +66,7 @@ def test_what_was_not_closed_is_closed_after_a_restart_of_the_runner(world: Worl
     assert world.definitions == []
 
     carry_out(runner, command(5, "delete"), 5)
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
 
     assert len(final(world)) == 1
     assert world.answers == [("c5", "done")]
@@ -91,7 +95,6 @@ def test_a_command_for_a_deleted_pipeline_makes_no_new_one(world: World) -> None
 def test_nothing_but_a_deletion_follows_a_deletion(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, "delete"), 2)
-    runner.act()
     carry_out(runner, command(3, "restart"), 3)
     carry_out(runner, command(4, "start"), 4)
     assert world.answers[-2:] == [("c3", "failed"), ("c4", "failed")]
@@ -103,10 +106,7 @@ def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
 ) -> None:
     runner = stopped(world)
     carry_out(runner, command(4, "delete"), 4)
-    runner.act()
-    runner.receive(UID, 2, DriverFailed(problems=(), error=ERROR))
-    runner.receive(UID, 2, DriverEnded(exit_code=1))
-    runner.act()
+    receive(runner, 2, DriverFailed(problems=(), error=ERROR), DriverEnded(exit_code=1))
     assert len(final(world)) == 1
     assert world.answers[-1] == ("c4", "done")
     (record,) = [r for r in caplog.records if r.levelname == "ERROR"]
@@ -116,7 +116,6 @@ def test_a_deletion_ends_even_if_its_sinks_cannot_be_asked(
 def test_a_deletion_that_kafka_did_not_take_is_said_again(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(4, "delete"), 4)
-    runner.act()
     runner.receive(UID, 2, DriverEnded(exit_code=0))
     world.away = True
     with pytest.raises(Retryable):

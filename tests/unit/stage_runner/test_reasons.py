@@ -6,11 +6,11 @@ import pytest
 
 from unit.stage_runner.fakes import (
     EXAMPLE,
-    UID,
     World,
     carry_out,
     command,
     pass_check,
+    receive,
     runner_in,
     running,
 )
@@ -26,10 +26,8 @@ OTHER_INPUT = EXAMPLE.replace("topic: orders.in", "topic: others.in", 1)
 
 def deleted(runner: Runner) -> None:
     carry_out(runner, command(2, "delete"), 2)
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
-    runner.receive(UID, 2, DriverEnded(exit_code=0))
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
+    receive(runner, 2, DriverEnded(exit_code=0))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +105,7 @@ def test_what_its_driver_failed_of_the_command_failed_of(
     runner = runner_in(world)
     carry_out(runner, command(1), 1)
     error = LifecycleError(domain=domain, message="x", hint="", stage=None, retryable=False)
-    runner.receive(UID, 1, DriverFailed(problems=(), error=error))
-    runner.receive(UID, 1, DriverEnded(exit_code=1))
-    runner.act()
+    receive(runner, 1, DriverFailed(problems=(), error=error), DriverEnded(exit_code=1))
     assert (world.answers, world.reasons) == ([("c1", "failed")], [reason])
 
 

@@ -4,19 +4,25 @@ from dataclasses import replace
 
 import pytest
 
-from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running, stopped
+from unit.stage_runner.fakes import (
+    UID,
+    World,
+    carry_out,
+    command,
+    receive,
+    runner_in,
+    running,
+    stopped,
+)
 from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 
 
 def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, "restart"), 2)
-    runner.act()
     assert world.stopped == [UID]
-    runner.receive(UID, 1, DriverEnded(exit_code=0))
-    runner.act()
-    runner.receive(UID, 2, DriverRuns())
-    runner.act()
+    receive(runner, 1, DriverEnded(exit_code=0))
+    receive(runner, 2, DriverRuns())
 
     before, after = world.records
     assert after == replace(before, generation=2, commanded_at=2)
@@ -27,7 +33,6 @@ def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
 def test_a_restart_starts_what_was_stopped(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(4, "restart"), 4)
-    runner.act()
     assert world.started == [1, 2]
     assert world.records[-1].desired == "running"
 
@@ -90,8 +95,6 @@ def test_a_restart_that_comes_again_changes_nothing(world: World) -> None:
     second = runner_in(second_world)
     second.adopt(world.records[-1])
     carry_out(second, command(2, "restart"), 2)
-    second.act()
-    second.receive(UID, 1, DriverRuns())
-    second.act()
+    receive(second, 1, DriverRuns())
     assert second_world.records == []
     assert second_world.answers == [("c2", "done")]

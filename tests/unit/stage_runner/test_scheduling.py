@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.stage_runner.fakes import UID, World, carry_out, command, runner_in, running
+from unit.stage_runner.fakes import UID, World, carry_out, command, receive, runner_in, running
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunQueued
 from waybill_stage_runner.core.pipelines.states import PipelineState
@@ -19,8 +19,7 @@ def waiting(world: World) -> Runner:
 
 
 def waits(runner: Runner, place: int) -> None:
-    runner.receive(UID, 1, RunQueued(queue_position=place))
-    runner.act()
+    receive(runner, 1, RunQueued(queue_position=place))
 
 
 def state(runner: Runner) -> PipelineState:
@@ -44,8 +43,7 @@ def test_a_run_in_line_is_scheduling_with_its_place_as_the_reason(
 def test_a_run_whose_turn_has_come_is_starting_and_then_runs(world: World, waiting: Runner) -> None:
     waits(waiting, 0)
     assert state(waiting).reason == "it has a driver"
-    waiting.receive(UID, 1, DriverRuns())
-    waiting.act()
+    receive(waiting, 1, DriverRuns())
     assert world.phases == ["Starting", "Scheduling", "Starting", "Running"]
     assert world.answers == [("c1", "done")]
 
@@ -69,8 +67,7 @@ def test_a_stop_in_line_ends_in_stopped(world: World, waiting: Runner) -> None:
     carry_out(waiting, command(2, "stop"), 2)
     waits(waiting, 1)
     assert world.stopped == [UID]
-    waiting.receive(UID, 1, DriverEnded(exit_code=0))
-    waiting.act()
+    receive(waiting, 1, DriverEnded(exit_code=0))
     assert world.phases == ["Starting", "Scheduling", "Stopping", "Stopped"]
     assert world.answers == [("c1", "failed"), ("c2", "done")]
 
@@ -78,8 +75,7 @@ def test_a_stop_in_line_ends_in_stopped(world: World, waiting: Runner) -> None:
 def test_a_driver_that_fails_to_start_for_one_in_line_is_tried_again(
     world: World, waiting: Runner
 ) -> None:
-    waiting.receive(UID, 1, DriverEnded(exit_code=1))
-    waiting.act()
+    receive(waiting, 1, DriverEnded(exit_code=1))
     assert world.phases[-1] == "Recovering"
     world.waited += 500
     waiting.tick()
@@ -108,6 +104,5 @@ def test_what_a_person_starts_is_urgent_and_what_is_resumed_is_not(world: World)
     assert world.urgent == [True, False, False]
 
     carry_out(second, command(2, "restart"), 2)
-    second.receive(UID, 3, DriverEnded(exit_code=0))
-    second.act()
+    receive(second, 3, DriverEnded(exit_code=0))
     assert world.urgent == [True, False, False, True]

@@ -126,7 +126,6 @@ def test_what_ingress_knows_of_other_pipelines_is_a_warning(world: World) -> Non
     assert told(world)["warnings"][-1] == "sink lake: shared"
 
     carry_out(runner, replace(command(2), body=Apply(manifest=noted)), 2)
-    runner.act()
     assert world.warnings[-1][-1] == "sink lake: shared"
 
 
