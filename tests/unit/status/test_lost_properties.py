@@ -1,7 +1,7 @@
 """What tokens are told while stages set records aside: the rules of the tracker and of the judge
 together, against the data itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from random import Random
 
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from builders import TENANT, UID
 from strategies import patiently
-from unit.token_tracker.flow import LAKE, ROOT_END, SHAPES, Flow, Place, Recreate, Skip, Take
+from unit.token_tracker.flow import LAKE, ROOT_END, SHAPES, Flow, Place
+from unit.token_tracker.flow_events import COUNTS, recreations, skips, takes
 from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
 from waybill_shared.contract.tokens import Part
@@ -26,21 +27,15 @@ EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 NOW = 5
 ALL = sorted(SHAPES)
 
-counts = st.tuples(*[st.integers(0, 3)] * 4)
-fans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(tuple)
-single = st.integers(0, 3).map(lambda index: (*[0] * index, 1))
-takes = st.builds(Take, stage=st.integers(0, 2), counts=counts, fans=fans)
-single_takes = st.builds(Take, stage=st.integers(0, 2), counts=single, fans=fans)
-skips = st.builds(Skip, stage=st.integers(0, 2), counts=counts)
-recreations = st.builds(Recreate, topic=st.integers(0, 3))
+ONE_AT_A_TIME = st.integers(0, 3).map(lambda index: (*[0] * index, 1))
 
 
 @st.composite
-def flows(
-    draw: st.DrawFn, shapes: Sequence[str] = ALL, takes: st.SearchStrategy[Take] = takes
-) -> Flow:
-    flow = Flow(SHAPES[draw(st.sampled_from(shapes))])
-    for event in draw(st.lists(st.one_of(takes, takes, takes, skips, recreations), max_size=16)):
+def flows(draw: st.DrawFn, counts: st.SearchStrategy[tuple[int, ...]] = COUNTS) -> Flow:
+    flow = Flow(SHAPES[draw(st.sampled_from(ALL))])
+    taking = takes(2, counts=counts)
+    events = st.one_of(taking, taking, taking, skips(2), recreations(3))
+    for event in draw(st.lists(events, max_size=16)):
         flow.run(event)
     return flow
 
@@ -134,7 +129,7 @@ def test_every_token_comes_to_an_end(flow: Flow) -> None:
 
 
 @patiently
-@given(flows(takes=single_takes))
+@given(flows(counts=ONE_AT_A_TIME))
 def test_what_was_a_batch_of_its_own_is_lost_only_if_it_is(flow: Flow) -> None:
     flow.drain(at_once=1)
     for row, kind in told_of_all(apply_all(flow.facts), flow).items():

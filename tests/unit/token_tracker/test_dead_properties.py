@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from unit.token_tracker.dying import Dying, tells
-from unit.token_tracker.flow import BASES, ROOTS, SHAPES, StageShape, Take
+from unit.token_tracker.flow import BASES, ROOTS, SHAPES, StageShape
+from unit.token_tracker.flow_events import takes
 from unit.token_tracker.test_reached_properties import EMPTY, state_of, where
 from waybill_shared.contract.events import Fact
 from waybill_shared.contract.slots import DeadEntry, Slot
@@ -30,21 +31,13 @@ ALL = SHAPES | {
 }
 ONE_WRITER = sorted({*ALL} - {"two writers of one topic"})
 
-takes = st.builds(
-    Take,
-    stage=st.integers(0, 3),
-    counts=st.tuples(*[st.integers(0, 3)] * 4),
-    fans=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(
-        tuple
-    ),
-    dead=st.frozensets(st.integers(0, 5), max_size=3),
-)
+DYING = takes(3, dead=st.frozensets(st.integers(0, 5), max_size=3))
 
 
 @st.composite
 def dying(draw: st.DrawFn, shapes: Iterable[str] = ALL) -> Dying:
     flow = Dying(ALL[draw(st.sampled_from(sorted(shapes)))])
-    for take in draw(st.lists(takes, min_size=1, max_size=12)):
+    for take in draw(st.lists(DYING, min_size=1, max_size=12)):
         flow.run(take)
     return flow
 

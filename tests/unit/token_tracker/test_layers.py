@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from strategies import patiently
 from unit.token_tracker.flow import Flow, Recreate, Skip, StageShape, Take
+from unit.token_tracker.flow_events import recreations, skips, takes
 from unit.token_tracker.test_reached_properties import EMPTY, state_of
 from waybill_shared.contract.events import Fact, StageDefinition
 from waybill_shared.contract.slots import Losses, Slot
@@ -67,13 +68,7 @@ def slots(facts: Iterable[Fact]) -> list[Slot]:
     return found
 
 
-counts = st.tuples(*[st.integers(0, 3)] * 4)
-fans = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(tuple)
-events = st.one_of(
-    st.builds(Take, stage=st.integers(0, 4), counts=counts, fans=fans),
-    st.builds(Skip, stage=st.integers(0, 4), counts=counts),
-    st.builds(Recreate, topic=st.integers(0, 4)),
-)
+events = st.one_of(takes(4), skips(4), recreations(4))
 
 
 @patiently

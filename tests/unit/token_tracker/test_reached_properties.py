@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from builders import TENANT, UID, make_fact
 from strategies import patiently
 from unit.token_tracker.flow import BASES, LAKE, ROOTS, SHAPES, Flow, Take
+from unit.token_tracker.flow_events import takes
 from waybill_shared.contract.events import Commit, Definition, Fact, StageDefinition
 from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.vectors import Vector, covers, join
@@ -19,26 +20,13 @@ from waybill_token_tracker.core.facts import apply_fact
 LAKE_KEY = f"load/{LAKE}@1"
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
 
-takes = st.builds(
-    Take,
-    stage=st.integers(0, 2),
-    counts=st.tuples(*[st.integers(0, 3)] * 4),
-    fans=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=4).map(
-        tuple
-    ),
-)
-
 
 @st.composite
 def flows(draw: st.DrawFn) -> Flow:
     flow = Flow(SHAPES[draw(st.sampled_from(sorted(SHAPES)))])
-    for take in draw(st.lists(takes, min_size=1, max_size=12)):
+    for take in draw(st.lists(takes(2), min_size=1, max_size=12)):
         flow.run(take)
     return flow
-
-
-def facts_of(flow: Flow) -> list[Fact]:
-    return flow.facts
 
 
 def apply_all(facts: Iterable[Fact], slot: Slot = EMPTY) -> Slot:
@@ -102,7 +90,7 @@ def assert_sound(flow: Flow, slot: Slot) -> None:
 @given(flows())
 def test_reached_never_passes_a_record_whose_rows_have_not_arrived(flow: Flow) -> None:
     slot = EMPTY
-    for fact in facts_of(flow):
+    for fact in flow.facts:
         slot = apply_fact(slot, fact).slot
         assert_sound(flow, slot)
 
@@ -110,7 +98,7 @@ def test_reached_never_passes_a_record_whose_rows_have_not_arrived(flow: Flow) -
 @patiently
 @given(flows(), st.data())
 def test_facts_in_any_order_and_repeated_give_one_state(flow: Flow, data: st.DataObject) -> None:
-    facts = facts_of(flow)
+    facts = flow.facts
     shuffled = data.draw(st.permutations(facts + data.draw(st.lists(st.sampled_from(facts)))))
     slot = EMPTY
     for fact in shuffled:
@@ -122,14 +110,14 @@ def test_facts_in_any_order_and_repeated_give_one_state(flow: Flow, data: st.Dat
 @patiently
 @given(flows())
 def test_reached_is_what_a_naive_calculation_gives(flow: Flow) -> None:
-    slot = apply_all(facts_of(flow))
+    slot = apply_all(flow.facts)
     assert state_of(slot).reached == naive_reached(flow.definition(), flow.commits)
 
 
 @patiently
 @given(flows(), st.data())
 def test_lost_facts_only_make_a_token_wait(flow: Flow, data: st.DataObject) -> None:
-    facts = facts_of(flow)
+    facts = flow.facts
     thinned = [fact for fact in facts if data.draw(st.booleans())]
     slot = apply_all(thinned)
     assert_sound(flow, slot)
@@ -147,7 +135,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
     thinned = [c for c in flow.commits if data.draw(st.booleans())]
     slot = apply_all([make_fact(flow.definition()), *map(make_fact, thinned)])
     slot = apply_all(map(make_fact, newest.values()), slot)
-    whole = apply_all(facts_of(flow))
+    whole = apply_all(flow.facts)
     assert where(slot)[LAKE_KEY] == where(whole)[LAKE_KEY]
     roots = {topic for stage in flow.stages for topic in stage.inputs if topic in ROOTS}
     assert state_of(slot).reached == {(t, p): 8 for t in roots for p in (0, 1)}
@@ -156,7 +144,7 @@ def test_newest_facts_make_up_for_all_lost_ones(flow: Flow, data: st.DataObject)
 @patiently
 @given(flows(), st.data())
 def test_few_hops_never_make_reached_too_large(flow: Flow, data: st.DataObject) -> None:
-    facts = data.draw(st.permutations(facts_of(flow)))
+    facts = data.draw(st.permutations(flow.facts))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hops, "HOP_OFFSETS_MAX", 0)
         patch.setattr(hops, "PASSED_OFFSETS_MAX", 0)
