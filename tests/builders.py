@@ -29,17 +29,11 @@ from waybill_shared.contract.slots import SLOT_VERSION, Progress, SinkState
 from waybill_shared.contract.vectors import Span, Vector
 
 TENANT = "default"
-
 UID = "5d3ab3a2-8dd5-5f3b-9d4b-7e8f6a1b2c3d"
-
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
-
 WithBatch = TypeVar("WithBatch", Commit, Fence, SinkState, Progress)
-
 ORDERS_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-
 ENRICHED_ID = "BBBBBBBBBBBBBBBBBBBBBA"
-
 MANIFEST = """\
 version: 1
 name: orders

@@ -5,7 +5,6 @@ from playwright.sync_api import Page
 from e2e.shown import WAIT_S, Shown
 
 HOSTILE = '<img src=x onerror="window.hurt=1">'
-
 MANIFEST = """\
 version: 1
 name: {name}

@@ -29,27 +29,16 @@ from waybill_spark.tracking.sink import SinkLife
 from waybill_stage_runner.adapters.topics import KafkaTopics
 
 PREFIX: Final = "brokers"
-
 FENCES: Final = f"{PREFIX}.fences"
-
 COMPACTED: Final = {"cleanup.policy": "compact"}
-
 TRANSACTIONS: Final = "__transaction_state"
-
 ANEW: Final = "created.anew"
-
 LATE: Final = "created.late"
-
 BEFORE: Final = (20, 30)  # what the first topic of that name held
-
 NOW: Final = (0, 5)  # and what the second one holds
-
 CLIENTS: Final = 12  # with chance none of them asks the broker that lags: 1 in 130
-
 ADMIN_TIMEOUT_S: Final = 2.0
-
 SILENCE_S: Final = 3.0
-
 WITHIN_S: Final = 120.0
 
 

@@ -10,7 +10,6 @@ from sim.mutation import Mutation
 from sim.world import Rates
 
 WATCHED: Final = "waybill_status.app.watches.open_watches.OpenWatches"
-
 MUTATIONS: Final = (
     Mutation(
         name="a sink is reported before its readers see it",

@@ -18,7 +18,6 @@ from confluent_kafka.admin import (
 from e2e.existing_clusters.secured import MARK, SERVICES, Secured
 
 WAIT_S = 120.0
-
 OTHER = "waybill.other"  # a prefix under which setup may make topics, too
 
 

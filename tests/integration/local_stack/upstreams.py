@@ -9,7 +9,6 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 WAIT_S = 120.0
-
 POLL_S = 0.01
 
 

@@ -16,11 +16,8 @@ from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.loader import LOADER
 
 Told = dict[str, dict[str, Any]]
-
 Opened = Callable[[Told, str], OpenCatalog]
-
 SECRET, BEARER = "WAYBILL_TEST_OBJECTS_SECRET", "WAYBILL_TEST_CATALOG_TOKEN"
-
 READER = "WAYBILL_TEST_READER_SECRET"
 
 

@@ -16,11 +16,8 @@ from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 
 LATER_MS = 10**15
-
 SIZE = 10_000_000
-
 BY_CUSTOMER = {"partitionBy": [{"column": "customer"}]}
-
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}
 
 

@@ -27,13 +27,10 @@ from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 BY_CUSTOMER: Final = [{"column": "customer"}]
-
 PARTITIONED: Final = pytest.mark.parametrize(
     "partitions", [None, BY_CUSTOMER], ids=["whole", "partitioned"]
 )
-
 ERASING: Final = {"mode": "overwrite"}
-
 Numbers = tuple[int, ...]
 
 
@@ -161,7 +158,6 @@ def test_rows_that_executors_refuse_leave_no_file(catalog: OpenCatalog, tmp_path
 FLAGGED: Final = pa.schema(
     [("k", pa.int64()), ("n", pa.int64()), ("v", pa.string()), ("void", pa.bool_())]
 )
-
 Row = tuple[int, int | None, str, bool]
 
 

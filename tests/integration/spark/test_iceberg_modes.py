@@ -29,9 +29,7 @@ from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.tracking.sink import RowsRefused, SinkUnreachable
 
 BY_CUSTOMER = [{"column": "customer"}]
-
 UPSERT: dict[str, Any] = {"mode": "upsert", "keys": ["order_id"]}
-
 PARTITIONED = pytest.mark.parametrize(
     "partitions", [None, BY_CUSTOMER, [{"column": "order_id", "transform": "bucket[3]"}]],
     ids=["whole", "identity", "bucket"],

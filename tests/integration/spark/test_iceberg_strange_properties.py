@@ -50,9 +50,7 @@ from waybill_spark.tracking.distributed_rows import Share
 CORPUS: Final[dict[str, Any]] = YAML(typ="safe").load(
     Path(__file__).parents[2] / "iceberg_properties.yaml"
 )
-
 MODULE: Final = "code_of_a_stranger"
-
 TRAP: Final = """
 from pathlib import Path
 
@@ -64,13 +62,9 @@ class Trap:
     def __init__(self, *given):
         MARK.write_text(f"called with {{given}}")
 """
-
 EVIL: Final = "http://127.0.0.1:9"
-
 PATHS: Final = ("write.data.path", "write.metadata.path")
-
 HARMFUL: Final = ("code", "reached", "stores", "folders", "encryption")
-
 REFUSED: Final = [name for kind in HARMFUL for name in CORPUS["refused"][kind]]
 
 

@@ -7,7 +7,6 @@ from waybill_ingress.core.rows import RowLimits, RowRule
 from waybill_shared.contract.manifest.columns import parse_columns
 
 LIMITS = RowLimits(records_max=100, record_bytes_max=5_000, bytes_max=10_000_000)
-
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10,2), more STRUCT<a: INT>"
 
 

@@ -21,11 +21,8 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import RequestClaim
 
 PATIENCE_MS = 30_000
-
 SEEDS = 300
-
 KEYS = 3
-
 ASKED_MAX = 2_000
 
 

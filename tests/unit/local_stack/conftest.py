@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from waybill_local.state import ProcessState, StackPhase, StackState
+from stack_states import make_stack
+from waybill_local.state import StackState
 
 
 @pytest.fixture
@@ -43,22 +44,4 @@ def state(tmp_path: Path) -> StackState:
     """A running stack whose supervisor is this very process."""
     folder = tmp_path / ".waybill"
     folder.mkdir()
-    me = psutil.Process()
-    process = ProcessState(
-        name="kafka",
-        pid=me.pid,
-        began=me.create_time(),
-        address="127.0.0.1:9192",
-        version="4.3.1",
-        state=StackPhase.READY,
-    )
-    return StackState(
-        folder=folder,
-        phase=StackPhase.READY,
-        version="0.1.0",
-        started_at="2026-11-21T09:00:00+00:00",
-        supervisor_pid=me.pid,
-        supervisor_began=me.create_time(),
-        ports={"gateway": 8123, "kafka": 9192, "valkey": 6479},
-        processes=(process,),
-    )
+    return make_stack(folder, psutil.Process(), above=100)

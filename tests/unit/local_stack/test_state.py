@@ -24,7 +24,7 @@ def test_state_is_read_back_as_it_was_written(state: StackState) -> None:
 
 
 def test_addresses_follow_from_the_ports(state: StackState) -> None:
-    assert state.url == "http://127.0.0.1:8123"
+    assert state.url == "http://127.0.0.1:8180"
     assert state.kafka == "127.0.0.1:9192"
     assert state.redis == "redis://127.0.0.1:6479/0"
 

@@ -30,17 +30,12 @@ from waybill_stage_runner.core.pipelines.states import ITSELF, MessageOrigin
 from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
 
 RECORD = make_record()
-
 STOPPED = replace(RECORD, desired="stopped")
-
 CHANGED = replace(RECORD, generation=2)
-
 USER_ERROR = LifecycleError(
     domain="user", message="the SQL is wrong", hint="mend it", stage="enrich", retryable=False
 )
-
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
-
 CRASH = DriverEnded(exit_code=137)
 
 

@@ -27,17 +27,12 @@ from waybill_stage_runner.core.pipelines.events import (
 )
 
 RECORD = make_record()
-
 STOPPED = replace(RECORD, desired="stopped")
-
 USER_ERROR = LifecycleError(
     domain="user", message="the SQL is wrong", hint="mend it", stage="enrich", retryable=False
 )
-
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
-
 CRASH = DriverEnded(exit_code=137)
-
 TRANSACTION = DriverBlocked(blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION)
 
 

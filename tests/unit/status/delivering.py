@@ -9,9 +9,7 @@ from unit.status.worlds import DONE
 from waybill_status.core.watches.deliveries import Answered
 
 HOOK = "https://hooks.example/a?key=1"
-
 BUSY = Answered(status=503, error="it answered 503")
-
 SILENT = Answered(error="nobody answers", silent=True)
 
 

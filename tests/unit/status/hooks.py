@@ -16,11 +16,8 @@ from waybill_status.adapters.webhooks import Webhooks
 from waybill_status.core.watches.deliveries import Answered
 
 SECRET = bytes(range(32))
-
 LOOPBACK = WebhookRules(allowed=allowed("127.0.0.0/8,::1"))
-
 NOTHING = WebhookRules(allowed=allowed(""))
-
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 

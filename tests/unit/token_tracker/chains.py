@@ -25,7 +25,6 @@ from waybill_shared.contract.vectors import Span, Vector
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
-
 Runs = list[tuple[str, int, int]]  # topic id, start, end; all in partition 0
 
 
@@ -46,7 +45,6 @@ def loading(*inputs: InputDefinition) -> StageDefinition:
 
 
 CHAIN = make_definition(writing("enrich", "A", root()), loading(inner("A")))
-
 LONG = make_definition(
     writing("enrich", "A", root()), writing("join", "B", inner("A")), loading(inner("B"))
 )

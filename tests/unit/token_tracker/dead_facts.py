@@ -10,9 +10,7 @@ from waybill_shared.contract.slots import DeadEntry, Slot
 from waybill_token_tracker.core.facts import apply_fact
 
 EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
-
 LAKE = "load/lake@1"
-
 Body = Definition | Commit | DeadLetters
 
 

@@ -25,13 +25,11 @@ from waybill_shared.contract.vectors import ENDLESS
 
 BATCHES = [enriched(11 + n, 1 + 2 * n, sequence=n) for n in range(9)]
 """A row from each record; behind it stands the marker."""
-
 LATE = make_stage(
     "load",
     inputs=(make_input("A", topic_id="A", bases=(5,), root=False),),
     sinks=(replace(make_sink("lake"), since=2),),
 )
-
 WITH_READER = make_definition(*CHAIN.stages[:1], LATE)
 """A reader that came when its topic had lost what stood below 5."""
 

@@ -18,6 +18,24 @@ END = "<the end>"
 MANIFEST = "version: 1\nname: orders\n"
 
 
+def make_fault(
+    message: str = "no view is called `ordrs`",
+    *,
+    line: int | None = 12,
+    column: int | None = 5,
+    path: str = "stages.0.steps.0.sql",
+    hint: str = "did you mean 'orders'?",
+) -> dict[str, object]:
+    """What is wrong with a manifest, as a problem tells it."""
+    place = {"line": line, "column": column, "path": path}
+    return {"message": message, **place, "hint": hint}
+
+
+def waybill(*arguments: str) -> Result:
+    """Run the command where no Waybill is named."""
+    return CliRunner().invoke(app, list(arguments))
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("WAYBILL_URL", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy"):

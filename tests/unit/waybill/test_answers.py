@@ -5,20 +5,17 @@ from collections.abc import Callable
 
 import pytest
 
-from unit.waybill.conftest import MANIFEST, Command
+from unit.waybill.conftest import MANIFEST, Command, make_fault
 from waybill import Client, Conflict, Invalid, NotReady
 from waybill.models import Operation
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
 RECORDS = f"{PATH}/inputs/orders/records"
-FAULT = {
-    "message": "stage load would lose all of its sinks",
-    "line": None,
-    "column": None,
-    "path": "stages.load.sinks",
-    "hint": "keep one",
-}
+FAULT = make_fault(
+    "stage load would lose all of its sinks",
+    line=None, column=None, path="stages.load.sinks", hint="keep one",
+)  # fmt: skip
 DONE = {
     "id": "op-1",
     "pipeline": "orders",

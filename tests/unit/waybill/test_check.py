@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unit.waybill.conftest import MANIFEST, Command
+from unit.waybill.conftest import MANIFEST, Command, make_fault
 from waybill import (
     AsyncClient,
     Client,
@@ -22,13 +22,7 @@ from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/validate"
 ID = f"validate.orders.{'ab' * 16}"
-FAULT = {
-    "message": "no view is called `ordrs`",
-    "line": 12,
-    "column": 5,
-    "path": "stages.0.steps.0.sql",
-    "hint": "did you mean 'orders'?",
-}
+FAULT = make_fault()
 GRAPH = {
     "nodes": [
         {"id": "input/orders", "kind": "input"},

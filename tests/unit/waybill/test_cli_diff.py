@@ -12,20 +12,15 @@ from waybill import Change, Client
 from waybill.testing import Response, ScriptedServer, problem
 
 CHECK = "/v1/validate"
-
 NOW = "version: 1\nname: orders\n# changed\n"
-
 HARMLESS = {
     "kind": "change_stage",
     "path": "stages.enrich",
     "message": "~ stage enrich: step taxed changed; continues where it is",
     "effect": "",
 }
-
 AGAIN = {**HARMLESS, "kind": "add_stage", "message": "+ stage load2", "effect": "writes_again"}
-
 LOSES = {**HARMLESS, "kind": "remove_stage", "message": "- stage load", "effect": "loses"}
-
 Found = list[dict[str, str]] | None
 
 

@@ -5,17 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from unit.waybill.conftest import MANIFEST, Command
+from unit.waybill.conftest import MANIFEST, Command, make_fault
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
-FAULT = {
-    "message": "no column amout",
-    "line": 12,
-    "column": 5,
-    "path": "stages[0].steps[0].sql",
-    "hint": "did you mean amount?",
-}
+FAULT = make_fault("no column amout", path="stages[0].steps[0].sql", hint="did you mean amount?")
 PIPELINE = {
     "name": "orders",
     "uid": "u-1",

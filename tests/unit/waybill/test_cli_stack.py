@@ -9,44 +9,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from typer.testing import CliRunner, Result
 
-from waybill.cli.main import app
+from stack_states import make_stack
+from unit.waybill.conftest import waybill
 from waybill.testing import Response, ScriptedServer
 from waybill_local.errors import StackError
 from waybill_local.processes import Interrupted
 from waybill_local.reports import STACK, Report, Reporter, ReportKind
 from waybill_local.stack import Options
-from waybill_local.state import AlreadyRunning, ProcessState, StackPhase, StackState, save
+from waybill_local.state import AlreadyRunning, StackState, save
 
 READY = Report(kind=ReportKind.READY, name=STACK, address="http://127.0.0.1:8080", seconds=8.2)
 KAFKA = Report(kind=ReportKind.READY, name="kafka", version="4.3.1", seconds=2.4)
 JARS = Report(kind=ReportKind.WORKING, name="jars", text="kafka-clients 3 of 49")
 
 
-def waybill(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
 def write_state(folder: Path, supervisor: psutil.Process) -> StackState:
-    kafka = ProcessState(
-        name="kafka",
-        pid=supervisor.pid,
-        began=supervisor.create_time(),
-        address="127.0.0.1:9092",
-        version="4.3.1",
-        state=StackPhase.READY,
-    )
-    state = StackState(
-        folder=folder / ".waybill",
-        phase=StackPhase.READY,
-        version="0.1.0",
-        started_at="2026-11-21T09:00:00+00:00",
-        supervisor_pid=supervisor.pid,
-        supervisor_began=supervisor.create_time(),
-        ports={"gateway": 8080, "kafka": 9092, "valkey": 6379},
-        processes=(kafka,),
-    )
+    state = make_stack(folder / ".waybill", supervisor)
     state.folder.mkdir()
     save(state)
     return state

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from unit.waybill.conftest import Command
-from waybill.cli.main import app
+from unit.waybill.conftest import Command, waybill
 from waybill.errors import WaybillError
 from waybill.target import find_target
 from waybill.testing import Response, ScriptedServer
@@ -20,10 +18,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("WAYBILL_CONTEXT", raising=False)
     return tmp_path / "config" / "waybill" / "contexts.json"
-
-
-def waybill(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def target(tmp_path: Path, **environment: str) -> tuple[str, str]:

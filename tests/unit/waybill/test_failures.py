@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from unit.waybill.conftest import make_fault
 from waybill import (
     Client,
     Conflict,
@@ -158,13 +159,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
         assert client.pipelines() == ()
 
 
-FAULT = {
-    "message": "no view is called `ordrs`",
-    "line": 14,
-    "column": 72,
-    "path": "stages.0.steps.0.sql",
-    "hint": "did you mean 'orders'?",
-}
+FAULT = make_fault(line=14, column=72)
 PLACED = (
     "line 14, column 72, stages.0.steps.0.sql: no view is called `ordrs` (did you mean 'orders'?)"
 )

@@ -4,16 +4,10 @@ import asyncio
 import json
 
 from unit.waybill.conftest import Command
+from unit.waybill.test_cli_logs import LINE
 from waybill import AsyncClient, Client
 from waybill.testing import Response, ScriptedServer
 
-LINE = {
-    "at": "2026-11-21T09:00:01.250",
-    "level": "info",
-    "logger": "waybill_spark.driver.app",
-    "message": "batch is done",
-    "batch": 7,
-}
 PATH = "/v1/pipelines/orders/logs"
 ANSWER = Response(json={"pipeline": "orders", "lines": ["plain", json.dumps(LINE)]})
 

@@ -35,6 +35,10 @@ NO_FRAME = cast(DataFrame, None)  # only handed on to `to_rows`, which is a fake
 TOPIC = "orders.in"
 
 
+def run_of(start: int, end: int, topic_id: str = "T1", partition: int = 0) -> Range:
+    return Range(topic=TOPIC, topic_id=topic_id, partition=partition, start=start, end=end)
+
+
 @dataclass
 class ListSink:
     """Keeps what was written; fails once before the batch with a number in `failing`."""

@@ -6,26 +6,15 @@ from pathlib import Path
 import pytest
 
 from builders import with_batch
-from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
-from waybill_shared.contract.events import Range
+from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, run_of
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.stopping import StageStopped
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    """The first sink holds everything below 7; the second has just come, with generation 2."""
-    bench = Bench(tmp_path / "checkpoint", sinks=("first",))
-    bench.run(0, 4)
-    bench.run(1, 7)
-    bench.sinks, bench.generation = ("first", "second"), 2
-    bench.later = {"second": LaterSink(since=2, bases={("T1", 0): 7})}
-    return bench
-
-
-def run_of(start: int, end: int) -> Range:
-    return Range(topic=TOPIC, topic_id="T1", partition=0, start=start, end=end)
+def bench(later_bench: Bench) -> Bench:
+    return later_bench
 
 
 def test_it_begins_where_the_stage_stands_and_says_what_it_has_no_part_in(bench: Bench) -> None:

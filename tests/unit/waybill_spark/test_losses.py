@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
+from unit.waybill_spark.bench import NO_FRAME, Bench, run_of
 from waybill_shared.contract.events import Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS
 from waybill_spark.tracking.losses import union
@@ -17,10 +17,6 @@ def bench(tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
     bench.run(0, 4)
     return bench
-
-
-def run_of(start: int, end: int, topic_id: str = "T1", partition: int = 0) -> Range:
-    return Range(topic=TOPIC, topic_id=topic_id, partition=partition, start=start, end=end)
 
 
 def aside(reason: str, *ranges: Range) -> SetAside:

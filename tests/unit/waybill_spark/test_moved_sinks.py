@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
+from unit.waybill_spark.bench import NO_FRAME, Bench, run_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
 
@@ -17,10 +17,6 @@ def bench(tmp_path: Path) -> Bench:
     bench.run(1, 7)
     bench.generation, bench.first.moved = 2, 2
     return bench
-
-
-def run_of(start: int, end: int) -> Range:
-    return Range(topic=TOPIC, topic_id="T1", partition=0, start=start, end=end)
 
 
 def told(bench: Bench, sink: str) -> list[list[tuple[str, tuple[Range, ...]]]]:
