@@ -23,6 +23,7 @@ from waybill_shared.contract.events import (
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.replays import Replay, ReplayedRecord
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
+from waybill_shared.contract.slots import DeadEntry
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import Action, OperationState
 
@@ -168,6 +169,24 @@ def make_letter(offset: int = 17, *, partition: int = 0, **changes: object) -> D
         dead_offset=offset,
     )
     return replace(letter, **changes)  # type: ignore[arg-type]
+
+
+def make_entry(start: int, end: int | None = None, **changes: object) -> DeadEntry:
+    """One record that died or, with an `end`, a range; `changes` are by field."""
+    place = {"dead_topic": "orders.in.dlq", "dead_partition": 0, "dead_offset": start}
+    entry = DeadEntry(
+        id=f"enrich@1:{start}",
+        stage="enrich@1",
+        sink=None,
+        topic_id=ORDERS_ID,
+        partition=0,
+        start=start,
+        end=start + 1 if end is None else end,
+        exact=end is None,
+        reason="malformed",
+        message="no number",
+    )
+    return replace(entry, **({} if end is not None else place), **changes)  # type: ignore[arg-type]
 
 
 def make_claim(id: str = "c" * 32) -> RequestClaim:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from builders import make_batch, make_input, make_record, make_sink, make_stage
 from clocks import NOW
-from message_builders import make_lifecycle
+from message_builders import make_entry, make_lifecycle
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.events import Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
@@ -112,22 +112,11 @@ def dead(
     runs: tuple[tuple[int, int], ...] = (),
 ) -> DeadEntry:
     """One record, or, with an `end`, a range."""
-    place = {"dead_topic": "orders.in.dlq", "dead_partition": partition, "dead_offset": start}
-    return DeadEntry(
-        id=id or f"{stage}/{sink}/{partition}/{start}",
-        stage=stage,
-        sink=sink,
-        topic_id=TOPIC,
-        partition=partition,
-        start=start,
-        end=start + 1 if end is None else end,
-        up_to=up_to,
-        exact=end is None,
-        reason="malformed",
-        message=message,
-        runs=runs,
-        **(place if end is None else {}),  # type: ignore[arg-type]
-    )
+    entry = make_entry(start, end, stage=stage, sink=sink, topic_id=TOPIC, message=message)
+    if end is None:
+        entry = replace(entry, dead_partition=partition)
+    name = id or f"{stage}/{sink}/{partition}/{start}"
+    return replace(entry, id=name, partition=partition, up_to=up_to, runs=runs)
 
 
 def burying(content: Slot, *entries: DeadEntry) -> Slot:

@@ -20,7 +20,7 @@ from waybill_shared.contract.events import (
     SetAside,
     StageDefinition,
 )
-from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_token_tracker.core.facts import apply_fact
 
@@ -44,10 +44,9 @@ def loading(*inputs: InputDefinition) -> StageDefinition:
     return make_stage("load", inputs=inputs)
 
 
-CHAIN = make_definition(writing("enrich", "A", root()), loading(inner("A")))
-LONG = make_definition(
-    writing("enrich", "A", root()), writing("join", "B", inner("A")), loading(inner("B"))
-)
+ENRICH, LOAD = writing("enrich", "A", root()), loading(inner("A"))
+CHAIN = make_definition(ENRICH, LOAD)
+LONG = make_definition(ENRICH, writing("join", "B", inner("A")), loading(inner("B")))
 
 
 def wrote(
@@ -59,12 +58,20 @@ def wrote(
     )
 
 
-def enriched(taken: int, written: int, *, sequence: int = 0) -> Commit:
-    return wrote("enrich", {("R", 0): taken}, {("A", 0): written}, sequence=sequence)
+def enriched(
+    taken: int, written: int | None, *, sequence: int = 0, gaps: Runs | None = None
+) -> Commit:
+    """Stage enrich has taken R below `taken`; its rows stand in A below `written`."""
+    outputs = {} if written is None else {("A", 0): written}
+    return wrote("enrich", {("R", 0): taken}, outputs, sequence=sequence, gaps=gaps)
 
 
-def loaded(taken: Vector, *, sequence: int = 0, since: int = 1) -> Commit:
-    return make_commit(taken, stage="load", sequence=sequence, since=since)
+def loaded(
+    taken: Vector | int, *, sequence: int = 0, since: int = 1, version: int | None = None
+) -> Commit:
+    """Stage load has taken so far; a number is of A."""
+    frontier = {("A", 0): taken} if isinstance(taken, int) else taken
+    return make_commit(frontier, stage="load", sequence=sequence, since=since, version=version)
 
 
 def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> Commit:
@@ -87,4 +94,4 @@ def lost(slot: Slot, sink: str = "load/lake@1") -> dict[str, Runs]:
 
 
 def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
-    return slot.sinks[sink].reached
+    return slot.sinks.get(sink, SinkState()).reached

@@ -52,12 +52,12 @@ def test_what_stands_in_a_topic_that_was_gone_before_a_stage_came_is_before_its_
 def test_id_that_no_definition_knows_yet_is_never_passed() -> None:
     """Its definition is on its way, and until then nobody knows who reads it."""
     ahead = wrote("enrich", {("R", 0): 18}, {("A", 0): 3, ("A2", 0): 3})
-    assert reached(apply(CHAIN, ahead, loaded({("A", 0): 3}))) == {("R", 0): 10}
+    assert reached(apply(CHAIN, ahead, loaded(3))) == {("R", 0): 10}
 
 
 def test_stage_that_is_removed_stays_known_with_what_it_reached_and_lost() -> None:
     gap = without(enriched(15, 3), [("R", 12, 15)])
-    slot = apply(CHAIN, gap, loaded({("A", 0): 3}))
+    slot = apply(CHAIN, gap, loaded(3))
     slot = apply(make_definition(ENRICH), slot=slot, generation=2)
     (removal,) = slot.removals
     assert (removal.generation, removal.stages) == (2, (LOAD,))
@@ -76,7 +76,7 @@ def test_removal_is_never_undone_by_a_stage_that_comes_under_its_name() -> None:
 def test_what_comes_behind_a_deletion_was_told_too_late() -> None:
     deleted = replace(CHAIN, deleted=True)
     slot = apply(CHAIN, enriched(12, 3), deleted)
-    assert apply(enriched(15, 6, sequence=1), loaded({("A", 0): 6}), slot=slot) == slot
+    assert apply(enriched(15, 6, sequence=1), loaded(6), slot=slot) == slot
 
 
 def test_where_a_removed_stage_began_in_a_retired_topic_is_kept() -> None:

@@ -1,6 +1,5 @@
 """What one fact changes in a slot."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,8 +7,6 @@ import pytest
 
 from builders import (
     NOW,
-    TENANT,
-    UID,
     make_commit,
     make_definition,
     make_fact,
@@ -19,43 +16,12 @@ from builders import (
     with_batch,
 )
 from message_builders import make_beat, make_lifecycle
+from unit.token_tracker.chains import CHAIN, EMPTY, ENRICH, LOAD, enriched, inner, loaded, reached
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.events import Commit, Definition
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
-from waybill_shared.contract.vectors import Span, Vector
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import Applied, apply_beat, apply_fact, apply_lifecycle
-
-EMPTY = Slot(tenant=TENANT, pipeline_uid=UID)
-ENRICH = make_stage(
-    "enrich",
-    inputs=(make_input("orders", topic_id="R", bases=(10,)),),
-    sinks=(make_sink("enriched", topic_id="A", terminal=False),),
-)
-LOAD = make_stage(
-    "load", inputs=(make_input("enriched", topic_id="A", root=False),), sinks=(make_sink("lake"),)
-)
-CHAIN = make_definition(ENRICH, LOAD)
-
-
-def enriched(
-    taken: int, written: int | None, *, sequence: int = 0, gaps: Iterable[Span] = ()
-) -> Commit:
-    """Stage enrich has taken R below `taken`; its rows stand in A below `written`."""
-    return make_commit(
-        {("R", 0): taken},
-        stage="enrich",
-        sink="enriched",
-        outputs={} if written is None else {("A", 0): written},
-        gaps=gaps,
-        sequence=sequence,
-    )
-
-
-def loaded(taken: int, *, sequence: int = 0, version: int | None = None) -> Commit:
-    return make_commit(
-        {("A", 0): taken}, stage="load", sink="lake", sequence=sequence, version=version
-    )
 
 
 def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
@@ -67,11 +33,7 @@ def apply(*bodies: Definition | Commit, slot: Slot = EMPTY) -> Applied:
 
 def written(slot: Slot) -> list[int]:
     """By hop of stage enrich that is kept, where its rows end."""
-    return [hop.outputs["A", 0] for hop in slot.sinks["enrich/enriched@1"].hops]
-
-
-def reached(slot: Slot, sink: str = "load/lake@1") -> Vector:
-    return slot.sinks.get(sink, SinkState()).reached
+    return [hop.outputs["A", 0] for hop in slot.sinks["enrich/out@1"].hops]
 
 
 def version_of(state: SinkState) -> dict[str, str]:
@@ -123,13 +85,13 @@ def test_hop_may_arrive_after_the_commit_downstream() -> None:
     assert reached(slot) == {("R", 0): 10}
     applied = apply(enriched(12, 9), slot=slot)
     assert reached(applied.slot) == {("R", 0): 12}
-    assert {p.sink for p in applied.progress} == {"enrich/enriched@1", "load/lake@1"}
+    assert {p.sink for p in applied.progress} == {"enrich/out@1", "load/lake@1"}
 
 
 def test_three_stages_follow_one_another() -> None:
     join = make_stage(
         "join",
-        inputs=(make_input("enriched", topic_id="A", root=False),),
+        inputs=(inner("A"),),
         sinks=(make_sink("joined", topic_id="B", terminal=False),),
     )
     load = make_stage(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from message_builders import make_entry
 from strategies import patiently
 from waybill_shared.contract.slots import DeadCount, DeadEntry
 from waybill_token_tracker.core import dead_letter_entries as core
@@ -25,21 +26,8 @@ from waybill_token_tracker.core.dead_letter_entries import (
 
 
 def entry(start: int, end: int | None = None, *, partition: int = 0, hop: str = "") -> DeadEntry:
-    return DeadEntry(
-        id=hop or f"{partition}/{start}",
-        stage="enrich@1",
-        sink=None,
-        topic_id="R",
-        partition=partition,
-        start=start,
-        end=start + 1 if end is None else end,
-        exact=end is None,
-        reason="malformed",
-        message="no number",
-        dead_topic="orders.dlq" if end is None else None,
-        dead_partition=0 if end is None else -1,
-        dead_offset=start if end is None else -1,
-    )
+    name = hop or f"{partition}/{start}"
+    return make_entry(start, end, id=name, topic_id="R", partition=partition)
 
 
 def many(number: int, *, apart: int = 3) -> list[DeadEntry]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from builders import ORDERS_ID, UID, make_commit, make_definition, make_fact, with_batch
-from message_builders import make_letter
+from message_builders import make_entry, make_letter
 from unit.token_tracker.line import Bench
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Fact
@@ -266,17 +266,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry(number: int, message: str = "") -> DeadEntry:
-    return DeadEntry(
-        id=f"enrich@1:R:0:{number}",
-        stage="enrich@1",
-        sink=None,
-        topic_id="R",
-        partition=0,
-        start=number,
-        end=number + 1,
-        reason="failed",
-        message=message,
-    )
+    return make_entry(number, id=f"enrich@1:R:0:{number}", message=message)
 
 
 def test_chunks_hold_all_and_one_more_changes_the_last_alone() -> None:

@@ -5,9 +5,20 @@ from dataclasses import replace
 import pytest
 
 from builders import make_commit, make_definition, make_fact, make_sink, make_stage, with_batch
-from unit.token_tracker.chains import inner, loading, root, without, writing, wrote
+from unit.token_tracker.chains import (
+    CHAIN,
+    ENRICH,
+    LOAD,
+    enriched,
+    inner,
+    loaded,
+    loading,
+    root,
+    without,
+    writing,
+    wrote,
+)
 from unit.token_tracker.dead_facts import LAKE, applied, died, letter, past, places, reached
-from unit.token_tracker.test_core import CHAIN, ENRICH, LOAD, enriched, loaded
 from waybill_shared.contract.slots import DeadCount
 from waybill_shared.contract.vectors import Span
 from waybill_token_tracker.core.facts import apply_fact
@@ -28,9 +39,9 @@ def test_a_fact_that_is_heard_again_counts_once() -> None:
 def test_a_commit_that_is_past_what_was_not_heard_moves_nothing() -> None:
     slot, _ = applied(CHAIN, past(enriched(15, 3), 1), loaded(3))
     began = 10
-    assert reached(slot, LAKE) == reached(slot, "enrich/enriched@1") == began
+    assert reached(slot, LAKE) == reached(slot, "enrich/out@1") == began
     slot, _ = applied(died(letter(12)), slot=slot)
-    assert reached(slot, LAKE) == reached(slot, "enrich/enriched@1") == 15
+    assert reached(slot, LAKE) == reached(slot, "enrich/out@1") == 15
 
 
 def test_facts_count_in_their_order() -> None:
@@ -133,10 +144,8 @@ def test_what_has_arrived_is_not_said_to_have_died_later() -> None:
     slot, _ = applied(CHAIN, enriched(15, 3), enriched(20, 8, sequence=1), loaded(8))
     assert reached(slot, LAKE) == 20
     slot, _ = applied(enriched(30, 12, sequence=2), slot=slot)
-    state = slot.sinks["enrich/enriched@1"]
-    slot = replace(
-        slot, sinks={**slot.sinks, "enrich/enriched@1": replace(state, hops=state.hops[-1:])}
-    )
+    state = slot.sinks["enrich/out@1"]
+    slot = replace(slot, sinks={**slot.sinks, "enrich/out@1": replace(state, hops=state.hops[-1:])})
     _, entries = applied(died(letter(10, topic_id="A"), stage="load"), slot=slot)
     assert places(entries) == [("R", 20, 30, 1, False)]
 
@@ -153,7 +162,7 @@ def test_what_only_one_sink_lacks_may_have_come_to_the_others() -> None:
 
 
 def test_a_record_that_two_sinks_refuse_is_told_of_both() -> None:
-    two = (letter(12, sink="enrich/enriched@1"), letter(12, sink="enrich/other@1"))
+    two = (letter(12, sink="enrich/out@1"), letter(12, sink="enrich/other@1"))
     slot, entries = applied(CHAIN, died(*two))
     assert len({entry.id for entry in entries}) == slot.dead[0].entries == 2
 
@@ -163,7 +172,7 @@ def test_the_newest_batch_says_what_was_dropped() -> None:
     later = with_batch(enriched(20, 5, sequence=1), dropped={"orders.malformed": 5})
     for facts in ((first, later), (later, first)):
         slot, _ = applied(CHAIN, *facts)
-        batch = slot.sinks["enrich/enriched@1"].batch
+        batch = slot.sinks["enrich/out@1"].batch
         assert batch is not None
         assert batch.dropped == {"orders.malformed": 5}
     (progress,) = apply_fact(applied(CHAIN)[0], make_fact(later)).progress

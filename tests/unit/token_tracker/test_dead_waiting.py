@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from builders import make_definition, make_fact
+from unit.token_tracker.chains import CHAIN, ENRICH, enriched, loaded
 from unit.token_tracker.dead_facts import EMPTY, LAKE, applied, died, letter, past, places, reached
-from unit.token_tracker.test_core import CHAIN, ENRICH, enriched, loaded
 from waybill_shared.contract.slots import for_readers, slot_from_json, slot_to_json
-from waybill_shared.contract.vectors import Span
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.dead_letters import UNPLACED_MAX, WAITING_LETTERS_MAX
 from waybill_token_tracker.core.facts import apply_fact
@@ -36,8 +35,7 @@ def test_what_others_wrote_between_stages_holds_nobody_up_and_is_nobodys() -> No
     slot, entries = applied(CHAIN, enriched(15, 3), died(letter(5, topic_id="A"), stage="load"))
     slot, _ = applied(past(loaded(8), 1), slot=slot)
     assert (entries, slot.dead_waiting, reached(slot, LAKE)) == ([], (), 15)
-    others = Span(topic_id="A", partition=0, start=3, end=7)
-    slot, entries = applied(enriched(20, 9, sequence=1, gaps=[others]), slot=slot)
+    slot, entries = applied(enriched(20, 9, sequence=1, gaps=[("A", 3, 7)]), slot=slot)
     assert (entries, slot.dead_unplaced, slot.dead) == ([], (), ())
 
 
@@ -62,10 +60,10 @@ def test_hops_stay_while_it_is_not_known_what_died(monkeypatch: pytest.MonkeyPat
     for number in range(1, 12):
         fact = enriched(20 + number, 8 + 2 * number, sequence=number)
         slot, _ = applied(fact, past(loaded(8 + 2 * number, sequence=number), 1), slot=slot)
-    assert len(slot.sinks["enrich/enriched@1"].hops) == 12
+    assert len(slot.sinks["enrich/out@1"].hops) == 12
     slot, entries = applied(died(letter(11, topic_id="A"), stage="load"), slot=slot)
     assert places(entries) == [("R", 21, 22, 1, False)]
-    assert len(slot.sinks["enrich/enriched@1"].hops) < 12
+    assert len(slot.sinks["enrich/out@1"].hops) < 12
 
 
 def test_hops_that_stay_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +71,7 @@ def test_hops_that_stay_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     slot, _ = applied(CHAIN, past(loaded(1), 1))
     for number in range(40):
         slot, _ = applied(enriched(20 + number, 8 + number, sequence=number), slot=slot)
-    assert len(slot.sinks["enrich/enriched@1"].hops) <= 10
+    assert len(slot.sinks["enrich/out@1"].hops) <= 10
 
 
 def test_before_the_definition_is_known_all_waits() -> None:
@@ -85,7 +83,7 @@ def test_before_the_definition_is_known_all_waits() -> None:
 def test_of_a_stage_that_is_to_come_all_waits_and_nothing_moves() -> None:
     facts = (replace(died(letter(12)), since=2), enriched(15, 3))
     slot, entries = applied(CHAIN, *facts)
-    assert (entries, len(slot.dead_waiting), reached(slot, "enrich/enriched@1")) == ([], 1, 10)
+    assert (entries, len(slot.dead_waiting), reached(slot, "enrich/out@1")) == ([], 1, 10)
     again = make_definition(replace(ENRICH, since=2), *CHAIN.stages[1:])
     late = apply_fact(slot, make_fact(again, generation=2))
     assert places(late.dead) == [("R", 12, 13, 1, True)]
@@ -116,7 +114,7 @@ def test_what_waits_has_a_limit_and_what_comes_then_is_missing() -> None:
     slot, _ = applied(died(letter(5_000), sequence=3), past(enriched(6_000, 3), 3), slot=slot)
     assert [each.sequence for each in slot.dead_waiting] == [2]
     slot, _ = applied(died(letter(10), sequence=1), slot=slot)
-    assert (slot.dead_sequences, reached(slot, "enrich/enriched@1")) == ({"enrich@1": 2}, 10)
+    assert (slot.dead_sequences, reached(slot, "enrich/out@1")) == ({"enrich@1": 2}, 10)
 
 
 def test_readers_are_told_that_something_waits_and_no_letters() -> None:

@@ -39,20 +39,20 @@ def test_what_is_set_aside_of_a_root_is_lost_in_every_sink_behind_it() -> None:
     expected = {"retention_passed": [("R", 12, 20)]}
     assert lost(slot, "enrich/out@1") == expected
     assert lost(slot) == expected, "it never comes there, though the lake has not come so far"
-    slot = apply(loaded({("A", 0): 3}), slot=slot)
+    slot = apply(loaded(3), slot=slot)
     assert reached(slot) == {("R", 0): 20}
     assert lost(slot) == expected
 
 
 def test_what_is_set_aside_between_stages_is_lost_with_the_batches_that_wrote_it() -> None:
     hops = [enriched(12, 3), enriched(15, 6, sequence=1), enriched(19, 9, sequence=2)]
-    slot = apply(CHAIN, *hops, without(loaded({("A", 0): 9}), [("A", 4, 5)]))
+    slot = apply(CHAIN, *hops, without(loaded(9), [("A", 4, 5)]))
     assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
     assert lost(slot, "enrich/out@1") == {}
 
 
 def test_hop_that_comes_after_the_reader_is_asked_too() -> None:
-    slot = apply(CHAIN, without(loaded({("A", 0): 6}), [("A", 3, 6)]))
+    slot = apply(CHAIN, without(loaded(6), [("A", 3, 6)]))
     slot = apply(enriched(15, 3), slot=slot)
     assert (reached(slot), lost(slot)) == ({("R", 0): 15}, {})
     slot = apply(enriched(19, 6, sequence=1), slot=slot)
@@ -73,7 +73,7 @@ def test_hops_of_two_stages_may_both_come_after_the_reader() -> None:
 
 def test_facts_before_their_definition_count_when_it_comes() -> None:
     early = apply(enriched(15, 3), enriched(19, 6, sequence=1))
-    early = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=early)
+    early = apply(without(loaded(6), [("A", 3, 6)]), slot=early)
     slot = apply(CHAIN, slot=early)
     assert (reached(slot), lost(slot)) == ({("R", 0): 19}, {"retention_passed": [("R", 15, 19)]})
 
@@ -81,7 +81,7 @@ def test_facts_before_their_definition_count_when_it_comes() -> None:
 def test_hop_that_is_lost_makes_its_neighbour_lost() -> None:
     """Of the two batches nobody can tell which rows were whose."""
     slot = apply(CHAIN, enriched(12, 3), enriched(19, 9, sequence=2))
-    slot = apply(without(loaded({("A", 0): 9}), [("A", 4, 5)]), slot=slot)
+    slot = apply(without(loaded(9), [("A", 4, 5)]), slot=slot)
     assert lost(slot) == {"retention_passed": [("R", 12, 19)]}
 
 
@@ -92,9 +92,9 @@ REPORTS_LOST = [0, 1, 2]
 @pytest.mark.parametrize("between", REPORTS_LOST)
 def test_marker_between_two_batches_is_no_row_of_the_second(between: int) -> None:
     slot = apply(CHAIN, enriched(12, 3), enriched(15, 9, sequence=1 + between))
-    slot = apply(without(loaded({("A", 0): 4}), [("A", 3, 4)]), slot=slot)
+    slot = apply(without(loaded(4), [("A", 3, 4)]), slot=slot)
     assert lost(slot) == {}
-    slot = apply(without(loaded({("A", 0): 5}), [("A", 3, 5)]), slot=slot)
+    slot = apply(without(loaded(5), [("A", 3, 5)]), slot=slot)
     assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
 
 
@@ -106,9 +106,9 @@ def test_what_others_wrote_between_batches_is_no_row_of_theirs(
     gaps = [("A", 4, 5), ("A", 6, 8)]
     behind = wrote("enrich", {("R", 0): 15}, {("A", 0): 9}, sequence=1 + between, gaps=gaps)
     slot = apply(CHAIN, enriched(12, 3), behind)
-    assert lost(apply(without(loaded({("A", 0): 8}), [removed]), slot=slot)) == {}
+    assert lost(apply(without(loaded(8), [removed]), slot=slot)) == {}
     more = ("A", removed[1], removed[2] + 1)
-    slot = apply(without(loaded({("A", 0): 9}), [more]), slot=slot)
+    slot = apply(without(loaded(9), [more]), slot=slot)
     assert lost(slot) == {"retention_passed": [("R", 12, 15)]}
 
 
@@ -128,7 +128,7 @@ def test_batches_that_wrote_nothing_are_not_lost_with_the_one_before_them() -> N
     hops = [enriched(12, 3), *(enriched(13 + n, 6, sequence=1 + n) for n in range(5))]
     slot = apply(CHAIN, *hops)
     assert [hop.inputs["R", 0] for hop in slot.sinks["enrich/out@1"].hops] == [12, 13, 17]
-    slot = apply(without(loaded({("A", 0): 6}), [("A", 3, 6)]), slot=slot)
+    slot = apply(without(loaded(6), [("A", 3, 6)]), slot=slot)
     assert (reached(slot), lost(slot)) == ({("R", 0): 17}, {"retention_passed": [("R", 12, 13)]})
 
 
@@ -138,10 +138,8 @@ GONE = replace(
 
 
 def test_hops_behind_a_topic_that_is_gone_count_once_the_new_one_is_covered() -> None:
-    slot = apply(CHAIN, enriched(12, 3), enriched(15, 7, sequence=1), loaded({("A", 0): 3}))
-    closed = without(
-        loaded({("A", 0): ENDLESS}, sequence=1), [("A", 3, ENDLESS)], reason="topic_recreated"
-    )
+    slot = apply(CHAIN, enriched(12, 3), enriched(15, 7, sequence=1), loaded(3))
+    closed = without(loaded(ENDLESS, sequence=1), [("A", 3, ENDLESS)], reason="topic_recreated")
     slot = apply(GONE, closed, slot=slot, generation=2)
     assert reached(slot) == {("R", 0): 15}
     later = [wrote("enrich", {("R", 0): 16 + n}, {("A", 0): 7, ("A", 1): 2, ("A2", 0): 3 + n},
@@ -182,12 +180,12 @@ def test_what_stands_before_the_first_batch_of_a_new_root_is_no_row_of_it(
     closed = [without(m, [("R", 12, ENDLESS)], reason="topic_recreated") for m in moves]
     slot = apply(CHAIN, enriched(12, 3))
     slot = apply(RECREATED, *(closed[n] for n in order), slot=slot, generation=2)
-    slot = apply(without(loaded({("A", 0): 5}), [("A", 3, 5)]), slot=slot, generation=2)
+    slot = apply(without(loaded(5), [("A", 3, 5)]), slot=slot, generation=2)
     assert lost(slot) == {"topic_recreated": [("R", 12, ENDLESS)]}
 
 
 def test_old_and_new_incarnation_of_a_root_are_both_followed() -> None:
-    slot = apply(CHAIN, enriched(12, 3), loaded({("A", 0): 3}))
+    slot = apply(CHAIN, enriched(12, 3), loaded(3))
     closed = without(
         wrote("enrich", {("R", 0): ENDLESS, ("R2", 0): 4}, {("A", 0): 5}, sequence=1),
         [("R", 12, ENDLESS)],
@@ -196,7 +194,7 @@ def test_old_and_new_incarnation_of_a_root_are_both_followed() -> None:
     slot = apply(RECREATED, closed, slot=slot, generation=2)
     assert reached(slot) == {("R", 0): 12, ("R2", 0): 0}
     assert lost(slot) == {"topic_recreated": [("R", 12, ENDLESS)]}
-    slot = apply(loaded({("A", 0): 5}, sequence=1), slot=slot)
+    slot = apply(loaded(5, sequence=1), slot=slot)
     assert reached(slot) == {("R", 0): ENDLESS, ("R2", 0): 4}
 
 
@@ -220,7 +218,7 @@ def test_stage_that_began_in_a_topic_nobody_knows_where_holds_the_others_back() 
     anew = root("R2", retired=("R",), base=0)
     sides = [writing("left", "A", anew), writing("right", "B", anew)]
     left = wrote("left", {("R", 0): 15}, {("A", 0): 3})
-    taken = loaded({("A", 0): 3})
+    taken = loaded(3)
     slot = apply(make_definition(*sides, loading(inner("A"), inner("B"))), left, taken)
     assert ("R", 0) not in reached(slot)
 
@@ -244,7 +242,7 @@ def test_side_that_is_ahead_is_not_asked_about_old_losses_again() -> None:
     sides = [writing("left", "A", root()), writing("right", "B", root())]
     definition = make_definition(*sides, loading(inner("A"), inner("B")))
     left = [wrote("left", {("R", 0): 11 + n}, {("A", 0): 1 + n}, sequence=n) for n in range(9)]
-    taken = without(loaded({("A", 0): 9}), [("A", 0, 1)])
+    taken = without(loaded(9), [("A", 0, 1)])
     right = wrote("right", {("R", 0): 11}, {})
     slot = apply(definition, *left, taken, right)
     assert reached(slot) == {("R", 0): 11}
@@ -252,7 +250,7 @@ def test_side_that_is_ahead_is_not_asked_about_old_losses_again() -> None:
 
 
 def test_what_has_been_reached_stays_so_when_another_way_comes_to_it() -> None:
-    slot = apply(CHAIN, enriched(15, 3), loaded({("A", 0): 3}))
+    slot = apply(CHAIN, enriched(15, 3), loaded(3))
     other = writing("other", "B", root())
     wider = make_definition(other, *CHAIN.stages[:1], loading(inner("A"), inner("B")))
     gap = without(wrote("other", {("R", 0): 19}, {}), [("R", 10, 19)])
@@ -274,15 +272,15 @@ def test_first_reason_stays() -> None:
 def test_reader_that_comes_later_lacks_what_its_topic_had_lost_and_no_more() -> None:
     slot = apply(make_definition(*CHAIN.stages[:1]), *BATCHES)
     slot = apply(WITH_READER, slot=slot, generation=2)
-    slot = apply(loaded({("A", 0): 17}, since=2), slot=slot, generation=2)
+    slot = apply(loaded(17, since=2), slot=slot, generation=2)
     assert reached(slot, "load/lake@2") == {("R", 0): 19}
     assert lost(slot, "load/lake@2") == {"before_start": [("R", 10, 13)]}
 
 
 def test_reader_that_comes_later_loses_what_retention_takes_and_no_more() -> None:
-    slot = apply(CHAIN, *BATCHES, loaded({("A", 0): 17}))
+    slot = apply(CHAIN, *BATCHES, loaded(17))
     slot = apply(WITH_READER, slot=slot, generation=2)
-    removed = without(loaded({("A", 0): 17}, since=2), [("A", 9, 12)])
+    removed = without(loaded(17, since=2), [("A", 9, 12)])
     assert lost(apply(removed, slot=slot, generation=2), "load/lake@2") == {
         "before_start": [("R", 10, 13)],
         "retention_passed": [("R", 15, 16)],
@@ -290,14 +288,14 @@ def test_reader_that_comes_later_loses_what_retention_takes_and_no_more() -> Non
 
 
 def test_what_a_sink_held_and_lost_with_its_topic_is_not_lost_to_who_has_read_it() -> None:
-    slot = apply(CHAIN, enriched(12, 3), loaded({("A", 0): 2}))
+    slot = apply(CHAIN, enriched(12, 3), loaded(2))
     went = without(enriched(12, 3, sequence=1), [("R", 10, 12)], reason="sink_topic_recreated")
     slot = apply(went, slot=slot)
     assert lost(slot, "enrich/out@1") == {}, "of that it has told before, and told it is"
-    slot = apply(CHAIN, went, loaded({("A", 0): 2}))
+    slot = apply(CHAIN, went, loaded(2))
     assert lost(slot, "enrich/out@1") == {"sink_topic_recreated": [("R", 10, 12)]}
     assert lost(slot) == {}
-    closed = without(loaded({("A", 0): ENDLESS}, sequence=1), [("A", 2, ENDLESS)])
+    closed = without(loaded(ENDLESS, sequence=1), [("A", 2, ENDLESS)])
     assert lost(apply(closed, slot=slot)) == {"retention_passed": [("R", 10, 12)]}
 
 
