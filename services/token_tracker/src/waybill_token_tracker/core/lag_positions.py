@@ -1,16 +1,14 @@
-"""Decides how far each stage is in the topics that it reads, as lag is measured outside of Waybill.
-
-The position is never better than the truth: a sink that has not reported is where its stage
-started.
-"""
+"""Decides how far each stage is in the topics that it reads, as lag is measured outside of
+Waybill."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_shared.contract.sink_positions import offset_in, position_of, state_of
+from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.topology import stages_of
-from waybill_shared.contract.vectors import ENDLESS, Vector, join
+from waybill_shared.contract.vectors import ENDLESS, Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class LagPosition:
 
     def offset(self, topic_id: str, partition: int) -> int | None:
         """Return the offset of the slowest sink; None if no record can follow any more."""
-        lowest = min(_offset(sink.position, topic_id, partition) for sink in self.sinks)
+        lowest = min(offset_in(sink.position, (topic_id, partition)) for sink in self.sinks)
         return None if lowest == ENDLESS else lowest
 
 
@@ -68,7 +66,7 @@ def deleted_stages(slots: Iterable[Slot]) -> set[tuple[str, str]]:
 
 def count_unread(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
     """Return how many offsets of a topic are still to be read, transaction markers included."""
-    return sum(max(0, end - _offset(position, topic_id, at)) for at, end in ends.items())
+    return sum(max(0, end - offset_in(position, (topic_id, at))) for at, end in ends.items())
 
 
 def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
@@ -77,12 +75,5 @@ def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
 
 
 def _sink_lag(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:
-    state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
-    position = join(join(stage.bases, sink.bases), state.frontier)
+    position, state = position_of(slot, stage, sink), state_of(slot, stage, sink)
     return SinkLag(name=sink.name, position=position, state=state)
-
-
-def _offset(position: Vector, topic_id: str, partition: int) -> int:
-    """Return the offset in one partition. A partition that was added later is read from its
-    start."""
-    return position.get((topic_id, partition), 0)
