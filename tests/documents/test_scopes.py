@@ -49,6 +49,7 @@ def routers(service: str) -> list[APIRouter]:
         return [
             of_status.tokens_router(NOBODY, query_bytes_max=1),
             of_pipelines.pipelines_router(NOBODY),
+            of_pipelines.offsets_router(NOBODY),
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
             of_dead_letters.dead_letters_router(NOBODY),
             of_flow.flow_router(NOBODY),

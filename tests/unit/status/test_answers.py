@@ -37,6 +37,7 @@ from waybill_status.core.outcomes.judgements import Judgement, kind_of
 from waybill_status.core.outcomes.outcome import Outcome, count_accepted, describe
 from waybill_status.core.outcomes.views import SlotReading
 from waybill_status.core.pipelines.details import PipelineDetail, detail_of, summary_of
+from waybill_status.core.pipelines.offsets import PipelineOffsets
 
 BATCHES = {
     (KEY, ENRICH): progress(4, 5, at=40, sink=ENRICH).batch,
@@ -200,6 +201,7 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
         (Outcome, example("status/with_dead_letters")),
         (PipelinesAnswer, example("status/pipelines")),
         (PipelineDetail, example("status/pipeline")),
+        (PipelineOffsets, example("status/offsets")),
         (OperationAnswer, example("operation")),
     ],
 )

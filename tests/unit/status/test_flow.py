@@ -15,7 +15,7 @@ from clocks import NOW, FixedClock
 from local_client import local_client
 from unit.status.coroutines import in_a_loop
 from unit.status.fakes import FakeOwners, FakeStore
-from unit.status.slots import TOPIC, dead, record, slot
+from unit.status.slots import INNER, TOPIC, dead, record, slot
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import ContractError, Refusal, Retryable
@@ -180,6 +180,14 @@ def test_a_topic_that_cannot_be_asked_hides_no_other() -> None:
     assert there == {"orders": {0: 7}}
     assert [type(each) for each in others] == [Retryable, Refusal, Retryable]
     assert asyncio.run(ends.ends([])) == []
+
+
+def test_the_topics_between_stages_are_asked_too() -> None:
+    ends = KafkaInputEnds(FakeAdmin())  # type: ignore[arg-type]
+    found = asyncio.run(ends.of_stages(record()))
+    assert found[TOPIC] == {0: 7}
+    assert isinstance(found[INNER], Refusal)
+    assert str(found[INNER]) == "topic orders.enriched is not the one that orders reads"
 
 
 @in_a_loop

@@ -32,7 +32,11 @@ from waybill_status.adapters.http.feldera import (
 )
 from waybill_status.adapters.http.flow import flow_router
 from waybill_status.adapters.http.operations import key_router, operations_router
-from waybill_status.adapters.http.pipelines import events_router, pipelines_router
+from waybill_status.adapters.http.pipelines import (
+    events_router,
+    offsets_router,
+    pipelines_router,
+)
 from waybill_status.adapters.http.tokens import outcome_json, tokens_router
 from waybill_status.adapters.http.watches import asyncapi_router, event_log_router, watches_router
 from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
@@ -50,6 +54,7 @@ from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import KEPT_MS, Events
 from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.app.pipelines.progress import ProgressReader
 from waybill_status.app.watches.deliveries import DeliveryMeans
 from waybill_status.app.watches.host_permits import HostPermits
@@ -97,9 +102,8 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
         log=_event_log(settings, followers),
     )
     pipelines = Pipelines(directory, news, slots, connectors)
-    progress = ProgressReader(pipelines, KafkaInputEnds(admin), slots, clock, connectors)
     routers = [
-        *_pipeline_routers(loop, pipelines, progress),
+        *_pipeline_routers(loop, pipelines, KafkaInputEnds(admin), slots, connectors),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         *_token_routers(settings, tokens, pipelines),
         watches_router(book, deliveries, watched),
@@ -167,11 +171,17 @@ def _event_log(settings: Settings, followers: Followers) -> EventLog:
 
 
 def _pipeline_routers(
-    loop: Loop, pipelines: Pipelines, progress: ProgressReader
+    loop: Loop,
+    pipelines: Pipelines,
+    ends: KafkaInputEnds,
+    slots: RedisSlots,
+    connectors: KnownConnectors,
 ) -> list[APIRouter]:
     caught_up = loop.followers.lifecycle.caught_up.is_set
+    progress = ProgressReader(pipelines, ends, slots, SystemClock(), connectors)
     return [
         pipelines_router(pipelines),
+        offsets_router(OffsetsReader(pipelines, ends, slots, SystemClock())),
         events_router(pipelines, loop.events, caught_up=caught_up),
         flow_router(progress),
         feldera_router(pipelines),

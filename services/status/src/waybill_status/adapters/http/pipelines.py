@@ -21,7 +21,9 @@ from waybill_status.adapters.http.models import (
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.pipelines.events import Events, PipelineEvent
 from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.core.pipelines.details import PipelineDetail
+from waybill_status.core.pipelines.offsets import PipelineOffsets
 
 
 def pipelines_router(pipelines: Pipelines) -> APIRouter:
@@ -56,6 +58,26 @@ def pipelines_router(pipelines: Pipelines) -> APIRouter:
     async def get_manifests(request: Request, pipeline: str) -> ManifestsAnswer:
         """Return the present manifest first, then up to ten before it, of 256 kB together."""
         return ManifestsAnswer(items=await pipelines.manifests(caller(request), pipeline))
+
+    return router
+
+
+def offsets_router(offsets: OffsetsReader) -> APIRouter:
+    router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
+
+    @router.get(
+        "/{pipeline}/offsets",
+        summary="Where each stage of a pipeline is in what it reads",
+        responses={
+            200: shown("offsets"),
+            **refusals(Slug.PIPELINE_NOT_FOUND, Slug.PIPELINE_NOT_READY),
+        },
+    )
+    async def get_offsets(request: Request, pipeline: str) -> PipelineOffsets:
+        """Return where each stage began in each partition, where its next batch begins, what each
+        of its sinks has, and where the partition ends now. What is not known is null, and `unknown`
+        says why."""
+        return await offsets.of(caller(request), pipeline)
 
     return router
 

@@ -15,12 +15,13 @@ from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.outcomes.views import view_of
 from waybill_status.core.pipelines.flow import Flow, flow_of, unknown_flow
+from waybill_status.core.pipelines.offsets import TopicEnds
 from waybill_status.core.pipelines.progress import PipelineProgress, progress_of
 
 FRESH_S: Final = 1.0  # however many pages ask, Kafka is asked only once in this time
 
-Ends = Mapping[str, Mapping[int, int]]
-"""One past the last record of each partition, by input."""
+Ends = Mapping[str, TopicEnds]
+"""Those of the inputs, by name."""
 
 
 class InputEnds(Protocol):
