@@ -10,8 +10,9 @@ FOLDERS = ("shared", "services", "spark", "client", "infra")
 ROLES = {"KafkaTopics", "Loop", "News", "Replays", "Settings", "Topics"}
 """What several services have, each its own."""
 TOLD_TO_USERS = {
-    "Change", "DeadLetter", "Dropped", "InputColumn", "LostSpan", "Outcome", "OutcomeKind",
-    "PipelineFlow", "Receipt", "Span", "Token",
+    "Change", "DeadLetter", "Dropped", "InputColumn", "InputOffsets", "LostSpan", "Outcome",
+    "OutcomeKind", "PartitionOffsets", "PipelineFlow", "PipelineOffsets", "Receipt", "SinkFrontier",
+    "Span", "StageOffsets", "Token", "UnknownOffsets",
 }  # fmt: skip
 """The same for the SDK, which needs nothing of the services."""
 DECLARED_AND_OPENED = {"Sink"}

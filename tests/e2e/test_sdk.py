@@ -180,10 +180,12 @@ def test_the_page_about_the_sdk_runs_as_it_stands(
         ('("orders", "orders"', f'("{orders.name}", "orders"'),
         ('pipeline="orders"', f'pipeline="{orders.name}"'),
         ('"orders.in"', f'"{orders.topic}"'),
+        ('offsets("orders")', f'offsets("{orders.name}")'),
     )
 
     assert str(names["stored"]).startswith("wb1.")
     assert getattr(names["outcome"], "complete", False)
+    assert getattr(names["offsets"], "unknown", None) == ()
 
 
 def test_the_page_about_kafka_runs_as_it_stands(

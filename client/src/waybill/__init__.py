@@ -35,6 +35,14 @@ from waybill.findings import Change, CheckedStage, Findings
 from waybill.flows import InputFlow, PipelineFlow, SinkFlow
 from waybill.manifest_versions import ManifestVersion
 from waybill.models import FailedRecord, Fault, Operation, Position, Rejected, Span
+from waybill.offsets import (
+    InputOffsets,
+    PartitionOffsets,
+    PipelineOffsets,
+    SinkFrontier,
+    StageOffsets,
+    UnknownOffsets,
+)
 from waybill.outcomes import (
     LostSpan,
     Outcome,
@@ -81,6 +89,7 @@ __all__ = [
     "Findings",
     "InputColumn",
     "InputFlow",
+    "InputOffsets",
     "Invalid",
     "IssuedToken",
     "KafkaAway",
@@ -94,6 +103,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "OutcomeKind",
+    "PartitionOffsets",
     "Payload",
     "PhaseNotReached",
     "Pipeline",
@@ -102,6 +112,7 @@ __all__ = [
     "PipelineFailure",
     "PipelineFlow",
     "PipelineInput",
+    "PipelineOffsets",
     "PipelineOutcome",
     "PipelineSink",
     "PipelineStage",
@@ -114,8 +125,10 @@ __all__ = [
     "Rejected",
     "Replayed",
     "SinkFlow",
+    "SinkFrontier",
     "SinkProgress",
     "Span",
+    "StageOffsets",
     "StageProgress",
     "StillInProgress",
     "StillUndelivered",
@@ -123,6 +136,7 @@ __all__ = [
     "Token",
     "TooLarge",
     "UnexpectedAnswer",
+    "UnknownOffsets",
     "Unreachable",
     "Unusable",
     "WaitEnded",

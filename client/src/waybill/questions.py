@@ -260,6 +260,10 @@ def pipeline(name: str) -> Question:
     return Question(method="GET", path=_pipeline_path(name))
 
 
+def offsets(name: str) -> Question:
+    return Question(method="GET", path=f"{_pipeline_path(name)}/offsets")
+
+
 def manifests(name: str) -> Question:
     return Question(method="GET", path=f"{_pipeline_path(name)}/manifests")
 

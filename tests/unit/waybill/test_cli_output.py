@@ -16,6 +16,7 @@ COMMANDS = [
     "wait",
     "get",
     "describe",
+    "offsets",
     "start",
     "stop",
     "delete",

@@ -5,6 +5,7 @@ from waybill.aio.asking import AsyncAsking
 from waybill.flows import PipelineFlow, flows_in
 from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, StartFrom, StopMode
+from waybill.offsets import PipelineOffsets
 from waybill.pipelines import Pipeline
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
 
@@ -104,6 +105,13 @@ class AsyncPipelineCalls(AsyncAsking):
     async def flow(self) -> tuple[PipelineFlow, ...]:
         """Return how much was written to each pipeline, and how much of it has arrived."""
         return flows_in(await self._ask(questions.flow()))
+
+    async def offsets(self, name: str) -> PipelineOffsets:
+        """Return where each stage is in each partition that it reads, in every phase.
+
+        What is not known now is None, and `unknown` says why. NotFound: there is no such pipeline.
+        """
+        return PipelineOffsets.read(await self._ask(questions.offsets(name)))
 
     async def manifests(self, name: str) -> tuple[ManifestVersion, ...]:
         """Return the manifest of a pipeline and up to ten earlier ones, the newest first.

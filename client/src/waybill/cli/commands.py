@@ -28,6 +28,7 @@ PLACES: Final = {
     "wait": "pipelines:wait",
     "get": "pipelines:get",
     "describe": "pipelines:describe",
+    "offsets": "offsets:offsets",
     "events": "events:events",
     "start": "changes:start",
     "stop": "changes:stop",
