@@ -3,12 +3,13 @@
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.command_line import Run
 from e2e.line import WAIT_S, Line
 from e2e.scraping import lag_of_group, scrape
 from e2e.waiting import eventually
 from kafka_groups import group_names
 from scraping import Scrape
-from waybill import Client, Operation
+from waybill import Client, Operation, PartitionOffsets
 from waybill_local.services import topic_prefix
 from waybill_local.stack import StackState
 from waybill_shared.contract.routes import SERVICES
@@ -67,7 +68,7 @@ def done(client: Client, operation: Operation) -> None:
 
 
 def test_lag_of_a_stopped_pipeline_is_seen_and_is_gone_when_it_has_caught_up(
-    client: Client, line: Line, outside: Outside, stack: StackState
+    client: Client, line: Line, outside: Outside, stack: StackState, run: Run, kafka: KafkaAdmin
 ) -> None:
     eventually(lambda: outside.shows(first=0, second=0))  # before the first record, too
     client.wait(line.send(3), timeout_s=WAIT_S)
@@ -76,6 +77,7 @@ def test_lag_of_a_stopped_pipeline_is_seen_and_is_gone_when_it_has_caught_up(
     done(client, client.stop(line.name))
     token = line.send(5)
     eventually(lambda: outside.shows(first=7, second=0))  # with the end of a transaction in both
+    assert_stopped_at(client, line, run, kafka)
     assert scrape(stack, "stage_runner").value(
         "waybill_pipeline_phase", pipeline=line.name, phase="Stopped"
     )
@@ -83,6 +85,34 @@ def test_lag_of_a_stopped_pipeline_is_seen_and_is_gone_when_it_has_caught_up(
     done(client, client.start(line.name))
     client.wait(token, timeout_s=WAIT_S)
     eventually(lambda: outside.shows(first=0, second=0))
+    assert [stage.lag for stage in client.offsets(line.name).stages] == [0, 0]
+
+
+def assert_stopped_at(client: Client, line: Line, run: Run, kafka: KafkaAdmin) -> None:
+    """The offsets are those of Kafka, and the command prints them."""
+    offsets = client.offsets(line.name)
+    assert offsets.unknown == ()
+    assert {stage.name: stage.lag for stage in offsets.stages} == {"first": 7, "second": 0}
+    (first,) = offsets.stages[0].inputs
+    ends = kafka.ends(first.topic, [0, 1])
+    assert {each.partition: each.end for each in first.partitions} == ends
+    for each in first.partitions:
+        assert each.position is not None
+        assert (each.base, each.end) == (0, each.position + (each.lag or 0))
+    (second,) = offsets.stages[1].inputs
+    assert all(each.position == each.end for each in second.partitions)
+    assert all({sink.name for sink in each.sinks} == {"out", "lake"} for each in second.partitions)
+    printed = [row.split() for row in run("offsets", line.name).stdout.splitlines()[1:]]
+    assert printed == [
+        [stage.name, f"{source.topic}[{each.partition}]", *numbers(each)]
+        for stage in offsets.stages
+        for source in stage.inputs
+        for each in source.partitions
+    ]
+
+
+def numbers(each: PartitionOffsets) -> list[str]:
+    return [str(number) for number in (each.base, each.position, each.end, each.lag)]
 
 
 def test_what_an_operator_looks_at_after_a_token_is_complete(

@@ -70,10 +70,16 @@ def test_a_restart_at_the_latest_record_of_a_new_topic_says_what_it_left_out(
     recreate(kafka, pipeline.topic)
     produce_orders(stack.kafka, pipeline.topic, range(1000, 1009))
     assert "topic_recreated" in pipeline.await_failed().message
+    failed = client.offsets(pipeline.name)
+    ends = [(each.topic, each.reason) for each in failed.unknown if each.what == "end"]
+    assert ends == [(pipeline.topic, "topic_recreated")]
+    assert (failed.stages[0].inputs[0].partitions[0].end, failed.stages[0].lag) == (None, None)
 
     pipeline.restart("latest")
 
     pipeline.assert_once(pipeline.send(2))
+    (stage,) = client.offsets(pipeline.name).stages
+    assert stage.inputs[0].partitions[0].base == 9, "what is below is `before_start`"
     topic_id = kafka.identify([pipeline.topic])[pipeline.topic].topic_id
     left_out = Position(topic=pipeline.topic, topic_id=topic_id, partition=0, offset=4)
     token = client.token_for(pipeline.name, positions=[left_out]).token
