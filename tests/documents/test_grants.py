@@ -74,6 +74,8 @@ def test_commands_name_user_and_pattern() -> None:
         "stage_runner@team --operation Create --topic orders.in.dlq  # only to create topics",
         "status@team --operation Read --topic orders.in.dlq  # only to list dead letters",
     ]
+    ends = [line.partition("User:")[2] for line in printed if "to show offsets" in line]
+    assert ends[0] == "status@team --operation Describe --topic orders.in  # only to show offsets"
     (sinks,) = [line for line in printed if "--operation Read --operation Write --topic 'm" in line]
     assert shlex.split(sinks)[-4:] == ["--topic", "made by ", "--resource-pattern-type", "prefixed"]
     (status,) = [line for line in printed if line.startswith("ACL SETUSER status@team")]

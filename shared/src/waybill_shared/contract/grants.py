@@ -15,6 +15,7 @@ Need = Literal[
     "always",
     "to create topics",
     "to show lag in Kafka",
+    "to show offsets",
     "to propose columns",
     "to replay dead letters",
     "to list dead letters",
@@ -174,6 +175,8 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),
         _group(READER, "Describe", NEVER_JOINED, need="to list dead letters"),
+        _grant("Describe", topic=INPUTS, why="where they end", need="to show offsets"),
+        _grant("Describe", topic=OUTPUTS, why="where they end", need="to show offsets"),
     ),
 }
 
