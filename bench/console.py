@@ -129,7 +129,7 @@ class World:
             reason="driver runs",
             error=None,
             actor="stage_runner",
-            run_id="r",
+            run=1,
             attempt=0,
             next_at=None,
             at=self._clock.now_ms(),

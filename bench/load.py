@@ -14,7 +14,7 @@ Sent = Callable[[], bytes]
 
 def request(method: str, path: str, body: bytes, kind: str, *more: str) -> bytes:
     """`more`: further lines of its head."""
-    lines = (f"{method} {path} HTTP/1.1", "Host: bench", f"Content-Type: {kind}", *more)
+    lines = (f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Type: {kind}", *more)
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}"))
     return head.encode() + END_OF_HEAD + body
 

@@ -10,21 +10,19 @@ import { count } from "./words.js";
 const ACTIONS = {
 	start: { word: "Start", running: "Starting…", method: "POST", path: "/start" },
 	stop: { word: "Stop", running: "Stopping…", method: "POST", path: "/stop" },
+	pause: { word: "Pause", running: "Pausing…", method: "POST", path: "/pause" },
+	resume: { word: "Resume", running: "Resuming…", method: "POST", path: "/resume" },
 	restart: { word: "Restart", running: "Restarting…", method: "POST", path: "/restart" },
 	delete: { word: "Delete", running: "Deleting…", method: "DELETE", path: "", danger: true },
 };
 
 /**
+ * Lists the actions that a button is made for: those that are allowed now.
  * @param {Summary} pipeline
  * @returns {string[]} names of actions
  */
-export function possible({ phase, desired }) {
-	const stopped = desired === "stopped" || phase === "Failed";
-	return stopped
-		? desired === "stopped"
-			? ["start", "delete"]
-			: ["start", "stop", "delete"]
-		: ["stop", "restart", "delete"];
+export function possible({ allowed_actions }) {
+	return allowed_actions.filter((name) => name in ACTIONS);
 }
 
 /**

@@ -51,6 +51,7 @@ type Summary = {
   phase: string;
   reason: string | null;
   since: string | null;
+  allowed_actions: string[];
   stuck: Stuck | null;
 };
 

@@ -140,11 +140,7 @@ export function pipelineView(name, query) {
 		if (due || summary.generation !== detail.generation) void read();
 		const stuck = summary.stuck;
 		say(phase, summary.phase);
-		set(
-			phase,
-			"data-tone",
-			toneOfPhase(summary.phase, stuck !== null && summary.phase !== "Stopped"),
-		);
+		set(phase, "data-tone", toneOfPhase(summary.phase, stuck !== null));
 		fill(since, "since ", time(summary.since), `, generation ${summary.generation}`);
 		say(why, stuck ? [stuck.cause, stuck.hint].filter(Boolean).join(" — ") : "");
 		actions(doing, summary, () => void read());

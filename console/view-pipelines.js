@@ -105,11 +105,7 @@ function updateRow(row, pipeline) {
 		: (flow?.reason ?? "");
 	say(why, cause);
 	set(why, "title", cause || null);
-	set(
-		row,
-		"data-tone",
-		toneOfPhase(pipeline.phase, stuck !== null && pipeline.phase !== "Stopped"),
-	);
+	set(row, "data-tone", toneOfPhase(pipeline.phase, stuck !== null));
 	say(/** @type {Element} */ (phase.firstElementChild), pipeline.phase);
 	if (since.getAttribute("data-at") !== String(pipeline.since)) {
 		set(since, "data-at", String(pipeline.since));

@@ -74,6 +74,7 @@ export function inZone(at, precise, now) {
 /** @type {Record<string, Tone>} */
 const PHASES = {
 	Running: "good",
+	Paused: "off",
 	Created: "busy",
 	Scheduling: "busy",
 	Starting: "busy",

@@ -9,7 +9,9 @@ from waybill_shared.contract.commands import (
     Beginning,
     ChangeBody,
     Delete,
+    Pause,
     Restart,
+    Resume,
     Start,
     Stop,
 )
@@ -36,6 +38,8 @@ def make_body(
     body = {
         "start": Start(),
         "stop": Stop(),
+        "pause": Pause(),
+        "resume": Resume(),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),
         "delete": Delete(),
     }[action]
@@ -109,7 +113,7 @@ def make_lifecycle(
         reason="driver runs",
         error=None,
         actor="stage_runner",
-        run_id="run-1",
+        run=3,
         attempt=0,
         next_at=None,
         at=at,

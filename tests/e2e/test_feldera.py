@@ -227,7 +227,6 @@ def test_a_pipeline_is_stopped_and_started_and_then_has_caught_up(shop: Shop) ->
 
 def test_other_routes_say_that_they_are_not_here_and_what_is(shop: Shop) -> None:
     for method, path, way in (
-        ("POST", "/pause", "stop"),
         ("GET", "/query?sql=SELECT+1", "tables"),
         ("PATCH", "", "waybill convert"),
         ("GET", "/nothing", "/v1"),

@@ -27,7 +27,14 @@ from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
-from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed, DriverRuns
+from waybill_stage_runner.core.pipelines.events import (
+    DriverEnded,
+    DriverFailed,
+    DriverPaused,
+    DriverRuns,
+)
+
+DriverEvent = DriverRuns | DriverPaused | DriverFailed | DriverEnded
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
@@ -63,7 +70,10 @@ class Around(Protocol):
     def pick(self, count: int) -> int:
         """A number below `count`."""
 
-    def hear(self, driver: "Driver", event: DriverRuns | DriverFailed | DriverEnded) -> None: ...
+    def check_pause(self, driver: "Driver") -> None:
+        """Check that a batch may begin."""
+
+    def hear(self, driver: "Driver", event: DriverEvent) -> None: ...
 
 
 class Driver:
@@ -93,6 +103,11 @@ class Driver:
         self.forgotten = False
         """Paused where nobody sees it; others took its place, and it may yet come back."""
         self.stopping = False
+        self._pause = (record.desired == "paused", 0)
+        """Whether no batch begins, and the number of the order that said so."""
+        self._reported: tuple[bool, int] | None = None
+        self._orders: list[tuple[bool, int]] = []
+        """To pause or to continue, which it has not read yet."""
         self._stages: tuple[SimStage, ...] = ()
         self._beginning = False
         self._last: dict[tuple[str, str], Commit] = {}
@@ -122,10 +137,13 @@ class Driver:
         if not self.dead:
             self._guarded(self._turn)
 
+    def pause(self, paused: bool, order: int) -> None:
+        self._orders.append((paused, order))
+
     def work(self) -> None:
         """A batch in every stage."""
         for stage in self._stages:
-            if not self.dead:
+            if not self.dead and not self._paused:
                 self._guarded(partial(self._step, stage))
 
     def repeat(self) -> None:
@@ -163,6 +181,10 @@ class Driver:
                 self._close()
         elif not self._stages:
             self._begin()
+        elif self._orders and self.world.pick(2):
+            self._pause = self._orders.pop(0)
+        elif self._pause != self._reported:
+            self._report_pause()
         elif not self._beginning:
             self._step(self._stages[self.world.pick(len(self._stages))])
 
@@ -172,7 +194,17 @@ class Driver:
         self.edge("driver.begins")
         start_stages(cast(list[RunningStage], self._stages))
         self._beginning = False
-        self.world.hear(self, DriverRuns())
+        self._report_pause()
+
+    @property
+    def _paused(self) -> bool:
+        return self._pause[0]
+
+    def _report_pause(self) -> None:
+        """When no batch runs, or when they begin again; a driver that begins has no batch yet."""
+        if not self.busy:
+            paused, order = self._reported = self._pause
+            self.world.hear(self, DriverPaused(order=order) if paused else DriverRuns())
 
     def _close(self) -> None:
         """As `report_last` does: the last word on what goes, with a change or its pipeline."""
@@ -209,7 +241,9 @@ class Driver:
             return
         try:
             with _holding([stage]):
-                stage.step()
+                if not self._paused:
+                    self.world.check_pause(self)
+                    stage.step()
                 if stage.has_hidden_rows() or self.world.pick(4) == 0:
                     stage.watch()
         except StageStopped:

@@ -255,6 +255,7 @@ FAMILIES = (
         ),
     ),
     Family("operator", ((1, operators.stop), (2, operators.start), (1, operators.restart))),
+    Family("pauses", ((2, operators.pause), (2, operators.resume), (1, operators.start))),
     Family("clocks", ((3, set_clock),)),
     Family("retention", ((1, retention_passes),)),
     Family("deaths", ((3, change_mood),)),

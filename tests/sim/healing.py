@@ -89,7 +89,7 @@ def _busy(world: World) -> bool:
     if _waiting(world):
         return True
     newest = {record.pipeline_uid: record for record in world.records}
-    running = [uid for uid, record in newest.items() if record.desired == "running"]
+    running = [uid for uid, record in newest.items() if record.desired in {"running", "paused"}]
     return any(not world.alive(uid) for uid in running)
 
 
@@ -120,7 +120,9 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     if newest is None:
         return
     text = f"{newest.error.message} {newest.error.hint}" if newest.error is not None else ""
-    if newest.phase in {Phase.FAILED, Phase.STOPPED}:
+    if record.desired == "paused":
+        pipeline.command("resume")
+    elif newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
         if DAMAGED in text:
             world.disturbed = True  # what was not processed never comes

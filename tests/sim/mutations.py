@@ -153,6 +153,16 @@ MUTATIONS: Final = (
         only=("cutoff", "lives"),
     ),
     Mutation(
+        name="a pause is answered by the report of an earlier order",
+        invariant="I14",
+        found_by=2,
+        instead={
+            "waybill_stage_runner.core.pipelines.supervision._note_paused": stand_ins.note_paused
+        },
+        only=("pauses",),
+        rates=Rates(pause=0.1),
+    ),
+    Mutation(
         name="a deleted pipeline does not report its last batches",
         invariant="I4",
         found_by=5,

@@ -31,6 +31,16 @@ def start(world: World, pipeline: Pipeline) -> None:
 
 
 @_of_some
+def pause(world: World, pipeline: Pipeline) -> None:
+    pipeline.command("pause")
+
+
+@_of_some
+def resume(world: World, pipeline: Pipeline) -> None:
+    pipeline.command("resume")
+
+
+@_of_some
 def restart(world: World, pipeline: Pipeline) -> None:
     pipeline.command("restart")
 

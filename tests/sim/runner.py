@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from sim.driver import Crash, Driver
+from sim.driver import Crash, Driver, DriverEvent
 from sim.operations import Operations
-from sim.runner_world import PATIENCE_MS, Around, DriverEvent
+from sim.runner_world import PATIENCE_MS, Around
 from sim.sinks import Edge
 from sim.tracker import Topics
 from waybill_shared.contract.commands import STOP_MODES, StopMode
@@ -201,7 +201,12 @@ class RunnerProcess:
 
     def claim(self, record: PipelineRecord) -> Lease:
         claim = self._event(PipelineState(record=record), "claim", None)
-        self._say([claim])
+
+        def append() -> None:
+            self._operations.records.append(record)
+            self._topics.lifecycle.append(claim)
+
+        self._publish(append, "event")
         epoch = next(at for at, event in enumerate(self._topics.lifecycle) if event is claim)
         return Lease(epoch=epoch, lifecycle_id="lifecycle")
 
@@ -254,6 +259,11 @@ class RunnerProcess:
                 driver.stopping = True
                 if not STOP_MODES[mode].asks_driver:
                     driver.kill()
+
+    def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
+        for driver in self._world.drivers:
+            if driver.host is self and driver.record.pipeline_uid == pipeline_uid:
+                driver.pause(paused, order)
 
     def check(
         self,
@@ -323,5 +333,5 @@ class RunnerProcess:
         self, state: PipelineState, kind: EventKind, phase_from: str | None
     ) -> LifecycleEvent:
         clock = self._world.clocks.runner
-        saying = MessageOrigin(run_id="run", at=clock.now_ms(), now=clock.monotonic_ms())
+        saying = MessageOrigin(at=clock.now_ms(), now=clock.monotonic_ms())
         return state.event(kind, phase_from, saying)

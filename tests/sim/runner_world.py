@@ -10,9 +10,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
-from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverFailed, DriverRuns
 
-DriverEvent = DriverRuns | DriverFailed | DriverEnded
 PATIENCE_MS: Final = 3_000  # as the loop's COMMAND_TIMEOUT_S, for scenarios that last a minute
 
 

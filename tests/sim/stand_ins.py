@@ -20,6 +20,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     snapshot_key,
 )
+from waybill_shared.contract.lifecycle import MOVES, Happening
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
@@ -35,7 +36,10 @@ from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
+from waybill_stage_runner.core.pipelines.events import DriverPaused
+from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
+from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_status.core.outcomes import judge as judging
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import Judgement
@@ -123,6 +127,13 @@ def since_ever(
         replace(stage, sinks=tuple(replace(sink, since=1) for sink in stage.sinks))
         for stage in define(manifest, topics, before)
     )
+
+
+def note_paused(state: PipelineState, event: DriverPaused, now: int) -> Decision:
+    """Whatever order the driver reports."""
+    if state.record.desired != "paused" or (state.phase, Happening.PAUSE) not in MOVES:
+        return state, ()
+    return move(state, Happening.PAUSE, now, "")
 
 
 def report_before_load(ledger: Ledger, rows: pa.Table, batch: Batch) -> None:

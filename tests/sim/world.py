@@ -14,7 +14,7 @@ from typing import TypeVar
 from sim.checker import Checker
 from sim.clients import Ingress, Issued, Status, outcome_text
 from sim.clocks import Clocks, TrueClock
-from sim.driver import Crash, Driver
+from sim.driver import Crash, Driver, DriverEvent
 from sim.files import MemoryPath
 from sim.graves import Grave
 from sim.hosts import Hosts
@@ -23,12 +23,12 @@ from sim.operations import Operations
 from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
 from sim.runner import RunnerProcess
-from sim.runner_world import DriverEvent
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Fence, PipelineRecord, StageDefinition
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.slots import sink_key, stage_key
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import TopicPartition
@@ -191,6 +191,17 @@ class World:
         if not driver.forgotten and isinstance(driver.host, RunnerProcess):
             self.say(f"{driver}: {event}")
             driver.host.hear(driver, event)
+
+    def check_pause(self, driver: Driver) -> None:
+        """I14: no batch begins while the pipeline is to be paused and its phase says that it is."""
+        uid = driver.record.pipeline_uid
+        hosts, record = self.hosts_of(uid), self.newest(uid)
+        if driver.forgotten or hosts.operations.owner is not driver.host:
+            return  # its fences are those of an earlier driver: what it writes is refused
+        events = (e for e in reversed(hosts.topics.lifecycle) if e.pipeline_uid == uid)
+        newest = next((e for e in events if e.kind == "transition"), None)
+        if record.desired == "paused" and newest is not None and newest.phase == Phase.PAUSED:
+            self.checker.report("I14", f"{driver} begins a batch though {record.name} is paused")
 
     def launch(
         self,

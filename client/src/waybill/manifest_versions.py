@@ -52,7 +52,7 @@ def earlier_of(
 def version_of(versions: Iterable[ManifestVersion], generation: int) -> ManifestVersion:
     """Return the manifest that this generation ran with; raise WaybillError if it is not kept.
 
-    A restart is a new generation with the same manifest.
+    A restart on topics that were created again is a new generation with the same manifest.
     """
     known = sorted(versions, key=lambda each: each.generation)
     found = next((each for each in known if each.generation >= generation), None)

@@ -197,6 +197,9 @@ class Pipeline:
     reason: str | None = None
     since: datetime | None = None
     stuck: PipelineStuck | None = None
+    allowed_actions: tuple[str, ...] = ()
+    desired_by: str | None = None
+    run: int | None = None
     blocked_by: str | None = None
     attempt: int = 0
     next_attempt_at: datetime | None = None
@@ -224,6 +227,9 @@ class Pipeline:
             reason=fields.text_or_none("reason"),
             since=fields.moment_or_none("since"),
             stuck=None if stuck is None else PipelineStuck.read(stuck),
+            allowed_actions=tuple(fields.texts("allowed_actions")),
+            desired_by=fields.text_or_none("desired_by"),
+            run=fields.whole_or_none("run"),
             blocked_by=fields.text_or_none("blocked_by"),
             attempt=fields.whole_or_none("attempt") or 0,
             next_attempt_at=fields.moment_or_none("next_attempt_at"),

@@ -1,6 +1,6 @@
 """Decides what to ask next, when to pause and when to end, if one question is not enough. Pure.
 
-A plan is a generator. It yields `Put` with a question, or `Pause` with a time. The client does
+A plan is a generator. It yields `Put` with a question, or `Delay` with a time. The client does
 that, and sends the answer into the plan, or throws the error into it. Then the plan yields its next
 step. What the plan returns is the result of the client's method. So both clients, with and without
 an event loop, share every decision.
@@ -48,13 +48,13 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Delay:
     """A step: let so much time pass."""
 
     seconds: float
 
 
-Plan = Generator[Put | Pause, Fields | None, T]
+Plan = Generator[Put | Delay, Fields | None, T]
 HasAnswered = Callable[[], bool]
 """Returns True if anything has ever answered at this URL."""
 
@@ -67,7 +67,7 @@ def ask(question: Question, patience: Patience, wait_s: float = 0.0) -> Plan[Fie
         except NotReady as error:
             if not error.momentary:
                 raise
-            yield Pause(patience.endure(error))
+            yield Delay(patience.endure(error))
 
 
 def write(question: Question, patience: Patience, has_answered: HasAnswered) -> Plan[Fields]:
@@ -82,11 +82,11 @@ def write(question: Question, patience: Patience, has_answered: HasAnswered) -> 
         except Unreachable as error:
             if not (error.sent or has_answered()):
                 raise
-            yield Pause(patience.endure(error))
+            yield Delay(patience.endure(error))
         except NotReady as error:
             if error.for_people:
                 raise
-            yield Pause(patience.endure(error))
+            yield Delay(patience.endure(error))
 
 
 def change(question: Question, wait_s: float, patience: Patience) -> Plan[Operation]:
@@ -170,7 +170,7 @@ def await_change(
             return found
         if patience.over:
             raise not_final(found)
-        yield Pause(min(CHANGE_INTERVAL_S, patience.left_s))
+        yield Delay(min(CHANGE_INTERVAL_S, patience.left_s))
 
 
 def operation(id: str, patience: Patience, has_answered: HasAnswered) -> Plan[Operation]:
@@ -236,11 +236,11 @@ def _look_until(
         except (Unreachable, NotReady) as error:
             if not has_answered():
                 raise
-            yield Pause(patience.endure(error))
+            yield Delay(patience.endure(error))
             continue
         if done(answer) or patience.over:
             return answer
-        yield Pause(patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None))
+        yield Delay(patience.pace(answer.retry_after_s if isinstance(answer, Outcome) else None))
 
 
 def _ask(question: Question, wait_s: float = 0.0) -> Plan[Fields]:

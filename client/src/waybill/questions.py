@@ -221,6 +221,14 @@ def stop(name: str, mode: StopMode) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/stop", params=params)
 
 
+def pause(name: str) -> Question:
+    return Question(method="POST", path=f"{_pipeline_path(name)}/pause")
+
+
+def resume(name: str) -> Question:
+    return Question(method="POST", path=f"{_pipeline_path(name)}/resume")
+
+
 def restart(name: str, start_from: StartFrom | None) -> Question:
     params = None if start_from is None else {"from": start_from}
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)

@@ -62,7 +62,7 @@ def topics_of(around: Surroundings) -> OwnTopics:
 def test_no_command_of_a_topic_that_was_created_anew_counts_as_done(around: Surroundings) -> None:
     producer = PartitionProducer(around.kafka, f"{around.prefix}/stage_runner/0")
     producer.claim()
-    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, "run", SystemClock())
+    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, SystemClock())
     publisher.change(replace(make_record(uid=str(uuid.uuid4())), commanded_at=41), None)
     assert carried_out(around) == 41
 
@@ -87,7 +87,7 @@ def test_a_runner_ends_when_a_topic_that_it_wrote_for_is_another(
 def test_what_was_answered_is_known_to_the_runner_that_comes_next(around: Surroundings) -> None:
     producer = PartitionProducer(around.kafka, f"{around.prefix}/stage_runner/0")
     producer.claim()
-    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, "run", SystemClock())
+    publisher = KafkaPublisher(producer, topics_of(around), around.prefix, SystemClock())
     refusal = Answer(command=make_command(id="refused"), state=OperationState.FAILED)
     publisher.answer(refusal, None, ())
     assert found(around).answered == {"refused"}

@@ -162,7 +162,7 @@ def beat(uid: str) -> LifecycleEvent:
         reason="",
         error=None,
         actor="stage_runner",
-        run_id="r1",
+        run=1,
         attempt=0,
         next_at=None,
         at=now_ms(),

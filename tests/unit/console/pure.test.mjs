@@ -49,9 +49,8 @@ test("a pipeline that runs and is stuck is as bad as one that failed", () => {
 });
 
 test("only what makes sense is offered", () => {
-  assert.deepEqual(possible({ phase: "Running", desired: "running" }), ["stop", "restart", "delete"]);
-  assert.deepEqual(possible({ phase: "Stopped", desired: "stopped" }), ["start", "delete"]);
-  assert.deepEqual(possible({ phase: "Failed", desired: "running" }), ["start", "stop", "delete"]);
+  assert.deepEqual(possible({ allowed_actions: ["apply", "restart", "pause", "stop", "delete"] }), ["restart", "pause", "stop", "delete"]);
+  assert.deepEqual(possible({ allowed_actions: [] }), []);
 });
 
 test("a record is made of the columns of an input", () => {

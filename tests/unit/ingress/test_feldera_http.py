@@ -148,7 +148,7 @@ def test_a_wrong_parameter_and_an_unknown_pipeline_are_named(client: TestClient)
     assert said["message"] == "update_format=weighted is not accepted"
     status, said = post(client, "", "/v0/pipelines/order/ingress/orders")
     assert (status, said["error_code"]) == (404, "UnknownPipelineName")
-    status, said = post(client, "", "/v0/pipelines/orders/start", params={"initial": "paused"})
+    status, said = post(client, "", "/v0/pipelines/orders/start", params={"initial": "standby"})
     assert (status, said["error_code"]) == (400, "InvalidParam")
 
 
@@ -159,8 +159,8 @@ def test_what_does_nothing_wants_a_pipeline_that_exists(client: TestClient) -> N
 
 
 def test_other_routes_are_501_and_name_the_way(client: TestClient) -> None:
-    answer = client.post("/v0/pipelines/orders/pause")
+    answer = client.post("/v0/pipelines/orders/query")
     assert (answer.status_code, answer.json()["error_code"]) == (501, "NotImplemented")
-    assert "/v1/pipelines/{name}/stop" in answer.json()["message"]
-    assert answer.json()["details"]["route"] == "/v0/pipelines/orders/pause"
+    assert "read the tables and topics" in answer.json()["message"]
+    assert answer.json()["details"]["route"] == "/v0/pipelines/orders/query"
     assert client.put("/v0/pipelines/orders/start").status_code == 501

@@ -19,6 +19,8 @@ ROUTES = {
     Action.APPLY: ("PUT", PIPELINE),
     Action.START: ("POST", f"{PIPELINE}/start"),
     Action.STOP: ("POST", f"{PIPELINE}/stop"),
+    Action.PAUSE: ("POST", f"{PIPELINE}/pause"),
+    Action.RESUME: ("POST", f"{PIPELINE}/resume"),
     Action.RESTART: ("POST", f"{PIPELINE}/restart"),
     Action.DELETE: ("DELETE", PIPELINE),
     Action.VALIDATE: ("POST", "/v1/validate"),

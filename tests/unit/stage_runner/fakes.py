@@ -60,6 +60,8 @@ class World:
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
+    pauses: list[tuple[str, bool, int]] = field(default_factory=list)
+    claimed: list[PipelineRecord] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     claims: int = 0
     away: bool = False
@@ -96,6 +98,7 @@ class World:
 
     def claim(self, record: PipelineRecord) -> Lease:
         self.claims += 1
+        self.claimed.append(record)
         return Lease(epoch=self.claims, lifecycle_id="L1")
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
@@ -136,6 +139,9 @@ class World:
         self.stopped.append(pipeline_uid)
         if mode is StopMode.FORCE:
             self.living.pop(pipeline_uid, None)
+
+    def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
+        self.pauses.append((pipeline_uid, paused, order))
 
     def check(
         self,

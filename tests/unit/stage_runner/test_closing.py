@@ -38,7 +38,7 @@ CRASH = DriverEnded(exit_code=137)
 ERROR = LifecycleError(
     domain="external", message="kafka is away", hint="", stage=None, retryable=True
 )
-CLOSE = StartDriver(closing=DELETED)
+CLOSE = StartDriver(closing=DELETED.stages)
 
 
 class Deletion(Decisions):

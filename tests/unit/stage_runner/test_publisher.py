@@ -52,7 +52,7 @@ def decoded(kind: type[M], sent: Outgoing) -> M:
 
 
 def publisher(producer: Producer) -> KafkaPublisher:
-    return KafkaPublisher(producer, SameTopics(), "waybill", "run", SetBack())
+    return KafkaPublisher(producer, SameTopics(), "waybill", SetBack())
 
 
 def test_record_and_definition_are_one_transaction() -> None:

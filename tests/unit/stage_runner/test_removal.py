@@ -36,7 +36,8 @@ AFTER = make_record(generation=2, stages=(make_stage("a", sinks=(LAKE,)),))
 GOES = replace(BEFORE, stages=(make_stage("a", sinks=(OUT,)), make_stage("b")))
 CHANGE = make_command("apply", id="change")
 WELL, CRASH = DriverEnded(exit_code=0), DriverEnded(exit_code=137)
-CLOSE = StartDriver(closing=GOES)
+RAN = replace(BEFORE, run=1)
+CLOSE = StartDriver(closing=GOES.stages)
 ERROR = LifecycleError(
     domain="user", message="the table is not ours", hint="grant it", stage=None, retryable=False
 )
@@ -77,21 +78,20 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
         ReportPhase(phase_from=Phase.RUNNING),
     )
     assert pipeline.on(CRASH) == (CLOSE,), "a killed driver may have told nothing of a batch"
-    assert pipeline.state.record == BEFORE
+    assert pipeline.state.record == RAN
     assert pipeline.on(WELL) == (
         WriteRecord(),
         ReportPhase(phase_from=Phase.STOPPING),
         StartDriver(),
     )
-    assert pipeline.state.record == AFTER
+    assert pipeline.state.record == replace(AFTER, run=2)
     assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state=OperationState.DONE)
 
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:
     stopped = replace(BEFORE, desired="stopped")
     pipeline = Pipeline(RecordRequested(record=stopped, command=None, written=True), WELL)
-    goes = replace(GOES, desired="stopped")
-    assert pipeline.change(replace(AFTER, desired="stopped"))[-1] == StartDriver(closing=goes)
+    assert pipeline.change(replace(AFTER, desired="stopped"))[-1] == CLOSE
     assert pipeline.on(WELL)[0] == WriteRecord()
     assert pipeline.actions[-1] == Answer(
         command=make_command("apply", id="later"), state=OperationState.DONE
@@ -106,7 +106,7 @@ def test_what_cannot_be_closed_is_not_removed(closing: Pipeline) -> None:
     assert (refusal.command, refusal.state) == (CHANGE, "failed")
     assert refusal.errors[0].message == "the table is not ours"
     assert goes_on == [ReportPhase(phase_from=Phase.STOPPING), StartDriver()]
-    assert (closing.state.record, closing.state.next) == (BEFORE, None)
+    assert (closing.state.record, closing.state.next) == (replace(BEFORE, run=2), None)
 
 
 def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline) -> None:
@@ -130,21 +130,21 @@ def test_a_later_change_takes_the_place_of_one_that_waits(closing: Pipeline) -> 
     (refusal,) = closing.change(other)
     assert isinstance(refusal, Answer)
     assert (refusal.command, refusal.state) == (CHANGE, "failed")
-    assert closing.on(WELL) == (StartDriver(closing=replace(BEFORE, stages=(make_stage("b"),))),)
+    assert closing.on(WELL) == (StartDriver(closing=(make_stage("b"),)),)
     assert closing.on(WELL)[0] == WriteRecord()
-    assert closing.state.record == other
+    assert closing.state.record == replace(other, run=2)
 
 
 def test_a_later_command_may_take_the_change_back(closing: Pipeline) -> None:
     assert closing.change(BEFORE)[-1] == WriteRecord()
     assert closing.on(WELL)[-1] == StartDriver()
-    assert closing.state.record == BEFORE
+    assert closing.state.record == replace(BEFORE, run=2)
 
 
 def test_a_deletion_meanwhile_closes_everything(closing: Pipeline) -> None:
     deleted = replace(BEFORE, desired="deleted")
     closing.change(deleted)
-    assert closing.on(WELL) == (StartDriver(closing=deleted),)
+    assert closing.on(WELL) == (StartDriver(closing=deleted.stages),)
 
 
 def test_what_waits_for_its_next_attempt_can_be_stopped(closing: Pipeline) -> None:

@@ -17,7 +17,7 @@ from unit.stage_runner.fakes import (
 from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 
 
-def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
+def test_a_restart_is_a_new_run_of_the_same(world: World) -> None:
     runner = running(world)
     carry_out(runner, command(2, "restart"), 2)
     assert world.stopped == [UID]
@@ -25,7 +25,7 @@ def test_a_restart_is_a_new_generation_of_the_same(world: World) -> None:
     receive(runner, 2, DriverRuns())
 
     before, after = world.records
-    assert after == replace(before, generation=2, commanded_at=2)
+    assert after == replace(before, commanded_at=2, run=1, updated_at=after.updated_at)
     assert world.definitions[-1].stages == before.stages
     assert world.answers[-1] == ("c2", "done")
 
@@ -73,7 +73,7 @@ def test_a_restart_on_a_topic_that_is_gone_asks_where_to_begin_and_creates_none(
 
     carry_out(runner, command(3, "restart", start_from="latest"), 3)
     assert "orders.in" in world.topics
-    assert world.records[-1].generation == 2
+    assert world.records[-1].commanded_at == 3
 
 
 def test_a_topic_that_is_recreated_while_it_is_looked_at_is_not_begun_unasked(

@@ -3,10 +3,12 @@
 import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, receive, runner_in, running
+from waybill_shared.contract.lifecycle import PHASES, Phase
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunQueued
 from waybill_stage_runner.core.pipelines.states import PipelineState
-from waybill_stage_runner.core.pipelines.supervision import STARTING_MS_MAX
+
+STARTING_MS = PHASES[Phase.STARTING].limit_ms or 0
 
 
 @pytest.fixture
@@ -50,10 +52,10 @@ def test_a_run_whose_turn_has_come_is_starting_and_then_runs(world: World, waiti
 
 def test_waiting_in_line_is_no_slow_start(world: World, waiting: Runner) -> None:
     """The time of a start begins when its turn comes."""
-    world.waited += 10 * STARTING_MS_MAX
+    world.waited += 10 * STARTING_MS
     waiting.tick()
     waits(waiting, 0)
-    world.waited += STARTING_MS_MAX - 1
+    world.waited += STARTING_MS - 1
     waiting.tick()
     waiting.act()
     assert world.stopped == []

@@ -8,7 +8,7 @@ from builders import make_record
 from message_builders import make_command, make_problem
 from unit.stage_runner.decisions import Decisions
 from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import PHASES, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import (
@@ -27,7 +27,7 @@ from waybill_stage_runner.core.pipelines.events import (
     RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.states import ITSELF, MessageOrigin
-from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS, STARTING_MS_MAX
+from waybill_stage_runner.core.pipelines.supervision import HEALTHY_MS
 
 RECORD = make_record()
 STOPPED = replace(RECORD, desired="stopped")
@@ -37,6 +37,7 @@ USER_ERROR = LifecycleError(
 )
 EXTERNAL_ERROR = replace(USER_ERROR, domain="external", message="kafka is away", retryable=True)
 CRASH = DriverEnded(exit_code=137)
+STARTING_MS = PHASES[Phase.STARTING].limit_ms or 0
 
 
 def test_wanted_pipeline_gets_a_driver() -> None:
@@ -267,7 +268,7 @@ def test_recovering_pipeline_can_be_stopped(running: Decisions) -> None:
 
 
 def test_driver_that_does_not_start_is_killed_and_retried(starting: Decisions) -> None:
-    assert starting.after(STARTING_MS_MAX - 1) == ()
+    assert starting.after(STARTING_MS - 1) == ()
     assert starting.after(1) == (StopDriver(mode=StopMode.FORCE),)
     assert starting.after(1) == ()
     starting.on(CRASH)
@@ -310,7 +311,7 @@ def stop(pipeline: Decisions, command: str, mode: StopMode) -> tuple[PipelineAct
 
 
 def escalates_at(pipeline: Decisions) -> int | None:
-    origin = MessageOrigin(run_id="r", at=pipeline.now, now=pipeline.now)
+    origin = MessageOrigin(at=pipeline.now, now=pipeline.now)
     return pipeline.state.event("transition", None, origin).escalates_at
 
 

@@ -1,7 +1,7 @@
 """Any sequence of commands, crashes and ticks: only legal moves, one driver, one answer each."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Final, get_args
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,12 +11,13 @@ from builders import NOW, make_record, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.events import Desired, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import MOVES, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
+    PauseDriver,
     ReportPhase,
     SendHeartbeat,
     StartDriver,
@@ -28,6 +29,7 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
+    DriverPaused,
     DriverRuns,
     Event,
     RecordRequested,
@@ -35,6 +37,8 @@ from waybill_stage_runner.core.pipelines.events import (
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
+
+WITH_RUN: Final = ("running", "paused")
 
 
 class Supervision(RuleBasedStateMachine):
@@ -45,10 +49,13 @@ class Supervision(RuleBasedStateMachine):
         self.state = PipelineState(record=make_record())
         self.now = NOW
         self.alive = self.told_to_stop = self.ended = False
-        self.closing: PipelineRecord | None = None
+        self.orders: list[PauseDriver] = []
+        self.closing: tuple[StageDefinition, ...] = ()
         self.said = self.state.record
         self.closed: set[tuple[str, str, int]] = set()
         self.sent: list[str] = []
+        self.runs = 0
+        self.starts_paused = False
         self.answered: list[str] = []
 
     def on(self, event: Event) -> None:
@@ -65,6 +72,10 @@ class Supervision(RuleBasedStateMachine):
                         "a second SIGTERM ends it at once"
                     )
                     self.told_to_stop |= mode is not StopMode.FORCE
+                case PauseDriver():
+                    assert self.alive
+                    self.orders.append(action)
+                    assert action.order == len(self.orders)
                 case ReportPhase(phase_from=phase_from):
                     assert phase_from is phase
                     assert self.state.phase in {
@@ -84,10 +95,13 @@ class Supervision(RuleBasedStateMachine):
                     self.answered.append(command.id)
         assert phase is self.state.phase, "a phase changed without a word"
 
-    def starts(self, closing: PipelineRecord | None) -> None:
-        assert (closing is None) <= (self.state.record.desired == "running")
+    def starts(self, closing: tuple[StageDefinition, ...]) -> None:
+        assert (not closing) <= (self.state.record.desired in WITH_RUN)
         self.alive, self.closing, self.told_to_stop = True, closing, False
-        if closing is None:
+        paused = self.state.record.desired == "paused"
+        self.orders, self.starts_paused = [], paused
+        if not closing:
+            self.runs += 1
             self.closed.clear()
 
     def says(self, record: PipelineRecord) -> None:
@@ -98,12 +112,10 @@ class Supervision(RuleBasedStateMachine):
         self.said = record
 
     @rule(
-        desired=st.sampled_from(["running", "stopped", "deleted"]),
+        desired=st.sampled_from(get_args(Desired)),
         holds=st.sampled_from([None, ("lake",), ("lake", "out"), ("lake", "aside")]),
     )
-    def command(
-        self, desired: Literal["running", "stopped", "deleted"], holds: tuple[str, ...] | None
-    ) -> None:
+    def command(self, desired: Desired, holds: tuple[str, ...] | None) -> None:
         """`holds` names the sinks of a changed definition."""
         before = self.state.record
         if before.desired == "deleted":
@@ -118,9 +130,12 @@ class Supervision(RuleBasedStateMachine):
         self.on(RecordRequested(record=record, command=make_command(id=self.sent[-1])))
 
     @precondition(lambda self: self.alive)
-    @rule()
-    def driver_runs(self) -> None:
-        self.on(DriverRuns())
+    @rule(of=st.integers(0, 3))
+    def driver_reports_an_order(self, of: int) -> None:
+        """Report that batches begin or not, as the newest order says or an earlier one."""
+        order = max(len(self.orders) - of, 0)
+        paused = self.orders[order - 1].paused if order else self.starts_paused
+        self.on(DriverPaused(order=order) if paused else DriverRuns())
 
     @precondition(lambda self: self.alive)
     @rule(blocked_by=st.sampled_from([None, Obstacle.BLOCKED_BY_OPEN_TRANSACTION]))
@@ -141,8 +156,8 @@ class Supervision(RuleBasedStateMachine):
     @rule(exit_code=st.sampled_from([0, 137]))
     def driver_ends(self, exit_code: int) -> None:
         self.alive = False
-        if self.closing is not None and exit_code == 0:
-            self.closed |= sinks(self.closing)
+        if self.closing and exit_code == 0:
+            self.closed |= sinks_of(self.closing)
         self.on(DriverEnded(exit_code=exit_code))
 
     @rule(milliseconds=st.sampled_from([1, 500, 60_000, 180_000]))
@@ -156,7 +171,7 @@ class Supervision(RuleBasedStateMachine):
 
     @invariant()
     def what_is_in_force_was_said(self) -> None:
-        assert replace(self.state.record, closed=False) == self.said
+        assert replace(self.state.record, closed=False, run=self.said.run) == self.said
 
     @invariant()
     def no_command_is_answered_twice_or_forgotten(self) -> None:
@@ -166,15 +181,29 @@ class Supervision(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_where_nothing_moves(self) -> None:
-        if self.state.phase in (Phase.RUNNING, Phase.STOPPED, Phase.FAILED):
-            assert not self.state.pending
+        if self.state.phase in (Phase.STOPPED, Phase.FAILED) or self.state.is_as_desired:
+            assert not self.state.pending or self.awaits_pause()
+
+    def awaits_pause(self) -> bool:
+        """A pause that is asked for again is done when the driver reports the newest order."""
+        return self.state.phase is Phase.PAUSED and bool(self.orders)
+
+    @invariant()
+    def runs_are_numbered(self) -> None:
+        assert self.state.record.run == self.runs
+
+    @invariant()
+    def paused_is_what_the_newest_order_says(self) -> None:
+        if self.state.phase is Phase.PAUSED and not self.state.pending:
+            assert self.state.record.desired == "paused"
+            assert self.orders[-1].paused if self.orders else self.starts_paused
 
     @invariant()
     def phase_and_wish_belong_together(self) -> None:
         waits = self.state.closing is not None and self.state.next_at is not None
-        if self.state.record.desired != "running":
+        if self.state.record.desired not in WITH_RUN:
             assert self.state.phase in (Phase.CREATED, Phase.STOPPING, Phase.STOPPED)
-        if self.state.record.desired != "running" or self.state.next is not None:
+        if self.state.record.desired not in WITH_RUN or self.state.next is not None:
             assert (self.alive or waits) is (self.state.phase is Phase.STOPPING)
 
     @invariant()
@@ -185,7 +214,7 @@ class Supervision(RuleBasedStateMachine):
 
     @invariant()
     def only_a_driver_at_work_is_blocked(self) -> None:
-        if self.state.phase not in (Phase.STARTING, Phase.RUNNING):
+        if self.state.phase not in (Phase.STARTING, Phase.RUNNING, Phase.PAUSED):
             assert self.state.blocked_by is None
 
     def teardown(self) -> None:
@@ -201,7 +230,11 @@ class Supervision(RuleBasedStateMachine):
 
 
 def sinks(record: PipelineRecord) -> set[tuple[str, str, int]]:
-    return {(stage.name, k.name, k.since) for stage in record.stages for k in stage.sinks}
+    return sinks_of(record.stages)
+
+
+def sinks_of(stages: tuple[StageDefinition, ...]) -> set[tuple[str, str, int]]:
+    return {(stage.name, k.name, k.since) for stage in stages for k in stage.sinks}
 
 
 TestSupervision = Supervision.TestCase

@@ -95,7 +95,7 @@ def test_what_is_no_url_is_refused(url: str, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "known"),
     [
-        (("wait", "orders", "--for", "Runing"), "'running', 'recovering'"),
+        (("wait", "orders", "--for", "Runing"), "'running', 'paused', 'recovering'"),
         (("restart", "orders", "--from", "noon"), "'earliest', 'latest'"),
         (("get", "-o", "xml"), "'table', 'json'"),
         (("-o", "xml", "get"), "'table', 'json'"),

@@ -11,7 +11,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver import draining
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.draining import Drain
-from waybill_spark.driver.run_stop import RunStop
+from waybill_spark.driver.run_control import RunControl
 from waybill_spark.driver.watching import Watcher
 
 
@@ -96,10 +96,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "ROUND_S", 0.0)
 
 
-def drain(kafka: Kafka, rounds: Rounds, *stages: Stage, stop: RunStop | None = None) -> None:
+def drain(kafka: Kafka, rounds: Rounds, *stages: Stage, stop: RunControl | None = None) -> None:
     if stop is None:
-        stop = RunStop()
-        stop.request(StopMode.DRAIN)
+        stop = RunControl()
+        stop.stop(StopMode.DRAIN)
     Drain(cast("list[RunningStage]", stages), cast(Any, kafka)).run(cast(Watcher, rounds), stop)
 
 
@@ -120,14 +120,14 @@ def test_each_stage_ends_after_those_that_write_its_inputs(away: int) -> None:
 def test_a_stronger_stop_ends_it_at_once() -> None:
     kafka = Kafka(ends={"orders": 10_000, "enriched": 0})
     stage = Stage("enrich", kafka, reads="orders", writes="enriched", step=0)
-    stop = RunStop()
-    stop.request(StopMode.DRAIN)
+    stop = RunControl()
+    stop.stop(StopMode.DRAIN)
 
     class Overtaken(Rounds):
         def watch_once(self) -> None:
             super().watch_once()
             if self.count == 3:
-                stop.request(StopMode.CHECKPOINT)
+                stop.stop(StopMode.CHECKPOINT)
 
     rounds = Overtaken(kafka, stage)
     drain(kafka, rounds, stage, stop=stop)
@@ -135,7 +135,7 @@ def test_a_stronger_stop_ends_it_at_once() -> None:
 
 
 def test_a_weaker_request_changes_nothing() -> None:
-    stop = RunStop()
-    stop.request(StopMode.CHECKPOINT)
-    stop.request(StopMode.DRAIN)
+    stop = RunControl()
+    stop.stop(StopMode.CHECKPOINT)
+    stop.stop(StopMode.DRAIN)
     assert stop.mode is StopMode.CHECKPOINT

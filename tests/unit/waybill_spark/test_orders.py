@@ -8,9 +8,10 @@ import pytest
 from builders import applied
 from integration.waiting import eventually
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, StopOrder
+from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, PauseOrder, StopOrder
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
+from waybill_spark.driver.run_control import PauseState
 
 WAIT_S = 120.0
 CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest=applied())
@@ -69,28 +70,36 @@ def test_whoever_asks_may_wait_for_the_next_order(orders: Orders, pipe: Pipe) ->
 
 def test_stop_reaches_its_run_alone_also_before_it_has_begun(orders: Orders, pipe: Pipe) -> None:
     pipe.say(StopOrder(run_id="r1"))
-    eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
-    assert not orders.stop_of("r2").is_set()
+    eventually(lambda: orders.control_of("r1").is_set(), within_s=WAIT_S)
+    assert not orders.control_of("r2").is_set()
+
+
+def test_the_newest_order_to_pause_reaches_its_run(orders: Orders, pipe: Pipe) -> None:
+    pipe.say(PauseOrder(run_id="r1", paused=True, number=1))
+    pipe.say(PauseOrder(run_id="r1", paused=False, number=2))
+    newest = PauseState(paused=False, order=2)
+    eventually(lambda: orders.control_of("r1").pause == newest, within_s=WAIT_S)
+    assert not orders.control_of("r1").is_set()
 
 
 @pytest.mark.parametrize("mode", StopMode)
 def test_a_run_knows_how_it_is_to_stop(orders: Orders, pipe: Pipe, mode: StopMode) -> None:
     pipe.say(StopOrder(run_id="r1", mode=mode))
-    eventually(lambda: orders.stop_of("r1").is_set(), within_s=WAIT_S)
-    assert orders.stop_of("r1").mode is mode
+    eventually(lambda: orders.control_of("r1").is_set(), within_s=WAIT_S)
+    assert orders.control_of("r1").mode is mode
 
 
 def test_driver_whose_runner_is_gone_stops_its_run_and_ends(orders: Orders, pipe: Pipe) -> None:
-    running = orders.stop_of("r1")
+    running = orders.control_of("r1")
     pipe.hang_up()
     assert running.wait(WAIT_S)
     assert orders.next() == EndOrder()
-    assert orders.stop_of("r2").is_set(), "nothing begins any more"
+    assert orders.control_of("r2").is_set(), "nothing begins any more"
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b'{"kind": "dance"}\n', b"\xff\n"])
 def test_line_that_nobody_knows_ends_the_driver(orders: Orders, pipe: Pipe, line: bytes) -> None:
-    running = orders.stop_of("r1")
+    running = orders.control_of("r1")
     pipe.write(line)
     assert running.wait(WAIT_S)
     with pytest.raises(OrderUnknown):

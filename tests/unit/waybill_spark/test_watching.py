@@ -5,12 +5,15 @@ from typing import cast
 
 import pytest
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_spark.driver import watching
 from waybill_spark.driver.app import RunningStage
+from waybill_spark.driver.pausing import Pausing
 from waybill_spark.driver.reading import pace
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.ignored import Ignored
+from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.watching import Watcher
 
 WITHIN_S = 120.0
@@ -19,7 +22,7 @@ WITHIN_S = 120.0
 class Stage:
     """One that runs and has no batch."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: RunControl) -> None:
         self._stop = stop
         self._ignored = Ignored()
         self._ignored.count_unknown("readings", 3, ["field 'celcius' is no column"])
@@ -48,7 +51,7 @@ class Stage:
 
     def ask_every(self, pause_ms: int) -> None:
         self.pause_ms = pause_ms
-        self._stop.set()
+        self._stop.stop(StopMode.CHECKPOINT)
 
 
 class NoTransactions:
@@ -56,17 +59,18 @@ class NoTransactions:
         return None
 
 
-def watch(stage: Stage, stop: threading.Event, told: list[tuple[IgnoredFields, ...]]) -> None:
+def watch(stage: Stage, stop: RunControl, told: list[tuple[IgnoredFields, ...]]) -> None:
     stages = [cast(RunningStage, stage)]
+    pausing = Pausing((), stop, PauseState(paused=False, order=0), lambda pause: None)
     transactions = cast(OpenTransactions, NoTransactions())
-    Watcher(stages, transactions, lambda word, waits: None, told.append).run(stop)
+    Watcher(stages, transactions, lambda word, waits: None, told.append).run(stop, pausing)
 
 
 def test_stage_without_a_batch_asks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "IDLE_AFTER_S", 0.0)
-    stop = threading.Event()
+    stop = RunControl()
     stage = Stage(stop)
-    late = threading.Timer(WITHIN_S, stop.set)
+    late = threading.Timer(WITHIN_S, lambda: stop.stop(StopMode.CHECKPOINT))
     late.start()
     watch(stage, stop, [])
     late.cancel()
@@ -76,9 +80,9 @@ def test_stage_without_a_batch_asks_less_often(monkeypatch: pytest.MonkeyPatch) 
 def test_what_inputs_leave_out_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "SETTLE_INTERVAL_S", 0.0)
     monkeypatch.setattr(pace, "IDLE_AFTER_S", 0.5)  # a few turns
-    stop = threading.Event()
+    stop = RunControl()
     told: list[tuple[IgnoredFields, ...]] = []
-    late = threading.Timer(WITHIN_S, stop.set)
+    late = threading.Timer(WITHIN_S, lambda: stop.stop(StopMode.CHECKPOINT))
     late.start()
     watch(Stage(stop), stop, told)
     late.cancel()

@@ -58,6 +58,17 @@ class AsyncPipelineCalls(AsyncAsking):
         """
         return await self._change(questions.stop(name, mode), wait_s)
 
+    async def pause(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Pause a pipeline: its running batch ends, no other begins, and its driver stays.
+
+        A paused pipeline stays paused when it is changed or gets another driver.
+        """
+        return await self._change(questions.pause(name), wait_s)
+
+    async def resume(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Let a paused pipeline continue."""
+        return await self._change(questions.resume(name), wait_s)
+
     async def restart(
         self,
         name: str,

@@ -130,7 +130,7 @@ def _ask_and_apply(
         return _apply(client, text, label, yes=yes)
 
     with exit_on_faults(label):
-        _change(ask, timeout, output, label, must_end=wait)
+        change(ask, timeout, output, label, must_end=wait)
 
 
 def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
@@ -165,7 +165,7 @@ def start(
     Exit codes: 0 it runs, or accepted · 1 error ·
       4 not done in time: with --wait, or where the change cannot be remembered
     """
-    _change(lambda client: client.start(name), timeout, output, must_end=wait)
+    change(lambda client: client.start(name), timeout, output, must_end=wait)
 
 
 def stop(
@@ -196,7 +196,7 @@ def stop(
     \b
     Exit codes: 0 stopped · 1 error · 4 not done in time
     """
-    _change(lambda client: client.stop(name, mode), timeout, output)
+    change(lambda client: client.stop(name, mode), timeout, output)
 
 
 def restart(
@@ -228,7 +228,7 @@ def restart(
     Exit codes: 0 it runs with a new driver, or accepted · 1 error · 2 usage ·
       4 not done in time: with --wait, or where the change cannot be remembered
     """
-    _change(lambda client: client.restart(name, start_from), timeout, output, must_end=wait)
+    change(lambda client: client.restart(name, start_from), timeout, output, must_end=wait)
 
 
 def delete(
@@ -254,10 +254,10 @@ def delete(
         ask_to_delete(client, name, output, yes=yes)
         return client.delete(name)
 
-    _change(ask, timeout, output)
+    change(ask, timeout, output)
 
 
-def _change(
+def change(
     ask: "Callable[[Client], Operation]",
     timeout: float,
     output: Form,
@@ -265,5 +265,6 @@ def _change(
     *,
     must_end: bool = True,
 ) -> None:
+    """Ask for a change of a pipeline, and follow it to its end."""
     with connect_to_change() as client:
         finish(client, ask(client), timeout, output, file, must_end=must_end)

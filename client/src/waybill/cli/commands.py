@@ -32,6 +32,8 @@ PLACES: Final = {
     "events": "events:events",
     "start": "changes:start",
     "stop": "changes:stop",
+    "pause": "pausing:pause",
+    "resume": "pausing:resume",
     "restart": "changes:restart",
     "delete": "changes:delete",
     "maintain": "maintain:maintain",

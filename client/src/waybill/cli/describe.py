@@ -44,8 +44,10 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     return [
         ("Name", pipeline.name),
         ("Phase", pipeline.phase),
-        ("Desired", pipeline.desired or ""),
+        ("Desired", _desired(pipeline)),
+        ("Allowed now", ", ".join(pipeline.allowed_actions)),
         ("Reason", pipeline.reason or ""),
+        ("Run", str(pipeline.run) if pipeline.run else ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
         ("Escalates", _moment(pipeline.escalates_at)),
@@ -53,6 +55,11 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
     ]
+
+
+def _desired(pipeline: Pipeline) -> str:
+    by = f", asked for by {pipeline.desired_by}" if pipeline.desired_by else ""
+    return f"{pipeline.desired or ''}{by}"
 
 
 def _moment(at: "datetime | None") -> str:

@@ -8,6 +8,7 @@ class PipelinePhase(StrEnum):
     SCHEDULING = "Scheduling"
     STARTING = "Starting"
     RUNNING = "Running"
+    PAUSED = "Paused"
     RECOVERING = "Recovering"
     STOPPING = "Stopping"
     STOPPED = "Stopped"

@@ -57,6 +57,17 @@ class PipelineCalls(Asking):
         """
         return self._change(questions.stop(name, mode), wait_s)
 
+    def pause(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Pause a pipeline: its running batch ends, no other begins, and its driver stays.
+
+        A paused pipeline stays paused when it is changed or gets another driver.
+        """
+        return self._change(questions.pause(name), wait_s)
+
+    def resume(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Let a paused pipeline continue."""
+        return self._change(questions.resume(name), wait_s)
+
     def restart(
         self,
         name: str,

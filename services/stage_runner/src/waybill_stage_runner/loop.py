@@ -165,6 +165,8 @@ def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
     match event.kind:
         case "running":
             return events.DriverRuns()
+        case "paused":
+            return events.DriverPaused(order=event.order)
         case "blocked":
             return events.DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "ignored":

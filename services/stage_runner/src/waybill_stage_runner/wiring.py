@@ -3,7 +3,6 @@ is assigned.
 """
 
 import logging
-import uuid
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -48,7 +47,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     topics = watch_topics(admin, prefix)
     ownership = Ownership(
         KafkaRecovery(topics, prefix),
-        partial(make_runner, settings, drivers, topics, uuid.uuid4().hex, admission=Admission()),
+        partial(make_runner, settings, drivers, topics, admission=Admission()),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
     options = {"fetch.wait.max.ms": FETCH_WAIT_MS}
@@ -91,7 +90,6 @@ def make_runner(
     settings: Settings,
     drivers: DriverPool,
     topics: OwnTopics,
-    run_id: str,
     partition: int,
     *,
     admission: Admission,
@@ -103,9 +101,7 @@ def make_runner(
     clock = SystemClock()
     return Runner(
         KafkaTopics(admin, prefix=prefix, replication=settings.stage_runner_replication),
-        KafkaPublisher(
-            producer, topics, prefix, run_id, clock, sql_guard=settings.stage_runner_sql_guard
-        ),
+        KafkaPublisher(producer, topics, prefix, clock, sql_guard=settings.stage_runner_sql_guard),
         drivers,
         clock,
         admission=admission,

@@ -79,6 +79,8 @@ class Apply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
+    paused: bool = False
+    """True if its driver starts and begins no batch."""
     action: Literal[Action.START] = Action.START
 
 
@@ -86,6 +88,16 @@ class Start:
 class Stop:
     mode: StopMode = StopMode.CHECKPOINT
     action: Literal[Action.STOP] = Action.STOP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    action: Literal[Action.PAUSE] = Action.PAUSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    action: Literal[Action.RESUME] = Action.RESUME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +137,9 @@ class Logs:
     action: Literal[Action.LOGS] = Action.LOGS
 
 
-ChangeBody = Apply | Start | Stop | Restart | Delete
+PlainChange = Start | Stop | Pause | Resume | Restart | Delete
+"""A change that brings no manifest."""
+ChangeBody = Apply | PlainChange
 QuestionBody = Validate | Maintain | Logs
 CommandBody = Annotated[ChangeBody | QuestionBody, Discriminator("action")]
 
@@ -141,6 +155,8 @@ COMMANDS: Final[Mapping[Action, CommandRow]] = {
     Action.APPLY: CommandRow(Apply, changes_record=True, needs_driver=True, scope=Scope.ADMIN),
     Action.START: CommandRow(Start, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.STOP: CommandRow(Stop, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.PAUSE: CommandRow(Pause, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.RESUME: CommandRow(Resume, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.RESTART: CommandRow(Restart, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.DELETE: CommandRow(Delete, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.VALIDATE: CommandRow(

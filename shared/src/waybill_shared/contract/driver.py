@@ -92,6 +92,10 @@ class RunSpec(_Message):
     topic_absent_s: float
     replication: int
     """The replication factor of dead-letter topics that the run creates."""
+    paused: bool = False
+    """True if no batch begins before an order says so."""
+    pause_order: int = 0
+    """The number of the newest order to pause or to continue that is in this spec."""
     closing: tuple[StageDefinition, ...] = ()
     """Run no stage: claim these sinks, report what they keep, and end after all of it is
     reported.
@@ -107,6 +111,18 @@ class StopOrder(_Message):
     kind: Literal["stop"] = "stop"
     run_id: str
     mode: StopMode = StopMode.CHECKPOINT
+
+
+class PauseOrder(_Message):
+    """An order to begin no batch, or to begin them again. The driver reports it with its number
+    when all stages are so.
+    """
+
+    kind: Literal["pause"] = "pause"
+    run_id: str
+    paused: bool
+    number: int
+    """Of the orders to pause and to continue that this run got, from 1."""
 
 
 class CheckOrder(_Message):
@@ -136,7 +152,7 @@ class EndOrder(_Message):
     kind: Literal["end"] = "end"
 
 
-Order = RunOrder | StopOrder | CheckOrder | MaintainOrder | EndOrder
+Order = RunOrder | StopOrder | PauseOrder | CheckOrder | MaintainOrder | EndOrder
 ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discriminator="kind")])
 
 
@@ -153,6 +169,7 @@ class DriverEvent(_Message):
         "checked",
         "compiling",
         "running",
+        "paused",
         "blocked",
         "ignored",
         "maintained",
@@ -176,5 +193,7 @@ class DriverEvent(_Message):
     """By stage and sink: what else the first rows of a checked manifest would change in the target,
     such as its columns.
     """
+    order: int = 0
+    """Of `running` and `paused`: the number of the order that is carried out. 0: no order came."""
     tasks: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from waybill_shared.contract.batches import BatchReport
-from waybill_shared.contract.commands import CommandBody, QuestionBody
+from waybill_shared.contract.commands import CommandBody, QuestionBody, StopMode
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letter_facts import DeadLetters, DeadPositions
 from waybill_shared.contract.deliveries import WebhookDelivery
@@ -23,6 +23,8 @@ from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
+Desired = Literal["running", "paused", "stopped", "deleted"]
+"""What a pipeline is to be. `phase` says what it is."""
 
 NEVER: Final = 2**31 - 1
 """A generation that no pipeline reaches."""
@@ -172,7 +174,7 @@ class PipelineRecord:
     pipeline_uid: str
     name: str
     generation: int
-    desired: Literal["running", "stopped", "deleted"]
+    desired: Desired
     manifest: AppliedManifest
     stages: tuple[StageDefinition, ...]
     created_at: int
@@ -182,6 +184,14 @@ class PipelineRecord:
     closed: bool = False  # a deleted one with nothing left to report
     commands_id: str = ""  # of the topic in which `commanded_at` counts
     earlier: tuple[EarlierManifest, ...] = ()  # the newest of those before, oldest first
+    desired_by: str = ""  # the actor of the command that asked for `desired`
+    stop_mode: StopMode = StopMode.CHECKPOINT  # of the newest stop
+    run: int = 0  # the number of its newest run; 0: it never ran
+
+    @property
+    def wants_run(self) -> bool:
+        """True if it is to have a driver."""
+        return self.desired in ("running", "paused")
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Return the inputs that no stage of this pipeline writes, by name."""

@@ -6,17 +6,81 @@ from collections.abc import Mapping, Set
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from waybill_shared.contract.words import Action
+
 
 class Phase(StrEnum):
     CREATED = "Created"
     SCHEDULING = "Scheduling"
     STARTING = "Starting"
     RUNNING = "Running"
+    PAUSED = "Paused"
     RECOVERING = "Recovering"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
+
+
+class PhaseRow(NamedTuple):
+    meaning: str
+    moved_by: str
+    """Who ends it."""
+    allowed: tuple[Action, ...]
+    """The changes that can be made in this phase. Others are refused, unless they ask for what the
+    pipeline is to be already. See `allowed_actions`.
+    """
+    limit_ms: int | None = None
+    """How long it may last. Then its driver is killed. None: as long as it needs."""
+
+
+RUNNER: Final = "the runner"
+DRIVER: Final = "its driver"
+PERSON: Final = "a person"
+CHANGE: Final = (Action.APPLY, Action.RESTART)
+HOLD: Final = (Action.PAUSE, Action.RESUME)
+END: Final = (Action.STOP, Action.DELETE)
+PHASES: Final[Mapping[str, PhaseRow]] = {
+    Phase.CREATED: PhaseRow("it is recorded, and nothing was done yet", RUNNER, (*CHANGE, *END)),
+    Phase.SCHEDULING: PhaseRow("it waits for a driver", RUNNER, (*CHANGE, *HOLD, *END)),
+    Phase.STARTING: PhaseRow(
+        "its driver starts its stages", DRIVER, (*CHANGE, *HOLD, *END), limit_ms=180_000
+    ),  # a cold JVM on a loaded machine takes 20 s
+    Phase.RUNNING: PhaseRow("its stages process what comes", DRIVER, (*CHANGE, *HOLD, *END)),
+    Phase.PAUSED: PhaseRow(
+        "its driver is there, and begins no batch", PERSON, (*CHANGE, *HOLD, *END)
+    ),
+    Phase.RECOVERING: PhaseRow(
+        "its driver has failed, and is started again later",
+        RUNNER,
+        (Action.START, *CHANGE, *HOLD, *END),
+    ),
+    Phase.STOPPING: PhaseRow(
+        "its driver stops, or closes sinks that are removed",
+        DRIVER,
+        (Action.START, *CHANGE, *END),
+    ),
+    Phase.STOPPED: PhaseRow("it has no driver", PERSON, (Action.START, *CHANGE, Action.DELETE)),
+    Phase.FAILED: PhaseRow(
+        "it has failed, and is not started again by itself",
+        PERSON,
+        (Action.START, *CHANGE, *END),
+    ),
+    Phase.UNKNOWN: PhaseRow(
+        "its runner is silent; what is asked for is done when it is back",
+        RUNNER,
+        (Action.START, *CHANGE, *HOLD, *END),
+    ),
+}
+
+
+def allowed_actions(phase: str, desired: str) -> tuple[Action, ...]:
+    """Return the changes that can be made now. Only what is to be paused can be resumed."""
+    if desired == "deleted":
+        return ()
+    row = PHASES.get(phase, PHASES[Phase.UNKNOWN])
+    without = Action.PAUSE if desired == "paused" else Action.RESUME
+    return tuple(action for action in row.allowed if action is not without)
 
 
 class Happening(StrEnum):
@@ -26,6 +90,8 @@ class Happening(StrEnum):
     QUEUE = "queue"  # its run waits for a driver
     ASSIGN = "assign"  # its run has a driver
     RUN = "run"  # its driver runs
+    PAUSE = "pause"  # its driver runs, and begins no batch
+    RESUME = "resume"  # its driver is about to begin batches again
     STOP = "stop"  # it is to stop, or to run otherwise, and a driver lives
     CLOSE = "close"  # sinks are to be removed, and no driver lives
     END = "end"  # it is not to run, and no driver lives
@@ -42,7 +108,7 @@ class MoveAction(StrEnum):
     START_DRIVER = "start_driver"
     STOP_DRIVER = "stop_driver"
     WRITE_LAST_DEFINITION = "write_last_definition"
-    ANSWER_DONE = "answer_done"
+    ANSWER_DONE = "answer_done"  # if the pipeline is what its record wants
     ANSWER_FAILED = "answer_failed"
 
 
@@ -53,26 +119,44 @@ class Move(NamedTuple):
     actions: tuple[MoveAction, ...]
 
 
-WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING})
+WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
 WITHOUT_DRIVER: Final = frozenset(
     {Phase.CREATED, Phase.RECOVERING, Phase.STOPPING, Phase.STOPPED, Phase.FAILED}
 )
 """In STOPPING the driver may still live: then nothing moves before it has ended."""
 REPORT: Final = MoveAction.REPORT_PHASE
+ARRIVAL: Final = (REPORT, MoveAction.ANSWER_DONE)
 DELETION: Final = (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE)
 ROWS: Final = (
     Move(WITHOUT_DRIVER, Happening.START, Phase.STARTING, (REPORT, MoveAction.START_DRIVER)),
     Move({Phase.STARTING}, Happening.QUEUE, Phase.SCHEDULING, (REPORT,)),
     Move({Phase.SCHEDULING}, Happening.QUEUE, Phase.SCHEDULING, (MoveAction.SEND_HEARTBEAT,)),
     Move({Phase.SCHEDULING, Phase.STARTING}, Happening.ASSIGN, Phase.STARTING, (REPORT,)),
-    Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, (REPORT, MoveAction.ANSWER_DONE)),
+    Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, ARRIVAL),
+    Move({Phase.STARTING, Phase.RUNNING, Phase.PAUSED}, Happening.PAUSE, Phase.PAUSED, ARRIVAL),
+    Move({Phase.PAUSED}, Happening.RESUME, Phase.STARTING, (REPORT,)),
     Move(WITH_DRIVER, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
     Move(WITHOUT_DRIVER, Happening.CLOSE, Phase.STOPPING, (REPORT, MoveAction.START_DRIVER)),
-    Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, (REPORT, MoveAction.ANSWER_DONE)),
+    Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, ARRIVAL),
     Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
     Move(WITH_DRIVER, Happening.FAIL, Phase.FAILED, (REPORT, MoveAction.ANSWER_FAILED)),
 )
+STILL: Final[Mapping[Happening, Set[Phase]]] = {
+    Happening.START: WITH_DRIVER,
+    Happening.QUEUE: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED},
+    Happening.ASSIGN: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED},
+    Happening.RUN: set(Phase) - {Phase.STARTING},
+    Happening.PAUSE: WITHOUT_DRIVER | {Phase.SCHEDULING},
+    Happening.RESUME: set(Phase) - {Phase.PAUSED},
+    Happening.STOP: WITHOUT_DRIVER,
+    Happening.CLOSE: WITH_DRIVER,
+    Happening.END: WITH_DRIVER,
+    Happening.DELETE: set(Phase) - {Phase.STOPPING},
+    Happening.RETRY: WITHOUT_DRIVER,
+    Happening.FAIL: WITHOUT_DRIVER,
+}
+"""The phases in which it does not happen, or comes too late and changes nothing."""
 MOVES: Final[Mapping[tuple[Phase, Happening], Move]] = {
     (source, row.happening): row for row in ROWS for source in row.sources
 }
@@ -82,3 +166,18 @@ silent, and never entered.
 """
 HEARTBEAT_INTERVAL_MS = 2_000
 HEARTBEAT_AGE_MS_MAX = 10_000  # five beats: one late beat is no alarm
+
+
+def _check_tables() -> None:
+    """Raise ValueError if a phase has no row, or one and a happening have none or two."""
+    entered = set(Phase) - {Phase.UNKNOWN}
+    if set(PHASES) != set(Phase):
+        raise ValueError("each phase needs a row in PHASES")
+    for happening in Happening:
+        moves = [source for row in ROWS if row.happening is happening for source in row.sources]
+        still = STILL[happening] & entered
+        if sorted([*moves, *still]) != sorted(entered):
+            raise ValueError(f"each phase needs one row for {happening}, in ROWS or in STILL")
+
+
+_check_tables()

@@ -32,7 +32,7 @@ class LifecycleEvent:
     reason: str
     error: LifecycleError | None
     actor: str
-    run_id: str
+    run: int  # the number of its newest run
     attempt: int
     next_at: int | None
     at: int

@@ -160,6 +160,7 @@ class Obstacle(Word):
     """
 
     STAGE_STOPPED = "stage_stopped", "the pipeline is stopped, or is being stopped"
+    PAUSED = "paused", "the pipeline is paused: `resume` lets it continue"
     STAGE_FAILED = "stage_failed", "the pipeline has failed, and is not started again by itself"
     RUNNER_SILENT = "runner_silent", "its runner has said nothing for 10 s"
     RECOVERING = "recovering", "its driver has failed and will be started again"
@@ -219,6 +220,8 @@ class Action(Word):
     APPLY = "apply", "make the pipeline, or change it to this manifest"
     START = "start", "run a stopped pipeline, from where it stopped"
     STOP = "stop", "stop it; what it has not processed waits"
+    PAUSE = "pause", "begin no batch; its driver stays, so that it continues at once"
+    RESUME = "resume", "let a paused pipeline begin batches again"
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"
@@ -243,7 +246,10 @@ class ConnectorState(Word):
     `state` of a connector of an input.
     """
 
-    WAITING = "waiting", "it has not started: the pipeline has not run yet, or is stopped"
+    WAITING = (
+        "waiting",
+        "it has not started: the pipeline has not run yet, or is paused or stopped",
+    )
     FETCHING = "fetching", "it fetches its file"
     DONE = "done", "its file was fetched to the end, once and for all"
     FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"

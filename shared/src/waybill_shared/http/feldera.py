@@ -55,10 +55,6 @@ WAYS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
         "PUT /v1/pipelines/{name} makes or changes a pipeline, `waybill convert` its manifest",
     ),
     (
-        re.compile(r"/v0/pipelines/[^/]+/(pause|resume)"),
-        "there is no pause: POST /v1/pipelines/{name}/stop, and start; what comes in waits",
-    ),
-    (
         re.compile(r"/v0/pipelines/[^/]+/(egress/.*|query)"),
         "read the tables and topics that the sinks of the pipeline write",
     ),

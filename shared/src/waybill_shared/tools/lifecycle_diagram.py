@@ -4,7 +4,7 @@ Prints docs/lifecycle.md; decides nothing about phases.
 """
 
 from waybill_shared.contract.commands import STOP_MODES
-from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, Phase
+from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, PHASES, Phase, PhaseRow
 
 MODES = "\n".join(
     (
@@ -16,15 +16,46 @@ MODES = "\n".join(
         ),
     )
 )
+
+
+def _phase_row(phase: Phase, row: PhaseRow) -> str:
+    limit = "" if row.limit_ms is None else f"; at most {row.limit_ms // 1000} s"
+    allowed = ", ".join(f"`{action}`" for action in row.allowed)
+    return f"| `{phase}` | {row.meaning} | {row.moved_by}{limit} | {allowed} |"
+
+
+PHASE_TABLE = "\n".join(
+    (
+        "| phase | meaning | who ends it | allowed |",
+        "|---|---|---|---|",
+        *(_phase_row(phase, PHASES[phase]) for phase in Phase),
+    )
+)
 INTRODUCTION = f"""# The life of a pipeline
 
 <!-- Made by `python -m waybill_shared.tools.lifecycle_diagram > docs/lifecycle.md`. Change
-     `MOVES` in `waybill_shared.contract.lifecycle`, not this file. -->
+     `PHASES` and `MOVES` in `waybill_shared.contract.lifecycle`, not this file. -->
 
-`waybill.pipelines` holds what a person wants: `running`, `stopped` or `deleted`. The phase says
-what the pipeline really does. Only `stage_runner` decides it, in `core.pipelines.supervision`, and
-it writes every change of phase to `waybill.lifecycle`. `{Phase.UNKNOWN}` is not written there:
-readers show it when the runner has been silent for {HEARTBEAT_AGE_MS_MAX // 1000} s.
+`waybill.pipelines` contains what a person wants: `running`, `paused`, `stopped` or `deleted`, and
+who asked for it. The phase says what the pipeline really does. Only `stage_runner` decides it, in
+`core.pipelines.supervision`, and it writes every change of phase to `waybill.lifecycle`.
+`{Phase.UNKNOWN}` is not written there: readers show it when the runner has been silent for
+{HEARTBEAT_AGE_MS_MAX // 1000} s.
+
+{PHASE_TABLE}
+
+`allowed_actions` of a pipeline lists what is allowed now: of `pause` and `resume` only one is.
+Other changes fail with `not_allowed_now`. A change that asks for what is wanted already, such as a
+stop of a stopped pipeline, is done at once.
+
+Each driver that starts the stages of a pipeline begins a *run*. Runs are numbered, and events carry
+the number. A *generation* is a change of the definition: a new manifest, or a topic that was
+created again. A restart alone makes a new run, and no new generation.
+
+A pause lets the running batch of each stage end; no other begins. The driver stays, so that
+`resume` takes a fraction of a second. Records are accepted meanwhile, and their tokens say
+`blocked_by: paused`. A paused pipeline stays paused when it is changed, and when it gets another
+driver. Its connectors fetch nothing.
 
 A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
 ask for a stronger one at any time; a weaker one changes nothing.

@@ -160,6 +160,14 @@ class RunningStage:
         self._query = set_trigger(writer, self._compiled.stage.effective_trigger).start()
         self._started.set()
 
+    @property
+    def is_paused(self) -> bool:
+        """True if no batch of it runs, and none begins."""
+        return self._tracked.gate.is_paused
+
+    def set_paused(self, *, paused: bool) -> None:
+        self._tracked.gate.set_paused(paused=paused)
+
     def watch(self) -> None:
         self._tracked.watch()
 

@@ -15,7 +15,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_spark.driver.app import RunningStage
-from waybill_spark.driver.run_stop import RunStop
+from waybill_spark.driver.run_control import RunControl
 from waybill_spark.driver.watching import Watcher
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Drain:
         self._ends: dict[str, Ends] = {}
         """By topic, how far it must be read."""
 
-    def run(self, watcher: Watcher, stop: RunStop) -> None:
+    def run(self, watcher: Watcher, stop: RunControl) -> None:
         """Drain stage by stage, until all are drained or the run is to stop in a stronger way.
 
         Raise StageFailed when a stage has ended or must end.

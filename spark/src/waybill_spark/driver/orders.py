@@ -14,11 +14,12 @@ from waybill_shared.contract.driver import (
     CheckOrder,
     EndOrder,
     MaintainOrder,
+    PauseOrder,
     RunOrder,
     StopOrder,
 )
 from waybill_shared.contract.errors import ContractError
-from waybill_spark.driver.run_stop import RunStop
+from waybill_spark.driver.run_control import PauseState, RunControl
 
 
 class OrderUnknown(ContractError):
@@ -31,14 +32,14 @@ Next = RunOrder | CheckOrder | MaintainOrder | EndOrder
 class Orders:
     """The orders of the runner to a driver.
 
-    The main loop, which starts runs and checks, asks for the `next`. A `stop` goes to the run that
-    it names.
+    The main loop, which starts runs and checks, asks for the `next`. An order to stop
+    or to pause goes to the run that it names.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Next | ContractError] = deque()
         self._comes = threading.Condition()
-        self._stops: dict[str, RunStop] = {}
+        self._controls: dict[str, RunControl] = {}
         self._ends = threading.Event()
 
     def follow(self, lines: Iterable[bytes]) -> None:
@@ -62,12 +63,12 @@ class Orders:
         with self._comes:
             return bool(self._comes.wait_for(lambda: self._waiting, within_s))
 
-    def stop_of(self, run_id: str) -> RunStop:
-        """Set when this run is to stop."""
-        stop = self._stops.setdefault(run_id, RunStop())
+    def control_of(self, run_id: str) -> RunControl:
+        """Return the orders to this run."""
+        control = self._controls.setdefault(run_id, RunControl())
         if self._ends.is_set():
-            stop.request(StopMode.CHECKPOINT)
-        return stop
+            control.stop(StopMode.CHECKPOINT)
+        return control
 
     def fail(self, error: ContractError) -> None:
         """Queue an error that makes this driver useless. It ends after the run that it may have."""
@@ -75,8 +76,8 @@ class Orders:
 
     def end(self) -> None:
         self._ends.set()
-        for stop in list(self._stops.values()):
-            stop.request(StopMode.CHECKPOINT)
+        for control in list(self._controls.values()):
+            control.stop(StopMode.CHECKPOINT)
         self._put(EndOrder())
 
     def _read(self, lines: Iterable[bytes]) -> None:
@@ -88,7 +89,9 @@ class Orders:
                 break
             match order:
                 case StopOrder(run_id=run_id, mode=mode):
-                    self.stop_of(run_id).request(mode)
+                    self.control_of(run_id).stop(mode)
+                case PauseOrder(run_id=run_id, paused=paused, number=number):
+                    self.control_of(run_id).set_paused(PauseState(paused, number))
                 case EndOrder():
                     break
                 case _:

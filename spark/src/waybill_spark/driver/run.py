@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import SparkSession
 
@@ -21,10 +22,11 @@ from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, op
 from waybill_spark.driver.draining import Drain
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
+from waybill_spark.driver.pausing import Pausing
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.reporting import Reporter, commits_topic
-from waybill_spark.driver.run_stop import RunStop
+from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
@@ -73,8 +75,8 @@ class PipelineRun:
         """
         self._reporter().report_again(sink)
 
-    def run(self, engine: Engine, compiled: Sequence[CompiledStage], stop: RunStop) -> None:
-        """Run until `stop` is set or a stage fails. Then stop all of it in good order."""
+    def run(self, engine: Engine, compiled: Sequence[CompiledStage], control: RunControl) -> None:
+        """Run until it is to stop or a stage fails. Then stop all of it in good order."""
         with ExitStack() as stack:
             emitter = CommitEmitter(
                 self._producer, commits_topic(self._spec), self._identity, self._clock
@@ -84,18 +86,21 @@ class PipelineRun:
             stages = self._stages(compiled, around, stack)
             executors = _executors(engine, stack)
             if executors is not None:
-                executors.await_first(stop, self._report_blocked)
-            if stop.is_set():
+                executors.await_first(control, self._report_blocked)
+            if control.is_set():
                 return
+            first = PauseState(self._spec.paused, self._spec.pause_order)
+            for stage in stages:
+                stage.set_paused(paused=(control.pause or first).paused)
             start_stages(stages)
-            self._report(DriverEvent(kind="running", run_id=self._spec.run_id))
-            logger.info("pipeline runs", extra={"pipeline": self._spec.pipeline})
+            pausing = Pausing(stages, control, first, self._report_pause)
+            pausing.follow()
             transactions = OpenTransactions(self._admin)
             report = (self._report_blocked, self._report_ignored)
             watcher = Watcher(stages, transactions, *report, executors)
-            watcher.run(stop)
-            if stop.mode is StopMode.DRAIN:
-                Drain(stages, self._admin).run(watcher, stop)
+            watcher.run(control, pausing)
+            if control.mode is StopMode.DRAIN:
+                Drain(stages, self._admin).run(watcher, control)
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
@@ -140,6 +145,10 @@ class PipelineRun:
     def _report_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
         run_id = self._spec.run_id
         self._report(DriverEvent(kind="blocked", run_id=run_id, blocked_by=by, waits=waits))
+
+    def _report_pause(self, pause: PauseState) -> None:
+        kind: Literal["paused", "running"] = "paused" if pause.paused else "running"
+        self._report(DriverEvent(kind=kind, run_id=self._spec.run_id, order=pause.order))
 
     def _report_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
         self._report(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))

@@ -2,7 +2,6 @@
 how busy they are."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,9 +11,11 @@ from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver.app import RunningStage, report_losses
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.jvm.executors import Executors
+from waybill_spark.driver.pausing import Pausing
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.ignored import unite
 from waybill_spark.driver.reading.pace import Pace
+from waybill_spark.driver.run_control import RunControl
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -47,10 +48,12 @@ class Watcher:
         self._reported_ignored: tuple[IgnoredFields, ...] = ()
         self._settle_at = time.monotonic() + SETTLE_INTERVAL_S
 
-    def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set. Raise StageFailed when a stage has ended or must end."""
-        while not stop.wait(ROUND_S):
+    def run(self, control: RunControl, pausing: Pausing) -> None:
+        """Watch until the run is to stop. Raise StageFailed when a stage has ended or must end."""
+        while not control.is_set():
+            pausing.follow()
             self.watch_once()
+            control.wait_for_order(ROUND_S)
 
     def leave_out(self, stage: RunningStage) -> None:
         """Watch a stage no more, because it is stopped."""

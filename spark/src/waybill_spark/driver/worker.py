@@ -180,7 +180,7 @@ class Worker:
         self._report(DriverEvent(kind="compiling", run_id=spec.run_id))
         compiled = self._compile(spec.manifest)
         logger.info("pipeline is compiled", extra={"stages": len(compiled)})
-        run.run(self._engine, compiled, self._orders.stop_of(spec.run_id))
+        run.run(self._engine, compiled, self._orders.control_of(spec.run_id))
 
     def _compile(self, manifest: AppliedManifest) -> Sequence[CompiledStage]:
         kept = self._reuse_checked(manifest)

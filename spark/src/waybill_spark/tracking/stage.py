@@ -31,6 +31,7 @@ from waybill_shared.contract.words import Obstacle, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import NO_BATCH, Batch
+from waybill_spark.tracking.batch_gate import BatchGate
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -55,7 +56,7 @@ from waybill_spark.tracking.pieces import Ranges, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.sink import Sink
-from waybill_spark.tracking.stopping import StageClosed, StageStopped, collect, raise_first
+from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ class TrackedStage(Generic[Frame]):
             loads=loads,
         )
         self._busy = threading.Lock()
-        self._closed = False
+        self.gate = BatchGate()
 
     def open(self) -> None:
         """Shut out earlier drivers from every sink, and only then read the fences."""
@@ -199,16 +200,13 @@ class TrackedStage(Generic[Frame]):
         )
 
     def process(self, frame: Frame, batch_id: int) -> None:
-        with self._busy:
-            if self._closed:
-                raise StageClosed
+        with self.gate.batch(), self._busy:
             self._process(frame, batch_id)
             self._maintain()
 
     def close(self) -> None:
         """Wait for the running batch; none begins any more."""
-        with self._busy:
-            self._closed = True
+        self.gate.close()
 
     def _process(self, frame: Frame, batch_id: int) -> None:
         batch = self._describe(batch_id)

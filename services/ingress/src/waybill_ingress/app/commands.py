@@ -20,13 +20,10 @@ from waybill_shared.contract.codec import encode
 from waybill_shared.contract.commands import (
     Apply,
     ChangeBody,
-    Delete,
     Logs,
     Maintain,
+    PlainChange,
     QuestionBody,
-    Restart,
-    Start,
-    Stop,
     Validate,
 )
 from waybill_shared.contract.errors import Problem, Retryable, UserError
@@ -94,11 +91,11 @@ class Commands:
         self,
         caller: Caller,
         name: str,
-        body: Start | Stop | Restart | Delete,
+        body: PlainChange,
         request_id: str,
         log: Log | None = None,
     ) -> OperationId:
-        """Start, stop, restart or delete a pipeline that exists."""
+        """Change a pipeline that exists, without a new manifest."""
         await self._registry.pipeline(caller.tenant, name)
         return await self._send(caller, body, name, request_id, log)
 

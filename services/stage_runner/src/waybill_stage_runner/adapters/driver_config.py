@@ -92,5 +92,6 @@ def run_spec(
         loads_max=settings.stage_runner_loads_max,
         topic_absent_s=settings.stage_runner_topic_absent_s,
         replication=settings.stage_runner_replication,
+        paused=record.desired == "paused",
         closing=closing,
     )

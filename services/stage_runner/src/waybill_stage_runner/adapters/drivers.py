@@ -17,6 +17,7 @@ from waybill_shared.contract.driver import (
     DriverEvent,
     EndOrder,
     MaintainOrder,
+    PauseOrder,
     RunOrder,
     RunSpec,
     StopOrder,
@@ -93,6 +94,18 @@ class DriverPool:
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         self._decide(model.RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
+
+    def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
+        """Pass the order to the run's driver. A run that has none yet starts as it says."""
+        spec = self._specs.get(pipeline_uid)
+        if spec is None:
+            return  # it has ended, and its next run starts as the record says
+        changed = {"paused": paused, "pause_order": order}
+        self._specs[pipeline_uid] = spec.model_copy(update=changed)
+        pause = PauseOrder(run_id=spec.run_id, paused=paused, number=order)
+        for driver in self._pool.drivers.values():
+            if driver.holds_run(pipeline_uid):
+                self._processes.send(driver.id, pause)
 
     def check(
         self,
@@ -187,7 +200,7 @@ class DriverPool:
             case "failed" if event.run_id is None:
                 if event.error is not None:
                     self._faults[driver_id] = event.error
-            case "running" | "blocked":
+            case "running" | "paused" | "blocked":
                 self._decide(model.RunStarted(driver_id=driver_id))
                 self._report_run(event)
             case "compiling" | "ignored" | "maintained" | "failed":

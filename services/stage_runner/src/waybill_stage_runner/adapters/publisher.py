@@ -34,7 +34,6 @@ class KafkaPublisher:
         producer: TransactionalSender,
         topics: OwnTopics,
         prefix: str,
-        run_id: str,
         clock: Clocks,
         *,
         sql_guard: SqlGuard = "strict",
@@ -42,13 +41,11 @@ class KafkaPublisher:
         self._producer = producer
         self._topics = topics
         self._prefix = prefix
-        self._run_id = run_id
         self._clock = clock
         self._sql_guard = sql_guard
 
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
-        commands_id = self._topics.id_of(f"{self._prefix}.commands")
-        messages = [self._to("pipelines", replace(record, commands_id=commands_id))]
+        messages = [self._record(record)]
         if definition is not None:
             fact = Fact(
                 tenant=record.tenant,
@@ -63,7 +60,7 @@ class KafkaPublisher:
     def claim(self, record: PipelineRecord) -> Lease:
         lifecycle_id = self._topics.id_of(f"{self._prefix}.lifecycle")
         event = self._event(PipelineState(record=record), "claim", None)
-        (epoch,) = self._producer.send([self._to("lifecycle", event)])
+        epoch, _ = self._producer.send([self._to("lifecycle", event), self._record(record)])
         return Lease(epoch=epoch, lifecycle_id=lifecycle_id)
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
@@ -112,6 +109,10 @@ class KafkaPublisher:
         )
         self._producer.send([self._with_key("replies", command_key(command), reply)])
 
+    def _record(self, record: PipelineRecord) -> Outgoing:
+        commands_id = self._topics.id_of(f"{self._prefix}.commands")
+        return self._to("pipelines", replace(record, commands_id=commands_id))
+
     def _event(
         self,
         state: PipelineState,
@@ -120,7 +121,6 @@ class KafkaPublisher:
         maintenance: TableMaintenance | None = None,
     ) -> LifecycleEvent:
         origin = MessageOrigin(
-            run_id=self._run_id,
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,

@@ -30,6 +30,7 @@ from waybill_stage_runner.core.pipelines.records import (
     create_record,
     refuse_deleted,
     refuse_drain,
+    refuse_not_allowed,
     restart_record,
 )
 
@@ -144,6 +145,8 @@ class Changes:
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
+        if before is None or record.desired != before.desired:
+            record = replace(record, desired_by=command.actor)
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
 
     def _next_record(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
@@ -153,14 +156,19 @@ class Changes:
         if isinstance(body, commands.Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None
+        refuse_not_allowed(command.action, before, self._supervisor.phase(before.pipeline_uid))
         match body:
             case commands.Restart(start_from=start_from):
                 return self._restart(start_from, before, now)
-            case commands.Start():
+            case commands.Start(paused=True):
+                return replace(before, desired="paused", updated_at=now)
+            case commands.Start() | commands.Resume():
                 return replace(before, desired="running", updated_at=now)
+            case commands.Pause():
+                return replace(before, desired="paused", updated_at=now)
             case commands.Stop(mode=mode):
                 refuse_drain(mode, before.name, self._supervisor.phase(before.pipeline_uid))
-                return replace(before, desired="stopped", updated_at=now)
+                return replace(before, desired="stopped", stop_mode=mode, updated_at=now)
             case commands.Delete():
                 return replace(before, desired="deleted", updated_at=now)
             case _:

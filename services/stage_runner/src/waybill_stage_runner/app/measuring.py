@@ -35,7 +35,8 @@ def show_drivers(drivers: Iterable[Driver]) -> None:
 def measure(before: PipelineState, after: PipelineState) -> None:
     if before.phase is after.phase:
         return
-    if before.phase is Phase.STARTING and after.phase is Phase.RUNNING:
+    resumed = before.pause_orders > 0
+    if before.phase is Phase.STARTING and after.phase is Phase.RUNNING and not resumed:
         metrics.observe("waybill_driver_start_seconds", (after.since - before.since) / 1000)
     if after.phase in (Phase.RECOVERING, Phase.FAILED) and after.error is not None:
         name, domain = after.record.name, after.error.domain

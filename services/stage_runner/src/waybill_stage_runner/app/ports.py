@@ -78,7 +78,9 @@ class Publisher(Protocol):
         """Write the record that is wanted, and the definition that tokens are judged by."""
 
     def claim(self, record: PipelineRecord) -> Lease:
-        """Announce that a driver is about to run."""
+        """Write the record, which has the number of the run, and announce that a driver is about
+        to run.
+        """
 
     def phase(self, state: PipelineState, phase_from: str) -> None: ...
 
@@ -114,6 +116,9 @@ class Drivers(Protocol):
         """
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None: ...
+
+    def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
+        """Let a run begin no batch, or begin them again. It reports `order` when that is so."""
 
     def check(
         self,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from waybill_shared.contract.commands import Apply, StopMode, Validate
-from waybill_shared.contract.events import Command, Definition, PipelineRecord
+from waybill_shared.contract.events import Command, Definition, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.process.clock import Clocks
@@ -135,6 +135,8 @@ class PipelineSupervisor:
                 self._start_driver(state, closing)
             case actions.StopDriver(mode=mode):
                 self._drivers.stop(record.pipeline_uid, mode)
+            case actions.PauseDriver(paused=paused, order=order):
+                self._drivers.pause(record.pipeline_uid, paused=paused, order=order)
             case actions.ReportPhase(phase_from=phase_from):
                 logger.info(
                     "phase changed",
@@ -150,13 +152,12 @@ class PipelineSupervisor:
             case _:
                 assert_never(action)
 
-    def _start_driver(self, state: PipelineState, closing: PipelineRecord | None) -> None:
+    def _start_driver(self, state: PipelineState, closing: tuple[StageDefinition, ...]) -> None:
         record = state.record
         lease = self._publisher.claim(record)
         self._epochs[record.pipeline_uid] = lease.epoch
-        stages = closing.stages if closing is not None else ()
-        self._drivers.start(record, lease, urgent=bool(state.pending), closing=stages)
-        reason = "closing" if closing is not None else state.reason.split(" ")[0]
+        self._drivers.start(record, lease, urgent=bool(state.pending), closing=closing)
+        reason = "closing" if closing else state.reason.split(" ")[0]
         count_start(record.name, reason)
 
     def _write_last_definition(self, record: PipelineRecord, error: LifecycleError | None) -> None:

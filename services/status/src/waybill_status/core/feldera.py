@@ -24,12 +24,14 @@ STATUS: Final[Mapping[str, str]] = {
     Phase.SCHEDULING: "Provisioning",
     Phase.STARTING: "Initializing",
     Phase.RUNNING: "Running",
+    Phase.PAUSED: "Paused",
     Phase.RECOVERING: "Initializing",
     Phase.STOPPING: "Stopping",
     Phase.STOPPED: "Stopped",
     Phase.FAILED: "Stopped",
     Phase.UNKNOWN: "Unavailable",
 }
+DESIRED: Final[Mapping[str, str]] = {"running": "Running", "paused": "Paused"}
 
 
 def status_of(summary: PipelineSummary) -> answers.FelderaStatus:
@@ -43,14 +45,15 @@ def _status(summary: PipelineSummary) -> dict[str, Any]:
         "version": summary.generation,
         "program_version": summary.generation,
         "deployment_status": STATUS[summary.phase],
-        "deployment_desired_status": "Running" if _is_wanted(summary) else "Stopped",
+        "deployment_desired_status": _desired(summary),
     }
 
 
-def _is_wanted(summary: PipelineSummary) -> bool:
-    """Return True if the pipeline will run. Feldera's client waits for the desired status, and a
+def _desired(summary: PipelineSummary) -> str:
+    """Return what the pipeline will be. Feldera's client waits for the desired status, and a
     failed pipeline does not start by itself."""
-    return summary.desired == "running" and summary.phase != Phase.FAILED
+    failed = summary.phase == Phase.FAILED
+    return "Stopped" if failed else DESIRED.get(summary.desired, "Stopped")
 
 
 def status_in_full(detail: PipelineDetail, manifest: Manifest) -> answers.FelderaPipeline:

@@ -25,7 +25,15 @@ from waybill_ingress.core.bodies.forms import invalid
 from waybill_ingress.core.bodies.packed import BodyLimits
 from waybill_ingress.core.feldera.options import ACCEPTED, read_options
 from waybill_ingress.core.keys import HEADER
-from waybill_shared.contract.commands import Delete, Start, Stop, StopMode
+from waybill_shared.contract.commands import (
+    Delete,
+    Pause,
+    PlainChange,
+    Resume,
+    Start,
+    Stop,
+    StopMode,
+)
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.names import name_meant
 from waybill_shared.contract.problems import Slug
@@ -36,6 +44,7 @@ from waybill_shared.http.openapi import OF_BODIES
 from waybill_shared.http.plain_routes import PlainRoute
 from waybill_shared.http.request_ids import request_id
 
+INITIAL: Final = ("running", "paused")
 WAIT_S: Final = 10.0  # after that the client asks for the state itself
 OF_UPDATES: Final[list[dict[str, Any]]] = [
     {
@@ -220,18 +229,29 @@ def feldera_commands_router(
     router = APIRouter(prefix="/v0/pipelines/{pipeline}", tags=["feldera"])
     carrier = Carrier(answers, repeats)
 
-    async def carry_out(request: Request, pipeline: str, body: Start | Stop | Delete) -> Response:
+    async def carry_out(request: Request, pipeline: str, body: PlainChange) -> Response:
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, WAIT_S)
 
     @router.post("/start", summary="Start a pipeline", **{**OF_ACTS, "responses": START_ANSWERS})
     async def start(request: Request, pipeline: str, initial: str = "running") -> Response:
-        """Start the pipeline. It continues after what its sinks have committed."""
-        if initial != "running":
-            raise invalid(
-                "initial", f"initial={initial:.80} is not accepted", "a pipeline starts running"
-            )
-        return await carry_out(request, pipeline, Start())
+        """Start the pipeline. It continues after what its sinks have committed. With
+        `initial=paused` it begins no batch.
+        """
+        if initial not in INITIAL:
+            hint = f"one of {', '.join(INITIAL)}"
+            raise invalid("initial", f"initial={initial:.80} is not accepted", hint)
+        return await carry_out(request, pipeline, Start(paused=initial == "paused"))
+
+    @router.post("/pause", summary="Pause a pipeline", **OF_ACTS)
+    async def feldera_pause(request: Request, pipeline: str) -> Response:
+        """Let the running batch end, and begin no other. Its driver stays."""
+        return await carry_out(request, pipeline, Pause())
+
+    @router.post("/resume", summary="Let a paused pipeline continue", **OF_ACTS)
+    async def feldera_resume(request: Request, pipeline: str) -> Response:
+        """Begin batches again."""
+        return await carry_out(request, pipeline, Resume())
 
     @router.post("/stop", summary="Stop a pipeline", **OF_ACTS)
     async def feldera_stop(request: Request, pipeline: str, *, force: bool = False) -> Response:

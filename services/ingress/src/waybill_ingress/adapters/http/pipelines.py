@@ -24,7 +24,10 @@ from waybill_shared.contract.commands import (
     STOP_MODES,
     Beginning,
     Delete,
+    Pause,
+    PlainChange,
     Restart,
+    Resume,
     Start,
     Stop,
     StopMode,
@@ -120,7 +123,7 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
     """Add the commands that have no body."""
 
     async def carry_out(
-        request: Request, pipeline: str, body: Start | Stop | Restart | Delete, wait: float
+        request: Request, pipeline: str, body: PlainChange, wait: float
     ) -> Response:
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, wait)
@@ -139,6 +142,18 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         """
         as_named = OTHER_NAMES.get(mode) or StopMode(mode)
         return await carry_out(request, pipeline, Stop(mode=as_named), wait)
+
+    @router.post("/pause", summary="Pause a pipeline; its driver stays", **OF_ACTS)
+    async def pause(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Let the running batch end, and begin no other. It stays paused if it is changed, or gets
+        another driver. Its tokens stay in progress, `blocked_by: paused`.
+        """
+        return await carry_out(request, pipeline, Pause(), wait)
+
+    @router.post("/resume", summary="Let a paused pipeline continue", **OF_ACTS)
+    async def resume(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Begin batches again. A pipeline that runs stays as it is."""
+        return await carry_out(request, pipeline, Resume(), wait)
 
     @router.post(
         "/restart",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.events import Command, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
@@ -26,12 +26,22 @@ class StartDriver:
     and ends.
     """
 
-    closing: PipelineRecord | None = None
+    closing: tuple[StageDefinition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopDriver:
     mode: StopMode = StopMode.CHECKPOINT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseDriver:
+    """Let the driver begin no batch, or let it begin them again. It reports `order` when that is
+    so.
+    """
+
+    paused: bool
+    order: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,7 @@ PipelineAction = (
     WriteRecord
     | StartDriver
     | StopDriver
+    | PauseDriver
     | ReportPhase
     | SendHeartbeat
     | ReportMaintenance

@@ -30,7 +30,16 @@ class RunQueued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverRuns:
-    pass
+    """The driver's report that all stages begin batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverPaused:
+    """The driver's report that no stage runs a batch, or begins one, since the order of this
+    number.
+    """
+
+    order: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,7 @@ class DriverEnded:
 RunEvent = (
     RunQueued
     | DriverRuns
+    | DriverPaused
     | DriverBlocked
     | DriverIgnores
     | DriverMaintained

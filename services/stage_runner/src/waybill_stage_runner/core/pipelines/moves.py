@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
 from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
@@ -35,6 +35,14 @@ def move(state: PipelineState, happening: Happening, now: int, reason: str) -> D
         state, more = _act(state, name, phase_from)
         made += more
     return state, made
+
+
+def why(state: PipelineState) -> str:
+    """Return the reason of the phase, in words for people."""
+    if not state.record.wants_run:
+        return f"to be {state.record.desired}"
+    words = {Action.RESTART: "restarted", Action.START: "started"}
+    return next((words[c.action] for c in state.pending if c.action in words), "definition changed")
 
 
 def answer_all(
@@ -66,10 +74,21 @@ def _enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Pipelin
         since=now,
         reason=reason,
         actor=wanted[-1].actor if wanted else ITSELF,
-        blocked_by=state.blocked_by if phase is Phase.RUNNING else None,
+        blocked_by=state.blocked_by if phase in (Phase.RUNNING, Phase.PAUSED) else None,
         waits=state.waits if phase in UNTIL_IT_RUNS else (),
         ignored=() if phase is Phase.STARTING else state.ignored,
     )
+
+
+def _start_driver(state: PipelineState) -> Decision:
+    """Start a driver. If it is to run the stages, that is the next run."""
+    record = state.record
+    if state.closing is None:
+        record = replace(record, run=record.run + 1)
+    fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    started = replace(fresh, driver=True, next_at=None)
+    closing = () if state.closing is None else state.closing.stages
+    return started, (actions.StartDriver(closing=closing),)
 
 
 def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
@@ -80,14 +99,13 @@ def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
         case MoveAction.SEND_HEARTBEAT:
             return state, (actions.SendHeartbeat(),)
         case MoveAction.START_DRIVER:
-            started = replace(state, driver=True, next_at=None, problems=(), error=None)
-            return started, (actions.StartDriver(closing=state.closing),)
+            return _start_driver(state)
         case MoveAction.STOP_DRIVER:
             return state, (actions.StopDriver(mode=state.stop_mode),)
         case MoveAction.WRITE_LAST_DEFINITION:
             return state, (actions.WriteLastDefinition(error=state.error),)
         case MoveAction.ANSWER_DONE:
-            return answer_all(state, OperationState.DONE)
+            return answer_all(state, OperationState.DONE) if state.is_as_desired else (state, ())
         case MoveAction.ANSWER_FAILED:
             return answer_failed(state)
         case _:

@@ -1,17 +1,31 @@
 """Decides how a command changes the record of a pipeline. Never does I/O, never reads the clock."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import Command, EarlierManifest, PipelineRecord, StageDefinition
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.events import (
+    Command,
+    Desired,
+    EarlierManifest,
+    PipelineRecord,
+    StageDefinition,
+)
+from waybill_shared.contract.lifecycle import Phase, allowed_actions
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 
+DESIRED_BY_ACTION: Final[Mapping[Action, Desired]] = {
+    Action.START: "running",
+    Action.RESUME: "running",
+    Action.PAUSE: "paused",
+    Action.STOP: "stopped",
+    Action.DELETE: "deleted",
+}
 EARLIER_MAX: Final = 10  # earlier manifests that are kept
 EARLIER_BYTES_MAX: Final = 262_144  # of all of them: the record is one message
 
@@ -48,15 +62,16 @@ def change_record(
     """Return the record after `apply`: a new generation if the native manifest or
     the stages differ.
 
-    Raises UserError if the stages cannot continue with the change.
+    A paused pipeline stays paused. Raises UserError if the stages cannot continue with the change.
     """
+    wanted: Desired = "paused" if (desired, before.desired) == ("running", "paused") else desired
     if manifest.native == before.manifest.native and stages == before.stages:
-        return replace(before, desired=desired, manifest=manifest)
+        return replace(before, desired=wanted, manifest=manifest)
     refuse_incompatible(before, stages)
     return replace(
         before,
         generation=before.generation + 1,
-        desired=desired,
+        desired=wanted,
         manifest=manifest,
         stages=stages,
         updated_at=now,
@@ -79,14 +94,22 @@ def _earlier(
 def restart_record(
     before: PipelineRecord, stages: tuple[StageDefinition, ...], now: int
 ) -> PipelineRecord:
-    """Return the record after a restart: always a new generation, because it needs a new driver."""
-    return replace(
-        before,
-        generation=before.generation + 1,
-        desired="running",
-        stages=stages,
-        updated_at=now,
-    )
+    """Return the record after a restart: a new generation only if a topic was created again."""
+    generation = before.generation + (stages != before.stages)
+    return replace(before, generation=generation, desired="running", stages=stages, updated_at=now)
+
+
+def refuse_not_allowed(action: Action, record: PipelineRecord, phase: Phase) -> None:
+    """Raise UserError if the phase does not allow the action, unless it asks for what is wanted
+    already.
+    """
+    allowed = allowed_actions(phase, record.desired)
+    if action in allowed or record.desired == DESIRED_BY_ACTION.get(action):
+        return
+    *most, last = allowed
+    hint = f"{', '.join(most)} or {last} it"
+    problem = Problem(message=f"{record.name} is {phase}: {action} is not possible now", hint=hint)
+    raise UserError([problem], Slug.NOT_ALLOWED_NOW)
 
 
 def refuse_drain(mode: StopMode, name: str, phase: Phase) -> None:

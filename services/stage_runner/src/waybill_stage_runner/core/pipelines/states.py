@@ -4,18 +4,26 @@ Times are those of a clock that never goes back, so that no change of the wall c
 wait. Times for people are computed from them when a message is written.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.events import Command, Desired, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent, SqlGuard
 from waybill_shared.contract.words import Obstacle
 
 ITSELF: Final = "stage_runner"
+REACHED: Final[Mapping[Desired, Phase]] = {
+    "running": Phase.RUNNING,
+    "paused": Phase.PAUSED,
+    "stopped": Phase.STOPPED,
+    "deleted": Phase.STOPPED,
+}
+"""The phase in which a pipeline is as its record wants it."""
 EventKind = Literal["claim", "transition", "heartbeat", "maintenance"]
 
 
@@ -25,7 +33,6 @@ class MessageOrigin:
     waits.
     """
 
-    run_id: str
     at: int
     now: int
     sql_guard: SqlGuard = "strict"
@@ -39,6 +46,7 @@ class PipelineState:
     since: int = 0
     driver: bool = False
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the stop that is going on
+    pause_orders: int = 0  # how often its driver was asked to pause or to continue
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0
     crashes: int = 0  # of these attempts, those that failed for no outside reason
@@ -51,6 +59,11 @@ class PipelineState:
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
+
+    @property
+    def is_as_desired(self) -> bool:
+        """True if the pipeline is what its record wants."""
+        return self.phase is REACHED[self.record.desired]
 
     def event(
         self,
@@ -70,7 +83,7 @@ class PipelineState:
             reason=self.reason,
             error=self.error,
             actor=self.actor if kind == "transition" else ITSELF,
-            run_id=origin.run_id,
+            run=self.record.run,
             attempt=self.attempt,
             next_at=None if self.next_at is None else origin.at + max(0, self.next_at - origin.now),
             blocked_by=self.blocked_by,

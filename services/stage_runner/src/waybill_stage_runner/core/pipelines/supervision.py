@@ -8,9 +8,9 @@ through this machine as follows.
 their answer fail as superseded. A record that removes no sink is written at once (`WriteRecord`). A
 record that removes a sink waits in `next`.
 
-2. If no driver lives, the next step follows at once. If one lives and the record is a new
-generation or is not to run, it is stopped first; the next step follows when `DriverEnded` reports
-its end.
+2. If no driver lives, the next step follows at once. If one lives and the record needs another
+(a new generation, a restart) or is not to run, it is stopped first; the next step follows when
+`DriverEnded` reports its end.
 
 3. The next step is to close what is removed, if anything is: the sinks that `next` removes, or all
 sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
@@ -20,7 +20,8 @@ is refused and all continues as it was. A deletion becomes final even so.
 
 4. If the pipeline is to run, a driver is started (STARTING, or SCHEDULING while it waits in the
 queue of the pool). When it runs (RUNNING), the waiting commands are answered. If the pipeline is
-not to run, it is STOPPED.
+not to run, it is STOPPED. A pause is an order to the driver, which stays; it is PAUSED when the
+driver reports that no batch runs.
 
 5. A driver that ends by itself is started again later (RECOVERING) while `attempts` allows it; else
 the pipeline is FAILED and waiting commands fail.
@@ -33,11 +34,10 @@ long healthy run.
 from dataclasses import replace
 from typing import Final, assert_never
 
-from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.lifecycle import MOVES, PHASES, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
@@ -48,14 +48,15 @@ from waybill_stage_runner.core.pipelines.attempts import (
     reset_attempts,
     wait_longer,
 )
-from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move
+from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
-from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopping import escalate, newest_stop_mode, stop_otherwise
+from waybill_stage_runner.core.pipelines.superseding import problem_of_superseded
 from waybill_stage_runner.core.tick import Tick
 
 MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
 HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
-STARTING_MS_MAX: Final = 180_000  # a cold JVM on a loaded machine takes 20 s
 CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
 
 
@@ -65,8 +66,8 @@ def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
             return _accept_record(state, event, now)
         case events.RunQueued():
             return _show_queue_position(state, event, now)
-        case events.DriverRuns():
-            return _note_running(state, now)
+        case events.DriverRuns() | events.DriverPaused():
+            return _note_run(state, event, now)
         case events.DriverBlocked():
             return _note_blocked(state, event)
         case events.DriverIgnores():
@@ -87,94 +88,63 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     """Accept a new record. One that removes a sink waits as `next`; any other is written at
     once.
     """
-    record = event.record
+    record = replace(event.record, run=state.record.run)
     superseded = tuple(
         actions.Answer(
             command=c,
             state=OperationState.FAILED,
-            errors=(_problem_of_superseded(state, c, record),),
+            errors=(problem_of_superseded(state, c, record),),
             problem=Slug.SUPERSEDED,
         )
         for c in state.pending
         if event.command is not None and event.command.id != c.id
     )
     pending = (event.command,) if event.command is not None else state.pending
-    changed = record.generation != state.record.generation
+    pauses = "paused" in (state.record.desired, record.desired)
+    restarted = event.command is not None and event.command.action is Action.RESTART
+    changed = record.generation != state.record.generation or (restarted and not event.written)
     written: tuple[actions.PipelineAction, ...] = ()
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
         state = replace(state, record=record, next=None, pending=pending)
         written = () if event.written else (actions.WriteRecord(),)
-    after, more = _toward(state, changed, now)
+    after, more = _toward(state, changed, pauses, now)
     return after, (*superseded, *written, *more)
 
 
-def _problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
-    """Return the problem of a superseded command.
+def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Decision:
+    """Decide one step from the state of the driver to what is wanted.
 
-    If the change of the command was written already, the hint says so: it stays in force, even if
-    it never ran.
+    `changed`: it needs another driver. `pauses`: it is to be paused, or was until now.
     """
-    written = state.next is None and command.action in (Action.APPLY, Action.RESTART)
-    hint = _became(state.record, by) if written else ""
-    return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
-
-
-def _became(before: PipelineRecord, by: PipelineRecord) -> str:
-    """Explain what became of the change that made `before`, now that a later command makes `by`."""
-    old, new = before.generation, by.generation
-    if new == old:
-        return f"its change is in force: generation {old}"
-    if sinks_to_remove(before, by) is None:
-        return f"its change was generation {old}; generation {new} is in force now"
-    later = f"generation {new} follows when what it removes is closed"
-    return f"its change is in force: generation {old}; {later}"
-
-
-def _toward(state: PipelineState, changed: bool, now: int) -> Decision:
-    """Decide one step from the state of the driver to what is wanted."""
     if not state.driver:
         return _next_step(reset_attempts(state), now, "started")
     if state.phase is Phase.STOPPING:
-        return _stop_otherwise(state, _stop_mode(state), now)
-    if changed or state.record.desired != "running":
-        fresh = replace(reset_attempts(state), stop_mode=_stop_mode(state))
-        return move(fresh, Happening.STOP, now, _why(state))
-    if state.phase is Phase.RUNNING:
-        return answer_all(state, OperationState.DONE)
-    return state, ()
+        return stop_otherwise(state, newest_stop_mode(state), now)
+    if changed or not state.record.wants_run:
+        fresh = replace(reset_attempts(state), stop_mode=newest_stop_mode(state))
+        return move(fresh, Happening.STOP, now, why(state))
+    ordered: tuple[actions.PipelineAction, ...] = ()
+    if pauses:
+        state, ordered = _order_pause(state, now)
+    if state.phase is not Phase.RUNNING or state.record.desired != "running":
+        return state, ordered
+    after, answers = answer_all(state, OperationState.DONE)
+    return after, (*ordered, *answers)
 
 
-def _stop_mode(state: PipelineState) -> StopMode:
-    """Return how the newest command wants the run to stop."""
-    bodies = (command.body for command in reversed(state.pending))
-    return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.CHECKPOINT)
+def _order_pause(state: PipelineState, now: int) -> Decision:
+    """Let the driver pause or continue, as is wanted. The phase follows when it reports that.
 
-
-def _stop_otherwise(state: PipelineState, mode: StopMode, now: int) -> Decision:
-    """Let a stronger stop overtake the one that goes on. A weaker one changes nothing.
-
-    The next step follows when the driver has ended.
+    `Paused` ends before the driver may begin a batch.
     """
-    if state.closing is not None or not mode.is_stronger_than(state.stop_mode):
-        return state, ()
-    return _stop_as(mode, replace(state, reason=f"{_why(state)}: {mode}"), now)
-
-
-def _escalate(state: PipelineState, now: int) -> Decision:
-    """Stop in the next stronger way, because the driver has not ended in time."""
-    row = STOP_MODES[state.stop_mode]
-    if row.then is state.stop_mode:
-        return replace(state, since=now), (actions.StopDriver(mode=row.then),)
-    reason = f"{row.then}: it did not stop in {row.limit_ms // 1000} s"
-    return _stop_as(row.then, replace(state, reason=reason, actor=ITSELF), now)
-
-
-def _stop_as(mode: StopMode, state: PipelineState, now: int) -> Decision:
-    report = actions.ReportPhase(phase_from=Phase.STOPPING)
-    stronger = replace(state, stop_mode=mode, since=now)
-    return stronger, (actions.StopDriver(mode=mode), report)
+    paused, order = state.record.desired == "paused", state.pause_orders + 1
+    reported: tuple[actions.PipelineAction, ...] = ()
+    if state.phase is Phase.PAUSED and not paused:
+        state, reported = move(state, Happening.RESUME, now, "resumed")
+    ordered = actions.PauseDriver(paused=paused, order=order)
+    return replace(state, pause_orders=order), (*reported, ordered)
 
 
 def _next_step(state: PipelineState, now: int, reason: str) -> Decision:
@@ -183,7 +153,7 @@ def _next_step(state: PipelineState, now: int, reason: str) -> Decision:
     if target is not None:
         return _close(state, target, now)
     state = replace(state, closing=None, next_at=None)
-    if state.record.desired == "running":
+    if state.record.wants_run:
         return _start(state, now, reason)
     return move(state, Happening.END, now, state.record.desired)
 
@@ -194,20 +164,12 @@ def _to_close(state: PipelineState) -> PipelineRecord | None:
     return sinks_to_remove(state.record, state.next) if state.next is not None else None
 
 
-def _why(state: PipelineState) -> str:
-    """Return the reason of the phase, in words for people."""
-    if state.record.desired != "running":
-        return f"to be {state.record.desired}"
-    words = {Action.RESTART: "restarted", Action.START: "started"}
-    return next((words[c.action] for c in state.pending if c.action in words), "definition changed")
-
-
 def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
     """Start a driver that closes `target`.
 
     The last driver may have been killed between a sink's commit and its report.
     """
-    closing, more = move(replace(state, closing=target), Happening.CLOSE, now, _why(state))
+    closing, more = move(replace(state, closing=target), Happening.CLOSE, now, why(state))
     return replace(closing, since=now), more
 
 
@@ -222,14 +184,26 @@ def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int
     return replace(waiting, reason=reason) if position else waiting, more
 
 
-def _note_running(state: PipelineState, now: int) -> Decision:
+def _note_run(
+    state: PipelineState, event: events.DriverRuns | events.DriverPaused, now: int
+) -> Decision:
+    if isinstance(event, events.DriverPaused):
+        return _note_paused(state, event, now)
     if (state.phase, Happening.RUN) not in MOVES:
         return state, ()
     return move(replace(state, error=None), Happening.RUN, now, "driver runs")
 
 
+def _note_paused(state: PipelineState, event: events.DriverPaused, now: int) -> Decision:
+    """Note that the driver is paused, unless a later order lets it continue, or asks again."""
+    newest = event.order == state.pause_orders and state.record.desired == "paused"
+    if not newest or (state.phase, Happening.PAUSE) not in MOVES:
+        return state, ()
+    return move(replace(state, error=None), Happening.PAUSE, now, "no batch begins")
+
+
 def _note_blocked(state: PipelineState, event: events.DriverBlocked) -> Decision:
-    going_on = state.phase in (Phase.STARTING, Phase.RUNNING)
+    going_on = state.phase in (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
     after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
     return (after, (actions.SendHeartbeat(),)) if going_on and after != state else (state, ())
 
@@ -238,7 +212,7 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
     if state.closing is not None:
         return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
-        return _next_step(state, now, _why(state))
+        return _next_step(state, now, why(state))
     error = state.error or crash_error(event)
     state = replace(state, error=error)
     if may_retry(state, error):
@@ -258,7 +232,7 @@ def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
 def _handle_end_of_closing(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:
     if not _as_asked(state):
         # A later command wants something else.
-        return _next_step(reset_attempts(state), now, _why(state))
+        return _next_step(reset_attempts(state), now, why(state))
     error = None if event.exit_code == 0 else state.error or crash_error(event)
     state = replace(state, error=error)
     if error is not None and may_retry(state, error):
@@ -287,7 +261,7 @@ def _finish_removal(state: PipelineState, now: int) -> Decision:
     """Put the change in force: its removed sinks are closed and all they contain is reported."""
     assert state.next is not None
     in_force = reset_attempts(replace(state, record=state.next, next=None, closing=None))
-    after, more = _next_step(in_force, now, _why(in_force))
+    after, more = _next_step(in_force, now, why(in_force))
     return after, (actions.WriteRecord(), *more)
 
 
@@ -309,12 +283,17 @@ def _tick(state: PipelineState, now: int) -> Decision:
             return _start(state, now, f"attempt {state.attempt + 1}")
         case Phase.RUNNING if state.attempt and in_phase_ms >= HEALTHY_MS:
             return reset_attempts(state), ()
-        case Phase.STARTING if in_phase_ms >= STARTING_MS_MAX:
+        case _ if _lasts_too_long(state, in_phase_ms):
             return replace(state, since=now), (actions.StopDriver(mode=StopMode.FORCE),)
         case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:
-            return _escalate(state, now)
+            return escalate(state, now)
         case _:
             return state, ()
+
+
+def _lasts_too_long(state: PipelineState, in_phase_ms: int) -> bool:
+    limit_ms = PHASES[state.phase].limit_ms
+    return limit_ms is not None and in_phase_ms >= limit_ms
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:

@@ -98,7 +98,7 @@ class EventAnswer(_Answer):
     attempt: int
     next_attempt_at: Moment | None
     escalates_at: Moment | None = Field(description="when the stop becomes a stronger one")
-    run_id: str
+    run: int = Field(description="the number of the run; 0: it never ran")
     sql_guard: str = Field(description=SQL_GUARD)
 
 

@@ -24,6 +24,11 @@ BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
     Phase.STOPPING: Obstacle.STAGE_STOPPED,
     Phase.FAILED: Obstacle.STAGE_FAILED,
 }
+BLOCKED_WHILE_ALIVE: Final[Mapping[str, Obstacle]] = {
+    Phase.PAUSED: Obstacle.PAUSED,
+    Phase.RECOVERING: Obstacle.RECOVERING,
+}
+"""As long as its runner is alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +248,6 @@ def _find_obstacle(slot: Slot, now_ms: int) -> str | None:
         return stopped
     if silent(slot, now_ms):
         return Obstacle.RUNNER_SILENT
-    if event.phase == Phase.RECOVERING:
-        return Obstacle.RECOVERING
+    if event.phase in BLOCKED_WHILE_ALIVE:
+        return BLOCKED_WHILE_ALIVE[event.phase]
     return slot.blocked_by if event.phase in {Phase.STARTING, Phase.RUNNING} else None

@@ -10,7 +10,7 @@ from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.graph import PipelineGraph, graph_of
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import Phase, allowed_actions
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.moments import Moment
@@ -19,6 +19,8 @@ from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
 from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
 
+ACTOR: Final = "who asked for what is desired"
+ALLOWED: Final = "the changes that can be made now; others are refused with `not_allowed_now`"
 STUCK: Final = "why it processes nothing now; null: all is well"
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 
@@ -34,10 +36,11 @@ class PipelineSummary:
     name: str
     uid: str
     generation: int
-    desired: str = field(metadata={"description": "running | stopped"})
+    desired: str = field(metadata={"description": "running | paused | stopped"})
     phase: str
     reason: str | None
     since: Moment | None
+    allowed_actions: tuple[str, ...] = field(metadata={"description": ALLOWED})
     stuck: Stuck | None = field(metadata={"description": STUCK})
 
 
@@ -103,6 +106,8 @@ class PipelineDetail(PipelineSummary):
     becomes a stronger one.
     """
 
+    desired_by: str = field(metadata={"description": ACTOR})
+    run: int = field(metadata={"description": "the number of its newest run; 0: it never ran"})
     blocked_by: str | None = field(metadata={"description": "what its driver waits for"})
     attempt: int = field(metadata={"description": "starts that failed in a row"})
     next_attempt_at: Moment | None
@@ -161,6 +166,7 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
         phase=phase,
         reason=reason or None,
         since=since,
+        allowed_actions=allowed_actions(phase, record.desired),
         stuck=stuck_of(_condition(record, phase, reason or None, reading)),
     )
 
@@ -173,6 +179,8 @@ def detail_of(
     summary, waits = summary_of(record, reading), _waits(slot, reading)
     return PipelineDetail(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
+        desired_by=record.desired_by,
+        run=record.run,
         blocked_by=_find_obstacle(slot, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,

@@ -51,7 +51,7 @@ def stuck_of(it: Condition) -> Stuck | None:
     if it.phase == Phase.UNKNOWN:
         hint = "`waybill doctor` says what is away"
         return Stuck(cause=it.reason or "nothing is known of it", hint=hint)
-    if it.error is not None and it.phase != Phase.RUNNING:
+    if it.error is not None and it.phase not in {Phase.RUNNING, Phase.PAUSED}:
         return Stuck(cause=it.error.message + _again(it), hint=_way_out(it) or None)
     if it.phase in {Phase.STARTING, Phase.RUNNING} and it.blocked_by is not None:
         cause, hint = OBSTACLES.get(it.blocked_by, (it.blocked_by, ""))
@@ -63,6 +63,8 @@ def stuck_of(it: Condition) -> Stuck | None:
     if it.phase == Phase.STARTING and it.attempt:
         hint = f"`waybill events {it.name}` shows what failed before"
         return Stuck(cause="it starts again", hint=hint)
+    if it.phase == Phase.PAUSED:
+        return Stuck(cause="it is paused", hint=f"`waybill resume {it.name}` lets it continue")
     if it.phase == Phase.STOPPED and it.desired == "stopped":
         hint = f"`waybill start {it.name}` goes on where it stopped"
         return Stuck(cause="it is stopped", hint=hint)

@@ -1,0 +1,29 @@
+"""Explains to whoever sent a command what became of it, when a later one supersedes it. Pure."""
+
+from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.words import Action
+from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
+from waybill_stage_runner.core.pipelines.states import PipelineState
+
+
+def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:
+    """Return the problem of a superseded command.
+
+    If the change of the command was written already, the hint says so: it stays in force, even if
+    it never ran.
+    """
+    written = state.next is None and command.action is Action.APPLY
+    hint = _became(state.record, by) if written else ""
+    return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
+
+
+def _became(before: PipelineRecord, by: PipelineRecord) -> str:
+    """Explain what became of the change that made `before`, now that a later command makes `by`."""
+    old, new = before.generation, by.generation
+    if new == old:
+        return f"its change is in force: generation {old}"
+    if sinks_to_remove(before, by) is None:
+        return f"its change was generation {old}; generation {new} is in force now"
+    later = f"generation {new} follows when what it removes is closed"
+    return f"its change is in force: generation {old}; {later}"

@@ -1,0 +1,41 @@
+"""The orders that may come to a run while it runs: to stop, to pause, to continue."""
+
+import threading
+from typing import NamedTuple
+
+from waybill_shared.contract.commands import StopMode
+
+
+class PauseState(NamedTuple):
+    """If a run is to be paused, and the number of the order that said so. 0: no order did."""
+
+    paused: bool
+    order: int
+
+
+class RunControl(threading.Event):
+    """Set when a run is to stop. `mode` says how. `pause` is the newest order about its batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = StopMode.CHECKPOINT
+        self.pause: PauseState | None = None
+        """None: no order came; the run is as its spec says."""
+        self._news = threading.Event()
+
+    def stop(self, mode: StopMode) -> None:
+        """Ask the run to stop. A stronger request overtakes one that was made before."""
+        if not self.is_set() or mode.is_stronger_than(self.mode):
+            self.mode = mode
+        self.set()
+        self._news.set()
+
+    def set_paused(self, pause: PauseState) -> None:
+        """Ask the run to begin no batch, or to begin them again."""
+        self.pause = pause
+        self._news.set()
+
+    def wait_for_order(self, timeout_s: float) -> None:
+        """Wait until an order comes, at most for this time."""
+        self._news.wait(timeout_s)
+        self._news.clear()
