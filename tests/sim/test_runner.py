@@ -52,5 +52,5 @@ def test_refusal_that_was_never_said_is_forgotten_with_its_partition(world: Worl
     hosts.run_runner()
 
     assert hosts.operations.replies["c1"][0] == "failed"
-    assert [record.commanded_at for record in world.records] == [0, 1]
+    assert {record.commanded_at for record in world.records} == {0, 1}
     assert hosts.operations.refused == set()
