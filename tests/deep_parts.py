@@ -27,7 +27,7 @@ TIMES = ROOT / ".bench" / "test_times.json"
 DEEP_S = {
     "e2e/existing_clusters/test_existing_clusters.py": 85,
     "e2e/test_big_batches.py": 100,
-    "e2e/test_big_batches_under_faults.py": 250,
+    "e2e/test_big_batches_under_faults.py": 530,
     "e2e/test_browser.py": 125,
     "e2e/test_browser_bad_days.py": 200,
     "e2e/test_browser_bad_tokens.py": 45,
