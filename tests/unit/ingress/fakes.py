@@ -1,6 +1,6 @@
 """Kafka and the clock as ingress sees them, in memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -70,10 +70,16 @@ def pipeline(*inputs: InputDefinition, name: str = "orders") -> PipelineRecord:
     )
 
 
+async def at_once() -> None:
+    """Let nobody go first."""
+
+
 @dataclass
 class FakeKafka:
     """`Log` and `Topics` over one topic with two partitions; records go round them."""
 
+    pause: Callable[[], Awaitable[None]] = at_once
+    """Awaited before records are written."""
     topic_id: str | None = OLD_ID
     ends_now: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     starts_now: dict[int, int] = field(default_factory=dict)
@@ -94,6 +100,7 @@ class FakeKafka:
     later_ends: list[dict[int, int]] = field(default_factory=list)
 
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
+        await self.pause()
         if self.topic_id is None:
             failed = [Rejection(record.row, "there is no such topic") for record in records]
             return Appended(delivered=[], failed=failed)

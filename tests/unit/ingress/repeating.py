@@ -2,14 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+from unit.ingress.fakes import FakeKafka
 from waybill_ingress.app.idempotency_ports import Aborted, NotDone
-from waybill_ingress.app.ports import Appended, Log
+from waybill_ingress.app.ports import Log
 from waybill_ingress.core.requests import OwnedKey, Place, Requests
-from waybill_ingress.core.rows import Record
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 
 DAY_MS = 86_400_000
@@ -122,7 +122,7 @@ class Transaction:
 
     async def carry_out(self, action: Action) -> tuple[RequestAnswer, Place]:
         process, world = self._process, self._process.world
-        log = MemoryLog(process)
+        log = FakeKafka(pause=process.pause)
         if self.over:
             raise Aborted("over")
         try:
@@ -138,7 +138,8 @@ class Transaction:
         if fate < 0.2:
             self.over = True
             raise NotDone("nobody knows, and it was not")
-        world.records += log.written
+        values = (record.value for record in log.written)
+        world.records += zip(log.topics, values, strict=True)
         world.answers.append(answer)
         place = 0, len(world.answers) - 1
         if fate < 0.3:
@@ -146,14 +147,3 @@ class Transaction:
             raise NotDone("nobody knows, and it was")
         await process.pause()
         return answer, place
-
-
-class MemoryLog:
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self.written: list[tuple[str, bytes]] = []
-
-    async def append(self, topic: str, records: Sequence[Record]) -> Appended:
-        await self._process.pause()
-        self.written += [(topic, record.value) for record in records]
-        return Appended(delivered=[(0, 0)] * len(records), failed=[])
