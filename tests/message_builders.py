@@ -1,9 +1,11 @@
 """One builder per message: commands and their replies, lifecycle, replays, requests and files."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, cast
 
 from builders import MANIFEST, NOW, ORDERS_ID, TENANT, UID, applied
+from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.commands import (
     Apply,
     Beginning,
@@ -17,6 +19,7 @@ from waybill_shared.contract.commands import (
 )
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letter_facts import DeadLetter
+from waybill_shared.contract.dead_letters import Headers, with_facts
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
     Command,
@@ -173,6 +176,20 @@ def make_letter(offset: int = 17, *, partition: int = 0, **changes: object) -> D
         dead_offset=offset,
     )
     return replace(letter, **changes)  # type: ignore[arg-type]
+
+
+def make_letter_headers(changes: Mapping[str, str | None], *, own: Headers = ()) -> Headers:
+    """`own` are those that its record had; `changes` are by name, as in `named.NAMES`."""
+    facts: dict[str, str | None] = {
+        **dict.fromkeys(named.NAMES, "x"),
+        named.TOPIC: "orders.in",
+        named.PARTITION: "0",
+        named.UID: UID,
+        named.TOPIC_ID: ORDERS_ID,
+        named.SINK: None,
+        named.RULE: None,
+    }
+    return with_facts(own, {**facts, **changes})
 
 
 def make_entry(start: int, end: int | None = None, **changes: object) -> DeadEntry:

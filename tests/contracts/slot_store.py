@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 import pytest
 
 from builders import make_batch
+from message_builders import make_entry
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import (
     NON_FINAL_AGE_MS_MAX,
@@ -215,17 +216,7 @@ def run(start: int, end: int, partition: int = 0) -> DeadRun:
 
 
 def entry(start: int, end: int | None = None, *, partition: int = 0) -> DeadEntry:
-    return DeadEntry(
-        id=f"{partition}/{start}",
-        stage="enrich@1",
-        sink=None,
-        topic_id="T",
-        partition=partition,
-        start=start,
-        end=start + 1 if end is None else end,
-        exact=end is None,
-        reason="malformed",
-    )
+    return make_entry(start, end, id=f"{partition}/{start}", topic_id="T", partition=partition)
 
 
 def ageless(stamp: SlotStamp) -> SlotStamp:

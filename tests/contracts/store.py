@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import pytest
 
 from builders import make_batch
+from message_builders import make_entry
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.slots import HISTORY_LENGTH_MAX, DeadEntry, Progress, Slot, entry_of
 from waybill_token_tracker.app.ports import SlotWrite, Store, WriteResult
@@ -274,20 +275,8 @@ class StoreContract:
 
 
 def letter(offset: int, *, partition: int = 0) -> DeadEntry:
-    return DeadEntry(
-        id=f"enrich@1:T:{partition}:{offset}",
-        stage="enrich@1",
-        sink=None,
-        topic_id="T",
-        partition=partition,
-        start=offset,
-        end=offset + 1,
-        reason="malformed",
-        message="keine Zahl: \u00fc",
-        dead_topic="orders.dlq",
-        dead_partition=0,
-        dead_offset=offset,
-    )
+    name, message = f"enrich@1:T:{partition}:{offset}", "keine Zahl: \u00fc"
+    return make_entry(offset, id=name, topic_id="T", partition=partition, message=message)
 
 
 DEAD: Final = (*map(letter, (0, 2, 7, 9)), letter(1, partition=1))

@@ -10,9 +10,10 @@ from confluent_kafka.admin import NewTopic
 from builders import TENANT, make_input, make_record, make_stage
 from integration.conftest import Surroundings
 from integration.waiting import eventually
+from message_builders import make_letter_headers
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.codec import encode
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
+from waybill_shared.contract.dead_letters import Headers, LetterId
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
 from waybill_shared.kafka.admin import KafkaAdmin
@@ -73,8 +74,7 @@ class Grave:
         more: Mapping[str, str | None] | None = None,
     ) -> LetterId:
         """`more`: what else is told of it."""
-        told: dict[str, str | None] = {
-            **dict.fromkeys(named.NAMES, "x"),
+        told = {
             named.TOPIC: self.topic,
             named.PARTITION: str(partition),
             named.OFFSET: str(offset),
@@ -87,7 +87,7 @@ class Grave:
             self.dead,
             value,
             key,
-            headers=list(with_facts(own, told)),
+            headers=list(make_letter_headers(told, own=own)),
             on_delivery=lambda error, message: reports.append(message),
         )
         assert self._producer.flush(WAIT_S) == 0

@@ -10,9 +10,10 @@ from builders import ORDERS_ID, TENANT, make_commit, make_definition, make_fact,
 from integration.conftest import Surroundings
 from integration.token_tracker.member import POLL_S, WITHIN_S, Member, reached
 from integration.topics import create_anew
+from message_builders import make_letter
 from unit.token_tracker.fakes import FakeStore
 from waybill_shared.contract import codec
-from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Snapshot, pipeline_key
 from waybill_shared.contract.slots import Slot
@@ -223,19 +224,7 @@ def test_an_open_transaction_delays_what_comes_behind_it_and_loses_nothing(
 
 def died(uid: str, sequence: int, count: int = 1) -> Fact:
     letters = tuple(
-        DeadLetter(
-            topic="orders.in",
-            topic_id=ORDERS_ID,
-            partition=0,
-            offset=1_000 * sequence + at,
-            sink=None,
-            reason="malformed",
-            rule=None,
-            message=uuid.uuid4().hex * 9,  # so that it takes room
-            dead_topic="orders.in.dlq",
-            dead_partition=0,
-            dead_offset=1_000 * sequence + at,
-        )
+        make_letter(1_000 * sequence + at, message=uuid.uuid4().hex * 9)  # so that it takes room
         for at in range(count)
     )
     told = DeadLetters(stage="enrich", since=1, sequence=sequence, letters=letters)

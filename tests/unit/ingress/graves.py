@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from message_builders import make_letter_headers
 from unit.ingress.fakes import OLD_ID, FakeKafka
 from waybill_ingress.core.dead_letters import (
     ExpiredDeadLetter,
@@ -14,27 +15,11 @@ from waybill_ingress.core.dead_letters import (
     too_many,
 )
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
+from waybill_shared.contract.dead_letters import Headers, LetterId
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.replays import Replay
 
 OWN: Headers = (("trace", b"1"), ("trace", b"2"), ("empty", b""), ("null", None))
-
-
-def told(offset: int, **changes: str | None) -> dict[str, str | None]:
-    """What a letter says of the record at that offset; `changes` by the last word of a name."""
-    of_record = {
-        named.TOPIC: "orders.in",
-        named.PARTITION: "0",
-        named.OFFSET: str(offset),
-        named.PIPELINE: "orders",
-        named.UID: "uid-1",
-        named.TOPIC_ID: OLD_ID,
-        named.SINK: None,
-        named.RULE: None,
-    }
-    texts = {name: of_record.get(name, "x") for name in named.NAMES}
-    return texts | {getattr(named, name.upper()): text for name, text in changes.items()}
 
 
 def place(offset: int, at: int | None = None, *, topic: str = "orders.in.dlq") -> LetterId:
@@ -52,9 +37,16 @@ class FakeLetters:
     bytes_each: int = 0
 
     def bury(self, offset: int, at: int | None = None, **changes: str | None) -> str:
-        """The id of the letter."""
+        """The id of the letter; `changes` are by the last word of the name of a header."""
         where = place(offset, at)
-        headers = with_facts(OWN, told(offset, **changes))
+        facts = {
+            named.OFFSET: str(offset),
+            named.PIPELINE: "orders",
+            named.UID: "uid-1",
+            named.TOPIC_ID: OLD_ID,
+            **{getattr(named, name.upper()): text for name, text in changes.items()},
+        }
+        headers = make_letter_headers(facts, own=OWN)
         value = b'{"id": %d}' % offset
         self.there[where] = FoundDeadLetter(key=b"\x00k", value=value, headers=headers)
         return str(where)

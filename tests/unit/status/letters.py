@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from message_builders import make_letter_headers
 from unit.status.slots import UID
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
+from waybill_shared.contract.dead_letters import Headers, LetterId
 from waybill_status.app.dead_letters.reading import DeletedDeadLetter, Take
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary, DeadRecord
 from waybill_status.core.dead_letters.pages import Bounds, Partition
@@ -13,13 +14,10 @@ from waybill_status.core.outcomes.dead_letters import LetterPlace
 
 TOPIC = "orders.in.dlq"
 TOLD: dict[str, str | None] = {
-    **dict.fromkeys(named.NAMES, "x"),
-    named.TOPIC: "orders.in",
     named.PARTITION: "1",
     named.OFFSET: "41",
     named.UID: UID,
     named.STAGE: "enrich",
-    named.SINK: None,
     named.REASON: "violated",
     named.RULE: "positive",
     named.MESSAGE: "amount > 0 is not true",
@@ -45,7 +43,7 @@ def raw(
         at=at,
         key=key,
         value=value,
-        headers=with_facts(own, {**TOLD, **(told or {})}),
+        headers=make_letter_headers({**TOLD, **(told or {})}, own=own),
     )
 
 
