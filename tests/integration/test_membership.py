@@ -2,10 +2,10 @@
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 import redis
+from confluent_kafka import Consumer
 
 from integration.conftest import Surroundings
 from integration.waiting import eventually
@@ -59,13 +59,14 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
     """Adds one member to a group of its own."""
     group = uuid.uuid4().hex
     admin = make_admin(surroundings.kafka)
-    with ExitStack() as stack, redis.Redis.from_url(surroundings.redis) as client:
+    consumers: list[Consumer] = []
+    with redis.Redis.from_url(surroundings.redis) as client:
 
         def add() -> Member:
             minutes = Minutes()
             membership = Membership(admin, now=minutes)
             consumer = make_consumer(surroundings.kafka, group)
-            stack.callback(consumer.close)
+            consumers.append(consumer)
             prefix = surroundings.prefix
             if request.param == "stage_runner":
                 commands = CommandReader(
@@ -92,6 +93,9 @@ def join(request: pytest.FixtureRequest, surroundings: Surroundings) -> Iterator
             return Member(lambda: stream.feed(POLL_S), minutes)
 
         yield add
+        # Who still waits to be let in by the others would wait five seconds more to leave.
+        for consumer in consumers:
+            consumer.close()
 
 
 def assigned(member: Member) -> bool:
