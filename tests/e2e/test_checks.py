@@ -19,15 +19,21 @@ from waybill_stage_runner.adapters.groups import groups_with
 WAIT_S = 120.0
 
 
+@pytest.fixture(scope="module")
+def running(client: Client, orders: Pipeline) -> Iterator[Pipeline]:
+    """It takes records before the first test and after the last one."""
+    arrive(client, orders)
+    yield orders
+    arrive(client, orders)
+
+
 @pytest.fixture
-def run_id(client: Client, stack: StackState, orders: Pipeline) -> Iterator[str]:
-    """Of the run that goes on through the test: it takes records before and after."""
-    arrive(client, orders)
-    before = run_of(client, stack, orders.name)
+def run_id(client: Client, stack: StackState, running: Pipeline) -> Iterator[str]:
+    """Of the run that goes on through the test."""
+    before = run_of(client, stack, running.name)
     yield before
-    assert run_of(client, stack, orders.name) == before
-    assert client.pipeline(orders.name).phase == "Running"
-    arrive(client, orders)
+    assert run_of(client, stack, running.name) == before
+    assert client.pipeline(running.name).phase == "Running"
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,17 @@ class Made:
     folders: frozenset[str]
 
 
+@pytest.fixture(scope="module")
+def running(client: Client, orders: Pipeline) -> Iterator[Pipeline]:
+    """It takes records before the first test and after the last one."""
+    arrive(client, orders)
+    yield orders
+    arrive(client, orders)
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_made(
-    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog, orders: Pipeline
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog, running: Pipeline
 ) -> Iterator[None]:
     """And the pipeline that runs goes on in the same run."""
 
@@ -45,13 +53,11 @@ def nothing_is_made(
             folders=frozenset(each.name for each in state.iterdir()),
         )
 
-    arrive(client, orders)
-    before, run_id = made(), run_of(client, stack, orders.name)
+    before, run_id = made(), run_of(client, stack, running.name)
     yield
     assert made() == before
-    assert run_of(client, stack, orders.name) == run_id
-    assert client.pipeline(orders.name).phase == "Running"
-    arrive(client, orders)
+    assert run_of(client, stack, running.name) == run_id
+    assert client.pipeline(running.name).phase == "Running"
 
 
 def test_a_good_manifest_has_no_errors_but_a_graph_with_columns(client: Client) -> None:
