@@ -5,7 +5,7 @@ import argparse
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from deep_parts import part_of
 from driver_clocks import driver_clocks
 from postgres import DATABASE_URL, Database, database, postgres_process
 from telling import AtOnce
-from tiers import BUDGET_S, ByFile, file_of, has_own_stack, is_deep, needs_stack, place
+from tiers import BUDGET_S, TIERS, ByFile, file_of, has_own_stack, is_deep, needs_stack, place, tier
 from timing import CpuByFile, Times
 from waybill_local import archives, jars
 from waybill_local.java import find_java
@@ -120,7 +120,9 @@ class BackgroundStack:
             "WAYBILL_STAGE_RUNNER_BATCH_BYTES_MAX": str(BATCH_BYTES_MAX),
         }
         self.reports: list[Report] = []
+        self.last_checks: list[Callable[[StackState], None]] = []
         self.failure: BaseException | None = None
+        self._checked: BaseException | None = None
         self._state: StackState | None = None
         self._up = threading.Event()
         self._stop = threading.Event()
@@ -136,10 +138,16 @@ class BackgroundStack:
         assert self._state is not None
         return self._state
 
-    def stop(self) -> None:
+    def end(self) -> None:
+        """Begin to go down; nobody waits for it."""
         self._stop.set()
+
+    def stop(self) -> None:
+        self.end()
         if self._thread.ident is not None:
             self._thread.join()
+        if self._checked is not None:
+            raise self._checked
 
     def _run(self) -> None:
         options = Options(
@@ -162,6 +170,11 @@ class BackgroundStack:
             self.failure = error
         self._up.set()
         self._stop.wait()
+        try:
+            for check in self.last_checks:
+                check(self.state())
+        except BaseException as error:  # noqa: BLE001 - raised again at the end
+            self._checked = error
         down(self.folder, self.reports.append)
 
 
@@ -194,15 +207,26 @@ def _stack_is_needed(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True)
 def _stack_in_time(request: pytest.FixtureRequest, _stack_is_needed: bool) -> None:
-    """Start the shared stack with the first test that has none of its own, if any needs it."""
+    """Start the shared stack with the first test that has none of its own, if any needs it.
+
+    The last tier needs none: while it runs, the stack goes down.
+    """
     if _stack_is_needed and not has_own_stack(request.node):
-        request.getfixturevalue("_background_stack")
+        background: BackgroundStack = request.getfixturevalue("_background_stack")
+        if tier(request.node.nodeid) == TIERS[-1]:
+            background.end()
 
 
 @pytest.fixture(scope="session")
 def stack(_background_stack: BackgroundStack) -> StackState:
     """The running local stack: Kafka, Valkey, the services and the gateway."""
     return _background_stack.state()
+
+
+@pytest.fixture(scope="session")
+def last_checks(_background_stack: BackgroundStack) -> list[Callable[[StackState], None]]:
+    """Called before the stack goes down; what they raise is raised at the end of the session."""
+    return _background_stack.last_checks
 
 
 @pytest.fixture(scope="session")

@@ -39,9 +39,14 @@ class Pipeline:
 
 
 @pytest.fixture(scope="session")
-def stack(stack: StackState) -> Iterator[StackState]:
-    """At the end all events that were told are as they are described to programs of others."""
-    yield stack
+def stack(stack: StackState, last_checks: list[Callable[[StackState], None]]) -> StackState:
+    """The running local stack; before it goes down, all of its events are checked."""
+    last_checks.append(check_events)
+    return stack
+
+
+def check_events(stack: StackState) -> None:
+    """Check that each event is as it is described to programs of others."""
     schemas = {kind: jsonschema_rs.validator_for(payload_of(kind)) for kind in EventType}
     kafka = make_admin(stack.kafka)
     for message in read_to_end(kafka.cluster, f"{topic_prefix()}.status", range(8)):
