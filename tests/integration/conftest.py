@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx2
@@ -111,14 +112,18 @@ def start_service(
 ) -> Iterator[StartService]:
     """Starts `python -m NAME`, with more settings if given; the URL once it is ready."""
     folder = tmp_path_factory.mktemp("services")
+    started: list[Serving] = []
     with ExitStack() as stack:
 
         def start(name: str, **settings: str) -> str:
             log = folder / f"{name}-{uuid.uuid4().hex[:6]}.log"
             environment = {**surroundings.environment, **settings}
-            return stack.enter_context(running(name, environment, log))
+            started.append(stack.enter_context(serving(name, environment, log)))
+            return started[-1].url
 
         yield start
+        for service in started:
+            service.terminate()
 
 
 @contextmanager
@@ -132,6 +137,8 @@ def running(name: str, environment: dict[str, str], log: Path) -> Iterator[str]:
 class Serving:
     url: str
     pid: int
+    terminate: Callable[[], None]
+    """Tells it to end, and returns at once. It may be called again."""
 
 
 @contextmanager
@@ -150,12 +157,13 @@ def serving(
             start_new_session=True,  # Linux shares its cores among sessions: a busy one is alone so
             preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - system calls only
         )
+    terminate = cache(process.terminate)  # because a second signal forces its end
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(url, process, log)
-        yield Serving(url=url, pid=process.pid)
+        yield Serving(url=url, pid=process.pid, terminate=terminate)
     finally:
-        process.terminate()
+        terminate()
         code = process.wait(STOP_TIMEOUT_S)
     assert code == 0 or (killed and code == -signal.SIGKILL), log.read_text()
 
