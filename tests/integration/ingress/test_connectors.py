@@ -221,6 +221,20 @@ def test_odd_servers_are_refused_with_the_reason(files: FileServer, fetched: Fet
     assert [error in text for text, (_, error) in zip(said, ODD, strict=True)] == [True] * len(ODD)
 
 
+def test_a_server_that_leads_where_nothing_may_be_fetched_is_not_followed(
+    files: FileServer, fetched: Fetched
+) -> None:
+    files.put("moved", ServedFile(b"", status=302, location="http://169.254.169.254/latest"))
+    files.put("again", ServedFile(b"", status=302, location="/again"))
+    files.put("file", ServedFile(b"", status=302, location="file:///etc/passwd"))
+    names = ("moved", "again", "file")
+    fetched.declare(*({"name": name, "url": files.url(name)} for name in names))
+    said = [fetched.reaches("failed", name)["connector"]["error"] for name in names]
+    assert "169.254.169.254 is not at a public address" in said[0]
+    assert "more than 5 times" in said[1]
+    assert "which is not fetched" in said[2]
+
+
 def test_servers_that_drip_hold_nobody_up(files: FileServer, fetched: Fetched) -> None:
     heads = (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: ")
     served = [
