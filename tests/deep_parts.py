@@ -102,7 +102,7 @@ DEEP_S = {
     "integration/test_kafka_admin.py": 15,
     "integration/token_tracker/test_replaced.py": 12,
     "integration/token_tracker/test_silent_kafka.py": 20,
-    "sim/test_invariants.py": 60,
+    "sim/test_invariants.py": 80,
     "unit/ingress/test_idempotency.py": 30,
     "unit/status/test_hub.py": 10,
 }
