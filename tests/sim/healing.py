@@ -120,9 +120,7 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     if newest is None:
         return
     text = f"{newest.error.message} {newest.error.hint}" if newest.error is not None else ""
-    if record.desired == "paused":
-        pipeline.command("resume")
-    elif newest.phase in {Phase.FAILED, Phase.STOPPED}:
+    if newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
         if DAMAGED in text:
             world.disturbed = True  # what was not processed never comes
@@ -130,3 +128,5 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
             return
         start_from = "earliest" if "--from" in text else None
         pipeline.command("restart" if start_from else "start", start_from)
+    elif record.desired == "paused":
+        pipeline.command("resume")

@@ -14,8 +14,9 @@ from waybill.pipelines import PipelineConnector
 
 Handle = TypeVar("Handle", bound=str)
 StartFrom = Literal["earliest", "latest"]
-StopMode = Literal["drain", "checkpoint", "force"]
 """Where to start in a topic."""
+StopMode = Literal["drain", "checkpoint", "force"]
+RestartMode = Literal["safe", "force"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

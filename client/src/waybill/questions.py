@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
-from waybill.models import Position, Span, StartFrom, StopMode
+from waybill.models import Position, RestartMode, Span, StartFrom, StopMode
 from waybill.ndjson import encode
 from waybill.payloads import Records, payload_of
 from waybill.tokens import AnyToken, text_of
@@ -229,8 +229,12 @@ def resume(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/resume")
 
 
-def restart(name: str, start_from: StartFrom | None) -> Question:
-    params = None if start_from is None else {"from": start_from}
+def restart(name: str, start_from: StartFrom | None, mode: RestartMode) -> Question:
+    params: dict[str, str | Sequence[str]] = {}
+    if start_from is not None:
+        params["from"] = start_from
+    if mode != "safe":
+        params["mode"] = mode
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
 
 

@@ -92,11 +92,11 @@ def test_deletion_is_answered_after_the_last_definition(closing: Deletion) -> No
 def test_closing_driver_that_failed_is_tried_again(closing: Deletion) -> None:
     assert closing.on(DriverFailed(problems=(), error=ERROR), DriverEnded(exit_code=1)) == ()
     assert closing.state.error is not None, "heartbeats tell it"
-    assert closing.after(499) == ()
-    assert closing.after(1) == (CLOSE,)
+    assert closing.after(374) == ()
+    assert closing.after(126) == (CLOSE,)
     closing.on(CRASH)
-    assert closing.after(999) == ()
-    assert closing.after(1) == (CLOSE,)
+    assert closing.after(749) == ()
+    assert closing.after(251) == (CLOSE,)
     assert closing.on(WELL)[1] == WriteLastDefinition(error=None)
 
 

@@ -217,8 +217,9 @@ def test_crash_is_retried_with_growing_waits(running: Decisions) -> None:
         waits.append(wait)
         assert running.after(wait - 1) == ()
         assert running.after(1) == (ReportPhase(phase_from=Phase.RECOVERING), StartDriver())
-    assert waits[:4] == [500, 1_000, 2_000, 4_000]
-    assert max(waits) == waits[-1] == 60_000
+    for wait, full in zip(waits, [500, 1_000, 2_000, 4_000], strict=False):
+        assert 3 * full // 4 <= wait <= full
+    assert 45_000 <= min(waits[7:]) <= max(waits) <= 60_000
     running.on(CRASH)
     assert running.state.phase is Phase.FAILED
 

@@ -4,7 +4,7 @@ from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
 from waybill.flows import PipelineFlow, flows_in
 from waybill.manifest_versions import ManifestVersion, versions_in
-from waybill.models import Operation, StartFrom, StopMode
+from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
 from waybill.pipelines import Pipeline
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
@@ -74,13 +74,16 @@ class AsyncPipelineCalls(AsyncAsking):
         name: str,
         start_from: StartFrom | None = None,
         *,
+        mode: RestartMode = "safe",
         wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
         """Restart a pipeline with a new driver, which continues from the positions of its sinks.
 
-        `start_from` says where to start in topics that were deleted and created again.
+        `start_from` says where to start in topics that were deleted and created again. `safe` lets
+        the running batch end first; if it fails, the operation is done with a warning. `force`
+        kills the driver at once.
         """
-        return await self._change(questions.restart(name, start_from), wait_s)
+        return await self._change(questions.restart(name, start_from, mode), wait_s)
 
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""

@@ -16,7 +16,7 @@ from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
 from waybill.errors import Conflict
 from waybill.manifest_versions import earlier_of
-from waybill.models import Operation, StartFrom, StopMode
+from waybill.models import Operation, RestartMode, StartFrom, StopMode
 
 if TYPE_CHECKING:
     from waybill.sync.client import Client
@@ -199,7 +199,7 @@ def stop(
     change(lambda client: client.stop(name, mode), timeout, output)
 
 
-def restart(
+def restart(  # noqa: PLR0917 - options of a command line
     name: PipelineArgument,
     start_from: Annotated[
         StartFrom | None,
@@ -207,6 +207,15 @@ def restart(
             "--from", case_sensitive=False, help="where to begin in topics that were created again"
         ),
     ] = None,
+    mode: Annotated[
+        RestartMode,
+        typer.Option(
+            "--mode",
+            case_sensitive=False,
+            help="safe lets the running batch end first, and goes on with a warning if it fails;"
+            " force kills the driver at once, and the next one repeats that batch",
+        ),
+    ] = "safe",
     wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
@@ -223,12 +232,15 @@ def restart(
     Example:
       waybill restart orders
       waybill restart orders --from earliest
+      waybill restart orders --mode force
 
     \b
     Exit codes: 0 it runs with a new driver, or accepted · 1 error · 2 usage ·
       4 not done in time: with --wait, or where the change cannot be remembered
     """
-    change(lambda client: client.restart(name, start_from), timeout, output, must_end=wait)
+    change(
+        lambda client: client.restart(name, start_from, mode=mode), timeout, output, must_end=wait
+    )
 
 
 def delete(

@@ -69,6 +69,10 @@ OTHER_NAMES: Final[Mapping[str, StopMode]] = {
     "immediate": StopMode.FORCE,
 }
 """What other systems call these modes."""
+RESTART_MODES: Final[Mapping[str, StopMode]] = {
+    "safe": StopMode.CHECKPOINT,
+    "force": StopMode.FORCE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,8 @@ class Resume:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     start_from: Beginning | None = None
+    mode: StopMode = StopMode.CHECKPOINT
+    """How its run ends that goes on now."""
     action: Literal[Action.RESTART] = Action.RESTART
 
 

@@ -67,12 +67,17 @@ When a pipeline is to be deleted, or a stage or sink is to be removed, the pipel
 then the change is reported. If they cannot, the change is refused, and the pipeline continues as
 before.
 
+`restart --mode safe` ends the run as `checkpoint` does. If its last batch fails, the restart goes
+on all the same, with a warning. `--mode force` kills the driver at once.
+
 A driver that failed is started again after 0.5 s; each further time it takes twice as long, up to
-60 s. After it has run well for two minutes, this begins again. If the cause was outside (Kafka, a
-catalog, a Spark cluster), this has no end: everything continues by itself when the cause has ended.
-After other failures there are 20 attempts, and none if a person must repair something: then the
-pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one exception.
-After 20 crashes a deletion is finished all the same, with an error in the log of the runner.
+60 s. Each wait is up to a quarter shorter, so that pipelines that failed together do not start
+together. After it has run well for two minutes, this begins again. If the cause was outside (Kafka,
+a catalog, a Spark cluster), this has no end: everything continues by itself when the cause has
+ended. After other failures there are 20 attempts, and none if a person must repair something: then
+the pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one
+exception. After 20 crashes a deletion is finished all the same, with an error in the log of the
+runner.
 """
 
 

@@ -177,7 +177,7 @@ class PipelineSupervisor:
         generation = state.record.generation if state is not None else None
         body = answer.command.body
         warnings = body.manifest.warnings if isinstance(body, Apply | Validate) else ()
-        self._publisher.answer(answer, generation, warnings)
+        self._publisher.answer(answer, generation, (*warnings, *answer.warnings))
         count_answer(answer)
 
 

@@ -21,6 +21,7 @@ from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
 from waybill_shared.contract.commands import (
     OTHER_NAMES,
+    RESTART_MODES,
     STOP_MODES,
     Beginning,
     Delete,
@@ -69,6 +70,14 @@ StopAs = Annotated[
     Query(
         description=f"{STOP_TEXT}. A stop that takes longer becomes a stronger one. `graceful` is"
         " another name of `drain`, `immediate` of `force`"
+    ),
+]
+RestartAs = Annotated[
+    Literal["safe", "force"],
+    Query(
+        description="`safe`: the running batch ends first; if it fails, the restart goes on all the"
+        " same, with a warning. `force`: the driver is killed at once, and the next one repeats"
+        " the batch"
     ),
 ]
 AllowShared = Annotated[
@@ -161,12 +170,17 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         **OF_ACTS,
     )
     async def restart(
-        request: Request, pipeline: str, start_from: StartFrom = None, wait: Wait = WAIT_S
+        request: Request,
+        pipeline: str,
+        start_from: StartFrom = None,
+        mode: RestartAs = "safe",
+        wait: Wait = WAIT_S,
     ) -> Response:
         """Restart the pipeline. It continues after what its sinks have committed. Records that were
         not read of a deleted topic end lost.
         """
-        return await carry_out(request, pipeline, Restart(start_from=start_from), wait)
+        body = Restart(start_from=start_from, mode=RESTART_MODES[mode])
+        return await carry_out(request, pipeline, body, wait)
 
     @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
     async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:

@@ -82,6 +82,7 @@ class Answer:
     errors: tuple[Problem, ...] = ()
     problem: Slug | None = None
     result: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 PipelineAction = (

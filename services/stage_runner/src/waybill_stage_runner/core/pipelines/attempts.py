@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+from zlib import crc32
 
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import LifecycleError
@@ -12,6 +13,8 @@ from waybill_stage_runner.core.pipelines.states import PipelineState
 
 BACKOFF_MS_FIRST: Final = 500
 BACKOFF_MS_MAX: Final = 60_000
+JITTER_PARTS: Final = 4  # at most one of so many parts of a wait is left out
+JITTER_STEPS: Final = 1_000
 DOUBLINGS_MAX: Final = 7  # enough to reach the longest wait
 CRASHES_MAX: Final = 20
 PROBLEM_OF: Final[Mapping[str, Slug]] = {
@@ -45,6 +48,7 @@ def may_retry(state: PipelineState, error: LifecycleError) -> bool:
 
 def wait_longer(state: PipelineState, error: LifecycleError, now: int) -> PipelineState:
     wait = min(BACKOFF_MS_FIRST * 2 ** min(state.attempt, DOUBLINGS_MAX), BACKOFF_MS_MAX)
+    wait -= _jitter(state, wait)
     wait = max(wait, min(error.retry_after_ms, BACKOFF_MS_MAX))
     return replace(
         state,
@@ -53,6 +57,16 @@ def wait_longer(state: PipelineState, error: LifecycleError, now: int) -> Pipeli
         next_at=now + wait,
         problems=(),
     )
+
+
+def _jitter(state: PipelineState, wait_ms: int) -> int:
+    """Return up to a quarter of the wait, another part of it for each pipeline and attempt.
+
+    So pipelines that failed together do not start again together. It is no random number, because
+    what decides has none.
+    """
+    seed = f"{state.record.pipeline_uid}/{state.attempt}".encode()
+    return wait_ms * (crc32(seed) % JITTER_STEPS) // (JITTER_PARTS * JITTER_STEPS)
 
 
 def reset_attempts(state: PipelineState) -> PipelineState:

@@ -52,10 +52,12 @@ def answer_all(
     problem: Slug | None = None,
 ) -> Decision:
     answers = tuple(
-        actions.Answer(command=c, state=result, errors=errors, problem=problem)
+        actions.Answer(
+            command=c, state=result, errors=errors, problem=problem, warnings=state.warnings
+        )
         for c in state.pending
     )
-    return replace(state, pending=()), answers
+    return replace(state, pending=(), warnings=()), answers
 
 
 def answer_failed(state: PipelineState) -> Decision:

@@ -54,6 +54,7 @@ class PipelineState:
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     pending: tuple[Command, ...] = ()
+    warnings: tuple[str, ...] = ()  # for whoever gets the next answer
     reason: str = ""
     actor: str = ITSELF  # who asked for this phase
     blocked_by: Obstacle | None = None

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from waybill_shared.contract.commands import STOP_MODES, Stop, StopMode
+from waybill_shared.contract.commands import STOP_MODES, Restart, Stop, StopMode
 from waybill_shared.contract.lifecycle import Phase
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.moves import Decision, why
@@ -12,7 +12,8 @@ from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
 def newest_stop_mode(state: PipelineState) -> StopMode:
     """Return how the newest command wants the run to stop."""
     bodies = (command.body for command in reversed(state.pending))
-    return next((body.mode for body in bodies if isinstance(body, Stop)), StopMode.CHECKPOINT)
+    modes = (body.mode for body in bodies if isinstance(body, Restart | Stop))
+    return next(modes, StopMode.CHECKPOINT)
 
 
 def stop_otherwise(state: PipelineState, mode: StopMode, now: int) -> Decision:

@@ -212,13 +212,23 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
     if state.closing is not None:
         return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
-        return _next_step(state, now, why(state))
+        return _next_step(_warn_of_failure(state), now, why(state))
     error = state.error or crash_error(event)
     state = replace(state, error=error)
     if may_retry(state, error):
         waiting = replace(wait_longer(state, error, now), waits=_waits_for_sink(error))
         return move(waiting, Happening.RETRY, now, error.message)
     return move(state, Happening.FAIL, now, error.message)
+
+
+def _warn_of_failure(state: PipelineState) -> PipelineState:
+    """Warn whoever asked for the stop if the run failed while it stopped: it goes on all the
+    same.
+    """
+    if state.error is None:
+        return state
+    warning = f"the last batch failed, and the next run repeats it: {state.error.message}"
+    return replace(state, warnings=(*state.warnings, warning))
 
 
 def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:

@@ -1,0 +1,64 @@
+"""How the run ends that a restart replaces, and what whoever asked is told of a failure."""
+
+from dataclasses import replace
+
+import pytest
+
+from message_builders import make_command
+from unit.stage_runner.decisions import Decisions
+from waybill_shared.contract.commands import Restart, StopMode
+from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_stage_runner.core.pipelines.actions import Answer, PipelineAction, StopDriver
+from waybill_stage_runner.core.pipelines.attempts import BACKOFF_MS_MAX, wait_longer
+from waybill_stage_runner.core.pipelines.events import (
+    DriverEnded,
+    DriverFailed,
+    DriverRuns,
+    RecordRequested,
+)
+
+ERROR = LifecycleError(
+    domain="external", message="the catalog is away", hint="", stage="load", retryable=True
+)
+
+
+def restart(pipeline: Decisions, mode: StopMode) -> tuple[PipelineAction, ...]:
+    command = replace(make_command("restart", id="c2"), body=Restart(mode=mode))
+    return pipeline.on(RecordRequested(record=pipeline.state.record, command=command))
+
+
+@pytest.mark.parametrize("mode", [StopMode.CHECKPOINT, StopMode.FORCE])
+def test_the_run_of_before_ends_as_the_restart_says(running: Decisions, mode: StopMode) -> None:
+    assert StopDriver(mode=mode) in restart(running, mode)
+    running.on(DriverEnded(exit_code=0))
+    assert running.state.phase is Phase.STARTING
+    assert running.state.record.run == 2
+
+
+def test_a_forced_restart_overtakes_a_stop_that_goes_on(running: Decisions) -> None:
+    restart(running, StopMode.CHECKPOINT)
+    assert StopDriver(mode=StopMode.FORCE) in restart(running, StopMode.FORCE)
+
+
+def test_a_restart_goes_on_with_a_warning_if_the_last_batch_fails(running: Decisions) -> None:
+    restart(running, StopMode.CHECKPOINT)
+    running.on(DriverFailed(problems=(), error=ERROR), DriverEnded(exit_code=1), DriverRuns())
+    (answer,) = (action for action in running.actions if isinstance(action, Answer))
+    assert (answer.command.id, answer.state) == ("c2", "done")
+    assert answer.warnings == (
+        "the last batch failed, and the next run repeats it: the catalog is away",
+    )
+    assert running.state.warnings == (), "once"
+
+
+def test_pipelines_that_fail_together_do_not_start_again_together(running: Decisions) -> None:
+    waits = set()
+    for number in range(50):
+        record = replace(running.state.record, pipeline_uid=f"uid-{number}")
+        state = replace(running.state, record=record, attempt=9)
+        next_at = wait_longer(state, ERROR, 0).next_at
+        assert next_at is not None
+        assert 3 * BACKOFF_MS_MAX // 4 <= next_at <= BACKOFF_MS_MAX
+        waits.add(next_at)
+    assert len(waits) > 40
