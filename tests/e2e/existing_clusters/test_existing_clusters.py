@@ -132,6 +132,21 @@ def test_no_secret_is_in_a_log_a_file_or_an_argument(
     assert (shown, [each for each in arguments if MARK in each]) == ([], [])
 
 
+def test_ends_of_topics_are_unknown_until_status_may_ask_for_them(
+    clusters: Secured, client: Client, applied: str
+) -> None:
+    offsets = client.offsets(applied)
+    assert [(each.what, each.topic) for each in offsets.unknown] == [
+        ("end", INPUT),
+        ("end", OUTPUT),
+    ]
+    assert all(GRANT_HINT in each.detail for each in offsets.unknown)
+    assert [stage.lag for stage in offsets.stages] == [None, None]
+    rights = [acl for acl in clusters.spared if acl.principal.endswith("-status")]
+    grant(clusters.admin, [acl for acl in rights if acl.name in {INPUT, OUTPUT}])
+    eventually(lambda: client.offsets(applied).unknown == (), within_s=WAIT_S)
+
+
 def test_stages_are_consumer_groups_where_the_tracker_may_write_them(
     clusters: Secured, applied: str
 ) -> None:
