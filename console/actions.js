@@ -9,9 +9,9 @@ import { count } from "./words.js";
 /** @type {Record<string, Action>} */
 const ACTIONS = {
 	start: { word: "Start", running: "Starting…", method: "POST", path: "/start" },
-	stop: { word: "Stop", running: "Stopping…", method: "POST", path: "/stop" },
-	pause: { word: "Pause", running: "Pausing…", method: "POST", path: "/pause" },
 	resume: { word: "Resume", running: "Resuming…", method: "POST", path: "/resume" },
+	pause: { word: "Pause", running: "Pausing…", method: "POST", path: "/pause" },
+	stop: { word: "Stop", running: "Stopping…", method: "POST", path: "/stop" },
 	restart: { word: "Restart", running: "Restarting…", method: "POST", path: "/restart" },
 	delete: { word: "Delete", running: "Deleting…", method: "DELETE", path: "", danger: true },
 };
@@ -22,7 +22,7 @@ const ACTIONS = {
  * @returns {string[]} names of actions
  */
 export function possible({ allowed_actions }) {
-	return allowed_actions.filter((name) => name in ACTIONS);
+	return Object.keys(ACTIONS).filter((name) => allowed_actions.includes(name));
 }
 
 /**

@@ -49,7 +49,7 @@ test("a pipeline that runs and is stuck is as bad as one that failed", () => {
 });
 
 test("only what makes sense is offered", () => {
-  assert.deepEqual(possible({ allowed_actions: ["apply", "restart", "pause", "stop", "delete"] }), ["restart", "pause", "stop", "delete"]);
+  assert.deepEqual(possible({ allowed_actions: ["apply", "restart", "pause", "stop", "delete"] }), ["pause", "stop", "restart", "delete"]);
   assert.deepEqual(possible({ allowed_actions: [] }), []);
 });
 

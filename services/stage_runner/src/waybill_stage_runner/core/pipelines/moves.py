@@ -37,12 +37,12 @@ def move(state: PipelineState, happening: Happening, now: int, reason: str) -> D
     return state, made
 
 
-def why(state: PipelineState) -> str:
-    """Return the reason of the phase, in words for people."""
+def why(state: PipelineState, otherwise: str = "definition changed") -> str:
+    """Return the reason of the phase, in words for people; `otherwise` if no command names one."""
     if not state.record.wants_run:
         return f"to be {state.record.desired}"
     words = {Action.RESTART: "restarted", Action.START: "started"}
-    return next((words[c.action] for c in state.pending if c.action in words), "definition changed")
+    return next((words[c.action] for c in state.pending if c.action in words), otherwise)
 
 
 def answer_all(

@@ -119,7 +119,7 @@ def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Deci
     `changed`: it needs another driver. `pauses`: it is to be paused, or was until now.
     """
     if not state.driver:
-        return _next_step(reset_attempts(state), now, "started")
+        return _next_step(reset_attempts(state), now, why(state, "started"))
     if state.phase is Phase.STOPPING:
         return stop_otherwise(state, newest_stop_mode(state), now)
     if changed or not state.record.wants_run:
