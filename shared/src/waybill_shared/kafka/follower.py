@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -12,6 +13,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
 from waybill_shared.contract.events import Message
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.clients import make_consumer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process import metrics
@@ -27,6 +29,14 @@ ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
 LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
 LAG_S_MAX = 3.0  # to read what was there: milliseconds, 0.1 s after a transaction
 M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedTopic:
+    """The topic that is followed, and where the first reading of it started, by partition."""
+
+    topic_id: str
+    begins: Mapping[int, int] = field(default_factory=dict)
 
 
 class TopicFollower(Generic[M]):
@@ -50,8 +60,8 @@ class TopicFollower(Generic[M]):
         self._topic = topic
         self._type = message_type
         self._accept = accept
-        self.begins: Mapping[int, int] = {}
-        """Where the first reading started, by partition; of use with `since_ms`."""
+        self.following: FollowedTopic | None = None
+        """None until the first reading starts; its `begins` are of use with `since_ms`."""
         self._reached: dict[int, int] = {}
         self._left: dict[int, int] = {}  # until it has caught up: the ends that are not reached
         self._lagging = False
@@ -71,6 +81,10 @@ class TopicFollower(Generic[M]):
             self._moved.notify_all()
         self._thread.join()
         self._watch.join()
+
+    @property
+    def begins(self) -> Mapping[int, int]:
+        return {} if self.following is None else self.following.begins
 
     def accept(self, message: M, place: tuple[int, int]) -> None:
         """Accept a message. `place` is partition and offset, for subclasses that need it."""
@@ -98,7 +112,7 @@ class TopicFollower(Generic[M]):
 
         Raise Retryable when it takes too long.
         """
-        self.await_ends(self._ends(self._admin), timeout_s)
+        self.await_ends(self._ends_of(self._identify()), timeout_s)
 
     def await_ends(self, ends: Mapping[int, int], timeout_s: float) -> None:
         """Wait until all before these offsets is known. Raise Retryable when it takes too long."""
@@ -121,9 +135,11 @@ class TopicFollower(Generic[M]):
         """Measure the lag in a separate thread, which notices when the reading one hangs."""
         while not self._stop.wait(LAG_INTERVAL_S):
             try:
-                ends = self._ends(self._admin)
+                identity = self._identify()
+                ends = self._ends_of(identity)
             except Retryable:
                 continue  # that Kafka is away says nothing of this process
+            self._compare(identity)
             self._lagging = not self._reaches(ends, LAG_S_MAX) and not self._stop.is_set()
 
     def _run(self) -> None:
@@ -134,15 +150,27 @@ class TopicFollower(Generic[M]):
                 logger.warning("topic cannot be followed", extra={"reason": str(error)})
                 self._stop.wait(RETRY_S)
 
+    def _compare(self, identity: TopicIdentity) -> None:
+        """Compare the topic that is there now with the one that is followed; for subclasses."""
+
+    def _is_over(self) -> bool:
+        return self._stop.is_set()
+
+    def _begin(self, identity: TopicIdentity) -> dict[int, int]:
+        """Begin to follow this topic. Return its present ends."""
+        if self.following is None:
+            self.following = FollowedTopic(topic_id=identity.topic_id)
+        return self._ends_of(identity)
+
     def _follow(self) -> None:
-        ends = self._ends(self._admin)
+        ends = self._begin(self._identify())
         options = {"enable.partition.eof": True, "fetch.wait.max.ms": FETCH_WAIT_MS}
         consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:
             starts = self._starts(consumer, ends)
             self._left = left = {p: end for p, end in ends.items() if end > max(starts[p], 0)}
             consumer.assign([TopicPartition(self._topic, p, at) for p, at in starts.items()])
-            while not self._stop.is_set():
+            while not self._is_over():
                 if not left:
                     self.caught_up.set()
                 message = consumer.poll(POLL_S)
@@ -165,11 +193,14 @@ class TopicFollower(Generic[M]):
         finally:
             consumer.close()
 
-    def _ends(self, admin: KafkaAdmin) -> dict[int, int]:
-        identity = admin.identify([self._topic]).get(self._topic)
+    def _identify(self) -> TopicIdentity:
+        identity = self._admin.identify([self._topic]).get(self._topic)
         if identity is None:
             raise Retryable(f"topic {self._topic} does not exist; create it with the admin step")
-        return admin.ends(self._topic, identity.partitions)
+        return identity
+
+    def _ends_of(self, identity: TopicIdentity) -> dict[int, int]:
+        return self._admin.ends(self._topic, identity.partitions)
 
     def _starts(self, consumer: Consumer, ends: Mapping[int, int]) -> dict[int, int]:
         if self._since_ms is None:
@@ -181,7 +212,8 @@ class TopicFollower(Generic[M]):
             raise Retryable(f"topic {self._topic}: {error.args[0].str()}") from error
         # Where nothing was written since, the end as it was before the question.
         begins = {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
-        self.begins = self.begins or begins
+        if self.following is not None and not self.following.begins:
+            self.following = replace(self.following, begins=begins)
         return begins
 
     def _take(self, raw: bytes | None, place: tuple[int, int]) -> None:
@@ -211,3 +243,43 @@ class PlacedFollower(TopicFollower[M]):
 
     def accept(self, message: M, place: tuple[int, int]) -> None:
         self._accept_placed(message, place)
+
+
+class IdentifiedFollower(TopicFollower[M]):
+    """A follower that also reports the id of the topic, and the location of each message there.
+
+    If the topic is created again, it reads the new one from where that begins.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        message_type: type[M],
+        accept: Callable[[M, str, tuple[int, int]], None],
+        *,
+        since_ms: int | None = None,
+    ) -> None:
+        super().__init__(kafka, topic, message_type, lambda _: None, since_ms=since_ms)
+        self._accept_identified = accept
+        self._replaced = threading.Event()
+
+    def accept(self, message: M, place: tuple[int, int]) -> None:
+        assert self.following is not None
+        self._accept_identified(message, self.following.topic_id, place)
+
+    def _compare(self, identity: TopicIdentity) -> None:
+        if self.following is not None and self.following.topic_id != identity.topic_id:
+            self._replaced.set()
+
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or self._replaced.is_set()
+
+    def _begin(self, identity: TopicIdentity) -> dict[int, int]:
+        self._replaced.clear()
+        if self.following is not None and self.following.topic_id != identity.topic_id:
+            logger.warning("topic was created again", extra={"topic": self._topic})
+            self.caught_up.clear()
+            self._reached.clear()
+            self.following = None
+        return super()._begin(identity)
