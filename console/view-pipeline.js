@@ -92,7 +92,7 @@ export function pipelineView(name, query) {
 			const signal = abort.signal;
 			const [one, events] = await Promise.all([
 				ask(pipelinePath(name), { signal }),
-				ask(`${pipelinePath(name)}/events`, { signal }).catch(() => null),
+				ask(`${pipelinePath(name)}/events?limit=${EVENTS_SHOWN}`, { signal }).catch(() => null),
 			]);
 			detail = one;
 			fill(told);

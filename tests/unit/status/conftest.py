@@ -8,7 +8,8 @@ from fastapi.testclient import TestClient
 from clocks import FixedClock
 from local_client import local_client
 from unit.status.fakes import FakeOwners, FakeStore
-from unit.status.slots import KEY, RING, TICK_S, record
+from unit.status.histories import LifeTopic
+from unit.status.slots import RING, TICK_S, record
 from waybill_shared.http.app import create_app
 from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
@@ -17,7 +18,7 @@ from waybill_status.adapters.http.pipelines import events_router, pipelines_rout
 from waybill_status.adapters.http.tokens import tokens_router
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
-from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
 
@@ -38,19 +39,26 @@ def hub(store: FakeStore) -> Hub:
 
 
 @pytest.fixture
-def events() -> Events:
-    return Events(streams_max=1)
+def topic() -> LifeTopic:
+    return LifeTopic()
 
 
 @pytest.fixture
-def client(store: FakeStore, replies: Replies, hub: Hub, events: Events) -> Iterator[TestClient]:
+def history(topic: LifeTopic) -> History:
+    return topic.process(0)
+
+
+@pytest.fixture
+def client(
+    store: FakeStore, replies: Replies, hub: Hub, topic: LifeTopic, history: History
+) -> Iterator[TestClient]:
     clock, owners = FixedClock(), FakeOwners(record())
     tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
     pipelines = Pipelines(owners.directory, owners, store)
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
         pipelines_router(pipelines),
-        events_router(pipelines, events, caught_up=lambda: bool(events.of(KEY))),
+        events_router(pipelines, history, caught_up=lambda: bool(topic.placed)),
         operations_router(replies),
     ]
 

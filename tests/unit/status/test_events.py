@@ -6,71 +6,112 @@ from dataclasses import replace
 import pytest
 
 from clocks import NOW
+from unit.status.histories import MINE, PARTITIONS, LifeTopic, beat
 from unit.status.slots import KEY, life
-from waybill_shared.contract.errors import Refusal
+from waybill_shared.contract.errors import Refusal, Retryable
+from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.words import HistoryGap
+from waybill_shared.kafka.follower import FollowedTopic
 from waybill_status.app.pipelines import events as module
-from waybill_status.app.pipelines.events import EVENTS_MAX, Events, PipelineEvent
+from waybill_status.app.pipelines import history
+from waybill_status.app.pipelines.events import EVENTS_MAX, Events
+from waybill_status.core.pipelines.history import EventPlace, PipelineEvent
 
-BEAT = replace(life(), kind="heartbeat")
+BEGINS = dict.fromkeys(range(PARTITIONS), 10)
 
 
-def told(events: Events) -> list[tuple[str, str, str | None]]:
-    return [(each.id, each.kind, each.event.blocked_by) for each in events.of(KEY)]
+class Topic:
+    """What a process follows; `at` makes an event of it."""
+
+    def __init__(self) -> None:
+        self.following: FollowedTopic | None = FollowedTopic(topic_id="topic-1", begins=BEGINS)
+        self.events = Events(lambda: self.following)
+
+    def take(
+        self, offset: int, event: LifecycleEvent | None = None, topic_id: str = "topic-1"
+    ) -> None:
+        place = EventPlace(topic_id=topic_id, partition=MINE, offset=offset)
+        self.events.take(PipelineEvent(place=place, event=event or life()))
+
+    def remembered(self) -> list[int]:
+        return [each.offset for each in self.events.recent(KEY).events]
 
 
 def test_of_heartbeats_only_new_obstacles_are_events() -> None:
-    events = Events(streams_max=1)
-    events.take(life(at=NOW))
-    for at, blocked_by in enumerate([None, "a", "a", None, None], start=NOW + 1):
-        events.take(replace(BEAT, at=at, blocked_by=blocked_by))
-    assert told(events) == [
-        (f"{NOW}.0", "transition", None),
-        (f"{NOW + 2}.0", "blocked", "a"),
-        (f"{NOW + 4}.0", "blocked", None),
+    topic = Topic()
+    topic.take(10, life(at=NOW))
+    for offset, blocked_by in enumerate([None, "a", "a", None, None], start=11):
+        topic.take(offset, beat(blocked_by))
+    found = topic.events.recent(KEY).events
+    assert [(each.id, each.kind, each.event.blocked_by) for each in found] == [
+        (f"topic-1.{MINE}.10", "transition", None),
+        (f"topic-1.{MINE}.12", "blocked", "a"),
+        (f"topic-1.{MINE}.14", "blocked", None),
     ]
 
 
-def test_ids_tell_events_of_one_moment_apart_and_are_the_same_after_a_restart() -> None:
-    before, after = Events(streams_max=1), Events(streams_max=1)
-    for events in (before, after):
-        events.take(life("Starting"))
-        events.take(life("Running"))
-    assert [each.id for each in before.of(KEY)] == [f"{NOW}.0", f"{NOW}.1"]
-    assert told(before) == told(after)
+def test_only_the_newest_are_kept_and_the_floor_says_from_where_on() -> None:
+    topic = Topic()
+    assert topic.events.recent(KEY).floor == 10, "where the process has begun to read"
+    for offset in range(EVENTS_MAX):
+        topic.take(20 + offset)
+    assert topic.events.recent(KEY).floor == 10, "nothing was dropped"
+    topic.take(20 + EVENTS_MAX)
+    assert topic.events.recent(KEY).floor == 21
+    assert topic.remembered() == [*range(21, 21 + EVENTS_MAX)]
 
 
-def test_only_the_newest_are_kept() -> None:
-    events = Events(streams_max=1)
-    for at in range(EVENTS_MAX + 3):
-        events.take(life(at=at))
-    assert events.of(KEY)[0].event.at == 3
-
-
-def test_a_stream_goes_on_with_what_happens_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene() -> list[PipelineEvent | None]:
-        events = Events(streams_max=1)
-        events.take(life("Starting"))
-        stream = events.follow(KEY, after="")
-        seen = [await anext(stream)]
-        monkeypatch.setattr(module, "SILENCE_S", 0.0)
-        seen.append(await anext(stream))
-        events.take(life("Running"))
-        seen.append(await anext(stream))
-        with pytest.raises(Refusal, match="streams of events are open"):
-            events.follow(KEY, after="")
-        events.close()
-        return [*seen, *[each async for each in stream]]
-
-    first, silence, second, *more = asyncio.run(scene())
-    assert first is not None
-    assert second is not None
-    assert (first.event.phase, silence, second.event.phase) == ("Starting", None, "Running")
-    assert more == []
+def test_what_is_read_again_after_a_fault_is_there_once() -> None:
+    topic = Topic()
+    for offset in (10, 12, 10, 12, 13):
+        topic.take(offset)
+    assert topic.remembered() == [10, 12, 13]
 
 
 def test_pipelines_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIPELINES_MAX", 1)
-    events = Events(streams_max=1)
-    events.take(life())
-    events.take(replace(life(), pipeline_uid="uid-2"))
-    assert events.of(KEY) == []
+    topic = Topic()
+    topic.take(15)
+    topic.take(17, replace(life(), pipeline_uid="uid-2"))
+    recent = topic.events.recent(KEY)
+    assert (recent.events, recent.floor) == ((), 16), "before that it must be read again"
+
+
+def test_of_a_topic_that_was_created_again_nothing_before_is_remembered() -> None:
+    topic = Topic()
+    topic.take(30)
+    topic.following = FollowedTopic(topic_id="topic-2", begins=dict.fromkeys(range(PARTITIONS), 0))
+    assert (topic.remembered(), topic.events.recent(KEY).floor) == ([], 0)
+    topic.take(1, topic_id="topic-2")
+    assert topic.events.recent(KEY).events[0].id == f"topic-2.{MINE}.1"
+
+
+def test_before_the_topic_is_read_nothing_is_known() -> None:
+    topic = Topic()
+    for following in (None, FollowedTopic(topic_id="topic-2")):
+        topic.following = following
+        with pytest.raises(Retryable, match="has just started"):
+            topic.events.recent(KEY)
+
+
+def test_a_stream_goes_on_with_what_happens_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> list[PipelineEvent | HistoryGap | None]:
+        topic = LifeTopic()
+        topic.write(life("Starting"))
+        process = topic.process(0)
+        stream = process.follow(KEY, after="")
+        seen = [await anext(stream)]
+        monkeypatch.setattr(history, "SILENCE_S", 0.0)
+        seen.append(await anext(stream))
+        topic.write(life("Running"))
+        seen.append(await anext(stream))
+        with pytest.raises(Refusal, match="streams of events are open"):
+            process.follow(KEY, after="")
+        process.close()
+        return [*seen, *[each async for each in stream]]
+
+    first, silence, second, *more = asyncio.run(scene())
+    assert isinstance(first, PipelineEvent)
+    assert isinstance(second, PipelineEvent)
+    assert (first.event.phase, silence, second.event.phase) == ("Starting", None, "Running")
+    assert more == []

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from clocks import FixedClock
 from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.histories import LifeTopic
 from unit.status.slots import RING, record
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.watches import TokenWatch
@@ -17,6 +18,7 @@ from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.history import History
 from waybill_status.loop import Loop
 
 
@@ -55,13 +57,15 @@ def loop_of(hub: Hub, around: Around) -> Loop:
     store = FakeStore()
     owners = FakeOwners(record())
     tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=FixedClock())
+    events = Events(lambda: None)
     return Loop(
         slots=around,  # type: ignore[arg-type]
         followers=around,  # type: ignore[arg-type]
         hub=hub,
         tokens=tokens,
         replies=Replies(),
-        events=Events(streams_max=1),
+        events=events,
+        history=History(events, LifeTopic(), streams_max=1),
         watchers=around,  # type: ignore[arg-type]
         log=EventLog(around, begins=dict, streams_max=1),  # type: ignore[arg-type]
     )

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from builders import MANIFEST, applied
 from clocks import NOW, FixedClock
 from unit.status.fakes import FakeOwners, FakeStore
+from unit.status.histories import MINE, LifeTopic
 from unit.status.slots import OPERATION, RING, life, record, sealed, slot, span, token
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.driver_news import IgnoredFields
@@ -19,7 +20,7 @@ from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.replies import Replies
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
-from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 
 
@@ -144,13 +145,13 @@ def test_what_a_check_has_found_is_told_as_long_as_there_is_room(
 
 
 def test_operations_and_events_name_who_wanted_them(
-    client: TestClient, replies: Replies, events: Events
+    client: TestClient, replies: Replies, topic: LifeTopic
 ) -> None:
     place = f"/v1/operations/{OPERATION}"
     assert client.get(place).json()["actor"] is None
     client.portal.call(replies.take, reply(OPERATION))  # type: ignore[union-attr]
     assert client.get(place).json()["actor"] == "ada"
-    events.take(replace(life(), actor="ada"))
+    topic.write(replace(life(), actor="ada"))
     assert client.get("/v1/pipelines/orders/events").json()["items"][0]["actor"] == "ada"
 
 
@@ -203,25 +204,73 @@ def test_the_oldest_answers_make_room(replies: Replies, monkeypatch: pytest.Monk
     assert [replies.get(ANYONE, each) is not None for each in ids] == [False, True, True]
 
 
-def test_events_of_a_pipeline_are_told_as_soon_as_they_are_known(
-    client: TestClient, events: Events
+def test_events_of_a_pipeline_are_there_as_soon_as_they_are_known(
+    client: TestClient, topic: LifeTopic
 ) -> None:
     place = "/v1/pipelines/orders/events"
     assert client.get("/v1/pipelines/order/events").json()["hint"].startswith("did you mean")
     assert client.get(place).status_code == 503
-    events.take(life())
-    (told,) = client.get(place).json()["items"]
-    assert (told["id"], told["kind"], told["phase"]) == (f"{NOW}.0", "transition", "Running")
-    assert told["at"] == "2026-11-18T11:06:40.000Z"
+    topic.write(life())
+    (sent,) = client.get(place).json()["items"]
+    assert (sent["id"], sent["kind"], sent["phase"]) == (
+        f"topic-1.{MINE}.0",
+        "transition",
+        "Running",
+    )
+    assert sent["at"] == "2026-11-18T11:06:40.000Z"
 
 
-def test_events_are_streamed_from_the_last_one_seen(client: TestClient, events: Events) -> None:
-    for phase in ("Starting", "Running", "Failed"):
-        events.take(life(phase))
-    events.close()  # so that the stream ends
-    headers = {"Accept": "text/event-stream", "Last-Event-ID": f"{NOW}.1"}
-    (event, data, own_id, *_) = client.get(
-        "/v1/pipelines/orders/events", headers=headers
-    ).text.splitlines()
-    assert (event, own_id) == ("event: event", f"id: {NOW}.2")
-    assert json.loads(data.removeprefix("data: "))["phase"] == "Failed"
+def test_events_come_in_pages(client: TestClient, topic: LifeTopic) -> None:
+    place = "/v1/pipelines/orders/events"
+    written = [each.id for each in topic.phases(5)]
+    page = client.get(place, params={"limit": 3}).json()
+    assert [each["id"] for each in page["items"]] == written[2:]
+    page = client.get(place, params={"cursor": page["next_cursor"]}).json()
+    assert [each["id"] for each in page["items"]] == written[:2]
+    assert (page["next_cursor"], page["gap"]) == (None, None)
+    page = client.get(place, params={"after": written[1], "limit": 2}).json()
+    assert [each["id"] for each in page["items"]] == written[2:4]
+    page = client.get(place, params={"after": f"topic-0.{MINE}.1"}).json()
+    assert (len(page["items"]), page["gap"]) == (5, "topic_recreated")
+
+
+@pytest.mark.parametrize("asked", ["limit=0", "limit=1001", "after=7", "cursor=7"])
+def test_a_page_that_does_not_exist_is_refused(
+    client: TestClient, topic: LifeTopic, asked: str
+) -> None:
+    topic.phases(1)
+    answer = client.get(f"/v1/pipelines/orders/events?{asked}")
+    assert (answer.status_code, answer.json()["type"]) == (422, "urn:waybill:problem:invalid")
+
+
+def test_what_cannot_be_read_is_not_available_now(client: TestClient, topic: LifeTopic) -> None:
+    topic.phases(1)
+    topic.away = True
+    answer = client.get("/v1/pipelines/orders/events?after=0")
+    assert (answer.status_code, "items" in answer.json()) == (503, False)
+
+
+def test_events_are_streamed_from_the_last_one_seen(
+    client: TestClient, topic: LifeTopic, history: History
+) -> None:
+    written = topic.write(*map(life, ("Starting", "Running", "Failed")))
+    history.close()  # so that the stream ends
+    place, accept = "/v1/pipelines/orders/events", {"Accept": "text/event-stream"}
+    after = {"Last-Event-ID": written[1].id}
+    for answer in (
+        client.get(place, headers={**accept, **after}),
+        client.get(place, headers=accept, params={"after": written[1].id}),
+    ):
+        (event, data, own_id, *_) = answer.text.splitlines()
+        assert (event, own_id) == ("event: event", f"id: {written[2].id}")
+        assert json.loads(data.removeprefix("data: "))["phase"] == "Failed"
+
+
+def test_a_stream_names_its_gap(client: TestClient, topic: LifeTopic, history: History) -> None:
+    topic.phases(1)
+    history.close()
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": f"topic-0.{MINE}.1"}
+    answer = client.get("/v1/pipelines/orders/events", headers=headers)
+    lines = answer.text.splitlines()
+    assert lines[:2] == ["event: gap", 'data: {"gap": "topic_recreated"}']
+    assert lines[3] == "event: event"

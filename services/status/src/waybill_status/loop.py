@@ -18,6 +18,7 @@ from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import Events
+from waybill_status.app.pipelines.history import History
 from waybill_status.app.watches.watchers import Watchers
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Loop:
     tokens: Tokens
     replies: Replies
     events: Events
+    history: History
     watchers: Watchers
     log: EventLog
     failed: Event = field(default_factory=Event, init=False)
@@ -66,7 +68,7 @@ class Loop:
         """End requests that wait."""
         self.hub.close()
         self.replies.close()
-        self.events.close()
+        self.history.close()
         self.log.close()
 
     def check_redis(self) -> str | None:

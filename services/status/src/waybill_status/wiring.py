@@ -43,7 +43,7 @@ from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
 from waybill_status.adapters.kafka.event_lookup import KafkaEventLookup
 from waybill_status.adapters.kafka.followers import Followers
 from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
-from waybill_status.adapters.kafka.past_events import KafkaPastEvents
+from waybill_status.adapters.kafka.past_events import KafkaPastEvents, KafkaPastPipelineEvents
 from waybill_status.adapters.kafka.watch_writer import KafkaWatchWriters
 from waybill_status.adapters.redis import RedisSlots
 from waybill_status.adapters.webhooks import Webhooks
@@ -53,6 +53,7 @@ from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.events import KEPT_MS, Events
+from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.app.pipelines.progress import ProgressReader
@@ -91,13 +92,16 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     watched = AllNews(News(followers.watches), News(followers.deliveries))
     judge = WatchJudge(tokens, hub, clock, source=source_of(prefix), show=outcome_json)
     means = _means(settings, admin, ring, book, deliveries)
+    events = Events(lambda: followers.lifecycle.following)
+    past = KafkaPastPipelineEvents(admin, settings.topic("lifecycle"))
     loop = Loop(
         slots=slots,
         followers=followers,
         hub=hub,
         tokens=tokens,
         replies=replies,
-        events=Events(streams_max=settings.status_waiters_max),
+        events=events,
+        history=History(events, past, streams_max=settings.status_waiters_max),
         watchers=_watchers(settings, stack, admin, judge, news=watched, means=means),
         log=_event_log(settings, followers),
     )
@@ -182,7 +186,7 @@ def _pipeline_routers(
     return [
         pipelines_router(pipelines),
         offsets_router(OffsetsReader(pipelines, ends, slots, SystemClock())),
-        events_router(pipelines, loop.events, caught_up=caught_up),
+        events_router(pipelines, loop.history, caught_up=caught_up),
         flow_router(progress),
         feldera_router(pipelines),
         feldera_stats_router(pipelines, progress),

@@ -157,7 +157,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
     "status": (
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
-        _grant("Read", topic=f"{PREFIX}.lifecycle", why="phases"),
+        _grant("Read", topic=f"{PREFIX}.lifecycle", why="what happened to pipelines"),
         _grant("Read", topic=f"{PREFIX}.replays", why="where dead letters were sent again"),
         _grant("Read", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
         _grant(
@@ -173,8 +173,8 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _transactions(f"{PREFIX}/status/", "events with the watches that they end"),
         _group(f"{PREFIX}.status", "Read", "its share of the watches"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
+        _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),
-        _group(READER, "Describe", NEVER_JOINED, need="to list dead letters"),
         _grant("Describe", topic=INPUTS, why="where they end", need="to show offsets"),
         _grant("Describe", topic=OUTPUTS, why="where they end", need="to show offsets"),
     ),

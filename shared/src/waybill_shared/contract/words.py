@@ -320,6 +320,23 @@ class EventType(Word):
     )
 
 
+class HistoryGap(Word):
+    """Why events of a pipeline are missing.
+
+    `gap` of a page or a stream of its events.
+    """
+
+    EXPIRED = "expired", "events next to the id or cursor may be deleted: they are too old"
+    TOPIC_RECREATED = (
+        "topic_recreated",
+        "the topic that the id or cursor names was deleted, and its events with it",
+    )
+    OTHER_PIPELINE = (
+        "other_pipeline",
+        "the id or cursor is of another pipeline, such as a deleted one of this name",
+    )
+
+
 class Guarantee(Word):
     """How often a row is in a sink.
 

@@ -8,6 +8,7 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
+from waybill_shared.contract.words import HistoryGap, meanings
 from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import ACTOR
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
@@ -82,7 +83,7 @@ class MaintainedTable(_Answer):
 
 
 class EventAnswer(_Answer):
-    id: str = Field(description="for Last-Event-ID")
+    id: str = Field(description="for `after` and Last-Event-ID")
     at: Moment
     kind: str = Field(description="claim | transition | blocked | maintenance")
     generation: int
@@ -102,7 +103,17 @@ class EventAnswer(_Answer):
     sql_guard: str = Field(description=SQL_GUARD)
 
 
+GAP = f"why events before the first may be missing:\n{meanings(HistoryGap)}"
+
+
 class EventsAnswer(_Answer):
     model_config = with_example("status/events")
 
     items: list[EventAnswer] = Field(description="oldest first")
+    next_cursor: str | None = Field(
+        default=None, description="of the next page; null if there is none now"
+    )
+    gap: str | None = Field(
+        default=None,
+        description=f"why events before the first may be missing:\n{meanings(HistoryGap)}",
+    )

@@ -1,14 +1,17 @@
 """Routes of status about pipelines: their state, and what happens to them."""
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import asdict
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import HistoryGap
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
 from waybill_status.adapters.http.examples import shown
@@ -19,11 +22,21 @@ from waybill_status.adapters.http.models import (
     PipelinesAnswer,
 )
 from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
-from waybill_status.app.pipelines.events import Events, PipelineEvent
+from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.core.pipelines.details import PipelineDetail
+from waybill_status.core.pipelines.history import OLDEST, PipelineEvent
 from waybill_status.core.pipelines.offsets import PipelineOffsets
+
+LIMIT: Final = 500
+LIMIT_MAX: Final = 1_000
+
+After = Annotated[
+    str, Query(description=f"the id of an event; {OLDEST}: before the oldest that is kept")
+]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="of one page")]
+Cursor = Annotated[str, Query(description="`next_cursor` of the page before")]
 
 
 def pipelines_router(pipelines: Pipelines) -> APIRouter:
@@ -83,35 +96,53 @@ def offsets_router(offsets: OffsetsReader) -> APIRouter:
 
 
 def events_router(
-    pipelines: Pipelines, events: Events, *, caught_up: Callable[[], bool]
+    pipelines: Pipelines, history: History, *, caught_up: Callable[[], bool]
 ) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
 
     @router.get(
         "/{pipeline}/events",
-        summary="What happened to a pipeline in the last day; as a stream, also what happens next",
+        summary="What happened to a pipeline in 30 days; as a stream, also what happens next",
         response_model=EventsAnswer,
         responses={
             200: shown("events", streamed=True),
             **refusals(
                 Slug.PIPELINE_NOT_FOUND,
+                Slug.INVALID,
                 Slug.TOO_MANY_WAITERS,
                 Slug.PIPELINE_NOT_READY,
                 Slug.NOT_AVAILABLE_NOW,
             ),
         },
     )
-    async def get_events(request: Request, pipeline: str) -> Response:
-        """Return the newest 500. With `Accept: text/event-stream` each is an event, starting after
-        `Last-Event-ID`, and the stream does not end by itself."""
+    async def get_events(
+        request: Request,
+        pipeline: str,
+        *,
+        after: After = "",
+        limit: Limit = LIMIT,
+        cursor: Cursor = "",
+    ) -> Response:
+        """Return the newest events; each further page has older ones. With `after`, return the
+        events after that one; each further page has newer ones. If there is much to search, a page
+        may have less than `limit`, or nothing, and still a `next_cursor`. Ids and cursors are valid
+        on any `status`, after any restart. `gap` says why events are missing.
+
+        With `Accept: text/event-stream` each is an event, after `Last-Event-ID` or `after`, else
+        from the newest of the last day on. An event `gap` says why events are missing. The stream
+        does not end by itself."""
         key = await pipelines.key_of(caller(request), pipeline)
         if not caught_up():
             raise Retryable("what happened is still being read: this process has just started")
         if EVENT_STREAM in request.headers.get("accept", ""):
-            sent = events.follow(key, request.headers.get("last-event-id", ""))
+            sent = history.follow(key, request.headers.get("last-event-id") or after)
             return EventStream(_event_lines(sent))
-        items = [_event(each) for each in events.of(key)]
-        answer = EventsAnswer(items=items)
+        page = await history.page(key, limit=limit, after=after, cursor=cursor)
+        answer = EventsAnswer(
+            items=[_event(each) for each in page.items],
+            next_cursor=None if page.next is None else str(page.next),
+            gap=page.gap,
+        )
         return Response(answer.model_dump_json(), media_type="application/json")
 
     return router
@@ -122,10 +153,14 @@ def _event(sent: PipelineEvent) -> EventAnswer:
     return EventAnswer.model_validate({**fields, "next_attempt_at": sent.event.next_at})
 
 
-async def _event_lines(sent: AsyncIterator[PipelineEvent | None]) -> AsyncGenerator[bytes, None]:
+async def _event_lines(
+    sent: AsyncIterator[PipelineEvent | HistoryGap | None],
+) -> AsyncGenerator[bytes, None]:
     async for each in sent:
         if each is None:
             yield KEEPALIVE_COMMENT
+        elif isinstance(each, HistoryGap):
+            yield format_sse_event(event="gap", data_str=json.dumps({"gap": each}))
         else:
             yield format_sse_event(
                 event="event", data_str=_event(each).model_dump_json(), id=each.id

@@ -13,13 +13,14 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.follower import PlacedFollower, TopicFollower
+from waybill_shared.kafka.follower import IdentifiedFollower, PlacedFollower, TopicFollower
 from waybill_shared.kafka.replies import follow_replies
 from waybill_shared.process.health import Check
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_shared.topic_views.watches import WatchBook
 from waybill_status.app.dead_letters.replays import KnownReplays
+from waybill_status.core.pipelines.history import EventPlace, PipelineEvent
 from waybill_status.core.watches.delivery_book import DeliveryBook
 
 
@@ -29,7 +30,7 @@ class Listeners:
 
     record: Callable[[], None]
     reply: Callable[[Reply], None]
-    event: Callable[[LifecycleEvent], None]
+    event: Callable[[PipelineEvent], None]
     watch: Callable[[TokenWatch], None]
     delivery: Callable[[WebhookDelivery], None]
     status_event: Callable[[StatusEvent, tuple[int, int]], None]
@@ -60,7 +61,7 @@ class Followers:
             kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
         )
         self.replies = follow_replies(kafka, prefix, self.pipelines, self._accept_reply)
-        self.lifecycle = TopicFollower(
+        self.lifecycle = IdentifiedFollower(
             kafka,
             f"{prefix}.lifecycle",
             LifecycleEvent,
@@ -128,9 +129,11 @@ class Followers:
         assert self._loop is not None and self._listeners is not None
         self._loop.call_soon_threadsafe(self._listeners.status_event, event, place)
 
-    def _accept_event(self, event: LifecycleEvent) -> None:
+    def _accept_event(self, event: LifecycleEvent, topic_id: str, at: tuple[int, int]) -> None:
         assert self._loop is not None and self._listeners is not None
-        self._loop.call_soon_threadsafe(self._listeners.event, event)
+        place = EventPlace(topic_id=topic_id, partition=at[0], offset=at[1])
+        placed = PipelineEvent(place=place, event=event)
+        self._loop.call_soon_threadsafe(self._listeners.event, placed)
 
     def _accept_reply(self, reply: Reply) -> None:
         assert self._loop is not None and self._listeners is not None

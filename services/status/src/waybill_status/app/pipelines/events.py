@@ -1,104 +1,105 @@
-"""Remembers what has happened to each pipeline, and lets requests follow what happens next.
+"""Remembers what has happened to each pipeline lately.
 
-A claim and a change of phase are events, and so is a change of the obstacle.
+A claim and a change of phase are events, and so is a change of the obstacle. Older events are read
+again, by `waybill_status.app.pipelines.history`.
 """
 
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.lifecycle_events import LifecycleEvent
-from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.events import pipeline_key
+from waybill_shared.kafka.follower import FollowedTopic
+from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.process.signal import Signal
 from waybill_status.core.outcomes.views import PipelineKey
+from waybill_status.core.pipelines.history import PipelineEvent, repeats
 
 KEPT_MS = 24 * 3_600_000  # of the topic's 30 days
 EVENTS_MAX = 500  # per pipeline, the newest
 PIPELINES_MAX = 10_000  # then the oldest is forgotten: it was deleted long ago
-SILENCE_S = 15.0  # then a comment says that the connection lives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineEvent:
-    """An event of a pipeline. `id` follows from the topic, so it is the same in every process and
-    after every restart."""
+class RecentEvents:
+    """All events of a pipeline from `floor` on, oldest first."""
 
-    id: str
-    kind: str
-    event: LifecycleEvent
+    topic_id: str
+    partition: int
+    floor: int
+    events: tuple[PipelineEvent, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Story:
-    events: deque[PipelineEvent] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
-    blocked_by: str | None = None
-    last_at: int = -1
-    same_at: int = 0
+    floor: int
+    events: deque[PipelineEvent] = field(default_factory=deque)
+
+    def add(self, event: PipelineEvent) -> None:
+        self.events.append(event)
+        if len(self.events) > EVENTS_MAX:
+            self.floor = self.events.popleft().offset + 1
 
 
 class Events:
-    """The newest events of all pipelines; `take`, `of` and `follow` are called on the event
-    loop."""
+    """The newest events of all pipelines; used on the event loop only. `following`: which topic
+    this process follows, and from where on."""
 
-    def __init__(self, *, streams_max: int) -> None:
-        self._streams_max = streams_max
-        self._streams = 0
-        self._stories: dict[PipelineKey, _Story] = defaultdict(_Story)
-        self._changed = Signal()
-        self._closing = False
+    def __init__(self, following: Callable[[], FollowedTopic | None]) -> None:
+        self._following = following
+        self._topic_id: str | None = None
+        self._stories: dict[PipelineKey, _Story] = {}
+        self._ends: dict[int, int] = {}
+        self._forgotten: dict[int, int] = {}  # by partition: the end of what was forgotten
+        self.changed = Signal()
 
-    def take(self, event: LifecycleEvent) -> None:
-        story = self._stories[event.tenant, event.pipeline_uid]
-        kind: str = event.kind
-        if kind == "heartbeat":
-            kind = "blocked"
-            if event.blocked_by == story.blocked_by:
-                return
-        story.blocked_by = event.blocked_by
-        story.same_at = story.same_at + 1 if event.at == story.last_at else 0
-        story.last_at = event.at
-        story.events.append(PipelineEvent(id=f"{event.at}.{story.same_at}", kind=kind, event=event))
+    def take(self, event: PipelineEvent) -> None:
+        place = event.place
+        if place.topic_id != self._topic_id:
+            self._start_anew(place.topic_id)
+        if place.offset < self._ends.get(place.partition, 0):
+            return  # read again after a fault
+        self._ends[place.partition] = place.offset + 1
+        key = (event.event.tenant, event.event.pipeline_uid)
+        story = self._stories.get(key)
+        if story is None:
+            story = self._stories[key] = _Story(floor=self._floor(place.partition))
+            self._make_room()
+        if not repeats(event, story.events[-1] if story.events else None):
+            story.add(event)
+            self.changed.notify()
+
+    def recent(self, pipeline: PipelineKey) -> RecentEvents:
+        """Return what is remembered of a pipeline. Raises Retryable before the topic is read."""
+        following = self._following()
+        if following is None or not following.begins:
+            raise Retryable("what happened is still being read: this process has just started")
+        partition = partition_of(pipeline_key(*pipeline), len(following.begins))
+        if self._topic_id != following.topic_id:
+            self._start_anew(following.topic_id)
+        story = self._stories.get(pipeline) or _Story(floor=self._floor(partition))
+        return RecentEvents(
+            topic_id=following.topic_id,
+            partition=partition,
+            floor=story.floor,
+            events=tuple(story.events),
+        )
+
+    def _floor(self, partition: int) -> int:
+        following = self._following()
+        begin = 0 if following is None else following.begins.get(partition, 0)
+        return max(begin, self._forgotten.get(partition, 0))
+
+    def _make_room(self) -> None:
         if len(self._stories) > PIPELINES_MAX:
-            del self._stories[next(iter(self._stories))]
-        self._changed.notify()
+            gone = self._stories.pop(next(iter(self._stories)))
+            last = gone.events[-1].place
+            self._forgotten[last.partition] = last.offset + 1
 
-    def of(self, pipeline: PipelineKey) -> list[PipelineEvent]:
-        """Return the events of a pipeline, oldest first."""
-        story = self._stories.get(pipeline)
-        return [] if story is None else list(story.events)
-
-    def follow(self, pipeline: PipelineKey, after: str) -> AsyncIterator[PipelineEvent | None]:
-        """Yield all events after the one with that id, or all, and then each new one. Yield None
-        after a while without events. Raises Refusal if too many follow."""
-        if self._streams >= self._streams_max:
-            detail = f"{self._streams} streams of events are open: try again"
-            raise Refusal(Slug.TOO_MANY_WAITERS, detail)
-        return self._follow(pipeline, after)
-
-    async def _follow(
-        self, pipeline: PipelineKey, after: str
-    ) -> AsyncIterator[PipelineEvent | None]:
-        self._streams += 1
-        try:
-            while True:
-                new = _after(self.of(pipeline), after)
-                for event in new:
-                    after = event.id
-                    yield event
-                if self._closing:
-                    return
-                if not new and not await self._changed.wait(SILENCE_S):
-                    yield None
-        finally:
-            self._streams -= 1
-
-    def close(self) -> None:
-        """End every stream."""
-        self._closing = True
-        self._changed.notify()
-
-
-def _after(events: list[PipelineEvent], id: str) -> list[PipelineEvent]:
-    ids = [each.id for each in events]
-    return events[ids.index(id) + 1 :] if id in ids else events
+    def _start_anew(self, topic_id: str) -> None:
+        """Forget the topic before, which was deleted."""
+        self._topic_id = topic_id
+        self._stories.clear()
+        self._ends.clear()
+        self._forgotten.clear()
