@@ -11,8 +11,8 @@ ROLES = {"KafkaTopics", "Loop", "News", "Replays", "Settings", "Topics"}
 """What several services have, each its own."""
 TOLD_TO_USERS = {
     "Change", "DeadLetter", "Dropped", "InputColumn", "InputOffsets", "LostSpan", "Outcome",
-    "OutcomeKind", "PartitionOffsets", "PipelineFlow", "PipelineOffsets", "Receipt", "SinkFrontier",
-    "Span", "StageOffsets", "Token", "UnknownOffsets",
+    "OutcomeKind", "PartitionOffsets", "PipelineEvent", "PipelineFlow", "PipelineOffsets",
+    "Receipt", "SinkFrontier", "Span", "StageOffsets", "Token", "UnknownOffsets",
 }  # fmt: skip
 """The same for the SDK, which needs nothing of the services."""
 DECLARED_AND_OPENED = {"Sink"}

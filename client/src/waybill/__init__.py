@@ -33,6 +33,7 @@ from waybill.errors import (
 )
 from waybill.findings import Change, CheckedStage, Findings
 from waybill.flows import InputFlow, PipelineFlow, SinkFlow
+from waybill.histories import PipelineEvent
 from waybill.manifest_versions import ManifestVersion
 from waybill.models import FailedRecord, Fault, Operation, Position, Rejected, Span
 from waybill.offsets import (
@@ -108,6 +109,7 @@ __all__ = [
     "PhaseNotReached",
     "Pipeline",
     "PipelineConnector",
+    "PipelineEvent",
     "PipelineFailed",
     "PipelineFailure",
     "PipelineFlow",

@@ -84,6 +84,21 @@ def test_a_stream_that_breaks_is_taken_up_behind_the_last_event(
     assert second.headers["last-event-id"] == "1.0"
 
 
+def test_a_gap_in_a_stream_is_said(
+    server: ScriptedServer, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(_: float) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(time, "sleep", end)
+    gap = b'event: gap\ndata: {"gap": "expired"}\n\n'
+    content = gap + (stream(RUNNING).content or b"")
+    server.answer("GET", PATH, Response(content=content, content_type="text/event-stream"))
+    result = command("events", "orders", "--follow", "-o", "json")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["1.0"]
+    assert "events may be missing here: expired" in result.stderr
+
+
 def test_an_unknown_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, problem(404, "there is no pipeline 'orders'"))
     assert command("events", "orders", "--follow").exit_code == 1

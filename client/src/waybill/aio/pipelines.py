@@ -1,8 +1,11 @@
 """The questions of a client about pipelines: change them, and see what they do."""
 
+from collections.abc import AsyncIterator
+
 from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
 from waybill.flows import PipelineFlow, flows_in
+from waybill.histories import HistoryPages, PipelineEvent
 from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
@@ -133,6 +136,20 @@ class AsyncPipelineCalls(AsyncAsking):
         NotFound: there is no such pipeline.
         """
         return versions_in(await self._ask(questions.manifests(name)))
+
+    async def history(
+        self, name: str, *, after: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[PipelineEvent]:
+        """Yield what happened to a pipeline in the last 30 days, the newest first.
+
+        With `after`, the id of an event, yield what happened after it, the oldest first; "0" means
+        all. Yield at most `limit` events. `gap` of the first event says why events before it may be
+        missing. Ids are valid after any restart of Waybill. NotFound: there is no such pipeline.
+        """
+        pages = HistoryPages(name, after, limit)
+        while (question := pages.next()) is not None:
+            for event in pages.read(await self._ask(question)):
+                yield event
 
     async def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
         """Return the newest lines of the log of its driver, at most 1,000.

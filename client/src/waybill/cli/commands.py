@@ -30,6 +30,7 @@ PLACES: Final = {
     "describe": "pipelines:describe",
     "offsets": "offsets:offsets",
     "events": "events:events",
+    "history": "history:history",
     "start": "changes:start",
     "stop": "changes:stop",
     "pause": "pausing:pause",

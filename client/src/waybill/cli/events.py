@@ -43,11 +43,11 @@ def events(
     label: LabelOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Show what happened to a pipeline in the last day, or follow the events of waybill.status.
+    """Show what happened to a pipeline lately, or follow the events of waybill.status.
 
-    Starts, changes of its phase, failures with their hint, and what it had to wait for. With
-    --follow it goes on until Ctrl-C, also over a restart of Waybill. With -o json, each event is a
-    line of its own.
+    Starts, changes of its phase, failures with their hint, and what it had to wait for: the newest
+    500. With --follow it shows those of the last day, and goes on until Ctrl-C, also over a restart
+    of Waybill. With -o json, each event is a line of its own. `waybill history` shows more.
 
     Without a pipeline, --follow shows all events of waybill.status from now on: tokens that are
     watched, batches, phases, tables and dead letters. --type shows those of one type.
@@ -113,8 +113,13 @@ def _stream(connection: "Connection", question: Question) -> Iterator[Fields]:
     with connection.listen(question, silence_s=SILENCE_S_MAX) as pieces:
         for piece in pieces:
             for event in reader.read(piece):
-                if event is not None and event.name == "event":
-                    yield Fields(_json(event.data), f"an event of {question.path}")
+                if event is None or event.name not in {"event", "gap"}:
+                    continue
+                found = Fields(_json(event.data), f"an event of {question.path}")
+                if event.name == "event":
+                    yield found
+                else:
+                    render.complain(f"events may be missing here: {found.text('gap')}")
 
 
 def _json(text: str) -> object:
@@ -128,7 +133,7 @@ def _print(event: Fields, output: Form) -> None:
     if output is Form.JSON:
         render.data([json.dumps(event.raw, ensure_ascii=False)])
         return
-    what, why = _what(event)
+    what, why = describe_event(event)
     render.data([render.words(event.text("at"), f"{what:<24}", why)])
     failure = event.object_or_none("error")
     if failure is not None and event.text("kind") == "transition":
@@ -137,7 +142,7 @@ def _print(event: Fields, output: Form) -> None:
             render.data([render.words(" ", "hint:", hint)])
 
 
-def _what(event: Fields) -> tuple[str, str]:
+def describe_event(event: Fields) -> tuple[str, str]:
     """Return what has happened, and why."""
     if (kept := event.object_or_none("maintenance")) is not None:
         done = kept.object_or_none("done")

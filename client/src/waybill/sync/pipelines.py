@@ -1,8 +1,11 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
 """The questions of a client about pipelines: change them, and see what they do."""
 
+from collections.abc import Iterator
+
 from waybill import plans, questions
 from waybill.flows import PipelineFlow, flows_in
+from waybill.histories import HistoryPages, PipelineEvent
 from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
@@ -132,6 +135,20 @@ class PipelineCalls(Asking):
         NotFound: there is no such pipeline.
         """
         return versions_in(self._ask(questions.manifests(name)))
+
+    def history(
+        self, name: str, *, after: str | None = None, limit: int | None = None
+    ) -> Iterator[PipelineEvent]:
+        """Yield what happened to a pipeline in the last 30 days, the newest first.
+
+        With `after`, the id of an event, yield what happened after it, the oldest first; "0" means
+        all. Yield at most `limit` events. `gap` of the first event says why events before it may be
+        missing. Ids are valid after any restart of Waybill. NotFound: there is no such pipeline.
+        """
+        pages = HistoryPages(name, after, limit)
+        while (question := pages.next()) is not None:
+            for event in pages.read(self._ask(question)):
+                yield event
 
     def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
         """Return the newest lines of the log of its driver, at most 1,000.
