@@ -18,7 +18,7 @@ from bench.rebuild import R15
 from bench.report import machine, save, table
 from bench.sending import R14
 from bench.sinks import R22, R22U, R23F
-from bench.starts import R17, R18
+from bench.starts import R17, R18, R41
 from bench.surroundings import surroundings
 from bench.tables import R29, R29H, R29K, R30
 from bench.throughput import R3, R16, R24
@@ -54,6 +54,7 @@ OF_SERVICES = (
     R15,
     R17,
     R18,
+    R41,
     R19,
     R20,
     R20M,

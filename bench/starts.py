@@ -1,4 +1,5 @@
-"""R17 and R18: how long a pipeline takes to start, over a PySpark program until its first row.
+"""R17, R18 and R41: how long a pipeline takes to start, over a PySpark program until its first row;
+and to continue after a pause, over a start after a stop.
 
 Beside that: what a manifest's check takes, and a change of a running pipeline.
 """
@@ -44,12 +45,12 @@ class Pipelines:
         self._factors = count(3)  # QUERY has 0.2
 
     def create(self) -> float:
-        with self._one(applied=False) as name:
+        with self.one(applied=False) as name:
             return self._apply(name, QUERY)
 
     def first_record(self) -> float:
         """Of a pipeline that has just been applied, until its token is complete."""
-        with self._one() as name:
+        with self.one() as name:
             began = time.perf_counter()
             body = order(1) + b"\n"
             path = f"/v1/pipelines/{name}/inputs/orders/records"
@@ -69,13 +70,26 @@ class Pipelines:
         return time.perf_counter() - began
 
     def change(self) -> float:
-        with self._one() as name:
+        with self.one() as name:
             return self._apply(name, self._another_query())
+
+    def continue_after(self, name: str, end: str, begin: str) -> float:
+        """Measure how long `begin` takes after `end`: resume after pause, start after stop."""
+        self._act(name, end)
+        self._settled()
+        began = time.perf_counter()
+        self._act(name, begin)
+        return time.perf_counter() - began
+
+    def _act(self, name: str, action: str) -> None:
+        answer = self._ingress.ask("POST", f"/v1/pipelines/{name}/{action}?wait=0")
+        assert isinstance(answer, dict)
+        await_done(self._status, answer["operation"])
 
     def gap(self) -> float:
         """The longest time without a row while a pipeline that gets records all the time changes"""
         with (
-            self._one() as name,
+            self.one() as name,
             closing(reader(self._kafka, f"{name}.out")) as rows,
             feeding(self._kafka, f"{name}.in"),
         ):
@@ -86,7 +100,7 @@ class Pipelines:
         return max(after - before for before, after in pairwise(sorted(times))) / 1000
 
     @contextmanager
-    def _one(self, *, applied: bool = True) -> Iterator[str]:
+    def one(self, *, applied: bool = True) -> Iterator[str]:
         name = f"orders-{uuid.uuid4().hex[:8]}"
         self._settled()
         if applied:
@@ -195,6 +209,15 @@ def first_row(around: Surroundings) -> float:
         return time.perf_counter() - began
 
 
+@contextmanager
+def resumed(around: Surroundings) -> Iterator[Turns]:
+    with pipelines(around, spares=1) as ours, ours.one() as name:
+        yield Turns(
+            ours=lambda: ours.continue_after(name, "pause", "resume"),
+            theirs=lambda: ours.continue_after(name, "stop", "start"),
+        )
+
+
 R17 = Contest(
     key="R17",
     what="a pipeline starts",
@@ -212,4 +235,13 @@ R18 = Contest(
     unit="s",
     target=1.0,
     begin=cold,
+)
+R41 = Contest(
+    key="R41",
+    what="a pipeline continues",
+    ours="after a pause: resume",
+    theirs="after a stop: start, a spare driver is ready",
+    unit="s",
+    target=0.3,
+    begin=resumed,
 )

@@ -13,6 +13,7 @@ from waybill_ingress.core.bodies.forms import FORMS
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import Restart, StopMode
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.routes import Scope
 from waybill_shared.process.clock import SystemClock
@@ -158,7 +159,10 @@ def test_a_manifest_that_is_too_large_or_no_text_is_refused(client: TestClient) 
     [
         ("POST", "/start", "start"),
         ("POST", "/stop", "stop"),
+        ("POST", "/pause", "pause"),
+        ("POST", "/resume", "resume"),
         ("POST", "/restart", "restart"),
+        ("POST", "/restart?mode=force", "restart"),
         ("POST", "/restart?from=latest", "restart"),
         ("DELETE", "", "delete"),
     ],
@@ -169,6 +173,15 @@ def test_a_pipeline_is_started_stopped_restarted_deleted(
     answer = client.request(method, f"/v1/pipelines/orders{path}")
     assert (answer.status_code, answer.json()["action"]) == (202, action)
     assert client.request(method, f"/v1/pipelines/other{path}").status_code == 404
+
+
+@pytest.mark.parametrize(("word", "mode"), [("safe", "checkpoint"), ("force", "force")])
+def test_a_restart_says_how_the_run_of_before_ends(
+    client: TestClient, kafka: FakeKafka, word: str, mode: str
+) -> None:
+    client.post("/v1/pipelines/orders/restart", params={"mode": word})
+    (written,) = kafka.written
+    assert decode(Command, written.value).body == Restart(mode=StopMode(mode))
 
 
 @pytest.mark.parametrize("start_from", ["noon", ""])
