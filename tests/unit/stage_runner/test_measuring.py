@@ -25,8 +25,16 @@ def test_a_pipeline_is_shown_under_its_phase_alone() -> None:
     show([STARTING])
     show([replace(STARTING, phase=Phase.RUNNING, blocked_by=Obstacle.BLOCKED_BY_OPEN_TRANSACTION)])
 
-    assert shown().labels("waybill_pipeline_phase") == [{"pipeline": "orders", "phase": "Running"}]
+    labels = {"pipeline": "orders", "phase": "Running", "fault": ""}
+    assert shown().labels("waybill_pipeline_phase") == [labels]
     assert shown().names(blocked_by="blocked_by_open_transaction")
+
+
+def test_a_failed_pipeline_is_shown_with_whose_fault_it_is() -> None:
+    wrong = replace(CRASH, domain="user", retryable=False)
+    show([replace(STARTING, phase=Phase.FAILED, error=wrong)])
+    labels = {"pipeline": "orders", "phase": "Failed", "fault": "user"}
+    assert shown().labels("waybill_pipeline_phase") == [labels]
 
 
 def test_the_time_of_a_start_is_from_its_phase_to_running() -> None:

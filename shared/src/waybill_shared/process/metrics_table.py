@@ -269,9 +269,10 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
     ),
     "waybill_pipeline_phase": Metric(
         services=RUNNER,
-        labels=("pipeline", "phase"),
-        says="1 under the phase in which a pipeline is; its other phases have no series.",
-        worry="Failed; Starting or Recovering for minutes.",
+        labels=("pipeline", "phase", "fault"),
+        says="1 under the phase in which a pipeline is; its other phases have no series. `fault`:"
+        " user, external or internal, if an error is the reason of the phase; else empty.",
+        worry="Failed, above all if no user is at fault; Starting or Recovering for minutes.",
     ),
     "waybill_pipeline_blocked": Metric(
         services=RUNNER,

@@ -14,12 +14,20 @@ def show(states: Iterable[PipelineState]) -> None:
     """Export the metrics of all pipelines. Those that are not among `states` disappear."""
     shown = list(states)
     metrics.gauge("waybill_pipelines", len(shown))
-    metrics.show("waybill_pipeline_phase", {(s.record.name, str(s.phase)): 1 for s in shown})
+    phases = {(s.record.name, str(s.phase), _fault(s)): 1 for s in shown}
+    metrics.show("waybill_pipeline_phase", phases)
     metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in shown})
     metrics.show(
         "waybill_pipeline_blocked",
         {(s.record.name, word): 1 for s in shown for word in _obstacles(s)},
     )
+
+
+def _fault(state: PipelineState) -> str:
+    """Return the domain of the error that is the reason of the phase; empty if none is."""
+    if state.error is None or state.phase not in (Phase.RECOVERING, Phase.FAILED):
+        return ""
+    return state.error.domain
 
 
 def _obstacles(state: PipelineState) -> set[str]:
