@@ -14,8 +14,9 @@ def show(states: Iterable[PipelineState]) -> None:
     """Export the metrics of all pipelines. Those that are not among `states` disappear."""
     shown = list(states)
     metrics.gauge("waybill_pipelines", len(shown))
-    phases = {(s.record.name, str(s.phase), _fault(s)): 1 for s in shown}
-    metrics.show("waybill_pipeline_phase", phases)
+    metrics.show(
+        "waybill_pipeline_phase", {(s.record.name, str(s.phase), _fault(s)): 1 for s in shown}
+    )
     metrics.show("waybill_driver_attempts", {(s.record.name,): s.attempt for s in shown})
     metrics.show(
         "waybill_pipeline_blocked",
