@@ -87,7 +87,7 @@ DEEP_S = {
     "integration/local_stack/test_trusted.py": 35,
     "integration/local_stack/test_two_million_rows.py": 140,
     "integration/redis/test_loss.py": 30,
-    "integration/spark/test_decode_report.py": 40,
+    "integration/spark/test_decode_report.py": 45,
     "integration/spark/test_distributed_rows.py": 20,
     "integration/spark/test_guard.py": 20,
     "integration/spark/test_hostile.py": 55,

@@ -204,6 +204,7 @@ DEEP = {
         "end_the_stage_where_the_input_says_so[spread]",
         "[spread-warn",
         "first_that_applies[spread]",
+        "is_counted_once[spread]",
         "does_not_see_what_breaks_a_rule[spread]",
         "what_is_known_of_a_record[spread]",
         "[spread-1 = 0]",
