@@ -81,7 +81,7 @@ class DriverEnded:
     exit_code: int
 
 
-RunEvent = (
+DriverReport = (
     RunQueued
     | DriverRuns
     | DriverPaused
@@ -89,6 +89,6 @@ RunEvent = (
     | DriverIgnores
     | DriverMaintained
     | DriverFailed
-    | DriverEnded
 )
+RunEvent = DriverReport | DriverEnded
 Event = RecordRequested | RunEvent | Tick

@@ -32,12 +32,12 @@ long healthy run.
 """
 
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final
 
 from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.lifecycle import MOVES, PHASES, Happening, Phase
+from waybill_shared.contract.lifecycle import PHASES, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
@@ -48,6 +48,7 @@ from waybill_stage_runner.core.pipelines.attempts import (
     reset_attempts,
     wait_longer,
 )
+from waybill_stage_runner.core.pipelines.driver_reports import decide_report
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
@@ -64,24 +65,12 @@ def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
     match event:
         case events.RecordRequested():
             return _accept_record(state, event, now)
-        case events.RunQueued():
-            return _show_queue_position(state, event, now)
-        case events.DriverRuns() | events.DriverPaused():
-            return _note_run(state, event, now)
-        case events.DriverBlocked():
-            return _note_blocked(state, event)
-        case events.DriverIgnores():
-            return replace(state, ignored=event.fields), ()
-        case events.DriverMaintained():
-            return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
-        case events.DriverFailed():
-            return replace(state, problems=event.problems, error=event.error), ()
         case events.DriverEnded():
             return _handle_end(replace(state, driver=False), event, now)
         case Tick():
             return _tick_closing(state, now) if state.closing else _tick(state, now)
         case _:
-            assert_never(event)
+            return decide_report(state, event, now)
 
 
 def _accept_record(state: PipelineState, event: events.RecordRequested, now: int) -> Decision:
@@ -171,41 +160,6 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
     """
     closing, more = move(replace(state, closing=target), Happening.CLOSE, now, why(state))
     return replace(closing, since=now), more
-
-
-def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int) -> Decision:
-    """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
-    position = event.queue_position
-    happening = Happening.QUEUE if position else Happening.ASSIGN
-    if (state.phase, happening) not in MOVES:
-        return state, ()
-    reason = f"{position}. in the line for a driver" if position else "it has a driver"
-    waiting, more = move(state, happening, now, reason)
-    return replace(waiting, reason=reason) if position else waiting, more
-
-
-def _note_run(
-    state: PipelineState, event: events.DriverRuns | events.DriverPaused, now: int
-) -> Decision:
-    if isinstance(event, events.DriverPaused):
-        return _note_paused(state, event, now)
-    if (state.phase, Happening.RUN) not in MOVES:
-        return state, ()
-    return move(replace(state, error=None), Happening.RUN, now, "driver runs")
-
-
-def _note_paused(state: PipelineState, event: events.DriverPaused, now: int) -> Decision:
-    """Note that the driver is paused, unless a later order lets it continue, or asks again."""
-    newest = event.order == state.pause_orders and state.record.desired == "paused"
-    if not newest or (state.phase, Happening.PAUSE) not in MOVES:
-        return state, ()
-    return move(replace(state, error=None), Happening.PAUSE, now, "no batch begins")
-
-
-def _note_blocked(state: PipelineState, event: events.DriverBlocked) -> Decision:
-    going_on = state.phase in (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
-    after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
-    return (after, (actions.SendHeartbeat(),)) if going_on and after != state else (state, ())
 
 
 def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:

@@ -1,0 +1,60 @@
+"""Decides what follows from a report of a driver. Never does I/O, never reads the clock."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
+from waybill_stage_runner.core.pipelines import actions, events
+from waybill_stage_runner.core.pipelines.moves import Decision, move
+from waybill_stage_runner.core.pipelines.states import PipelineState
+
+
+def decide_report(state: PipelineState, event: events.DriverReport, now: int) -> Decision:
+    match event:
+        case events.RunQueued():
+            return _show_queue_position(state, event, now)
+        case events.DriverRuns():
+            return _note_running(state, now)
+        case events.DriverPaused():
+            return _note_paused(state, event, now)
+        case events.DriverBlocked():
+            return _note_blocked(state, event)
+        case events.DriverIgnores():
+            return replace(state, ignored=event.fields), ()
+        case events.DriverMaintained():
+            return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
+        case events.DriverFailed():
+            return replace(state, problems=event.problems, error=event.error), ()
+        case _:
+            assert_never(event)
+
+
+def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int) -> Decision:
+    """Show that the run waits in the queue. It starts later, and this is no failure of its own."""
+    position = event.queue_position
+    happening = Happening.QUEUE if position else Happening.ASSIGN
+    if (state.phase, happening) not in MOVES:
+        return state, ()
+    reason = f"{position}. in the line for a driver" if position else "it has a driver"
+    waiting, more = move(state, happening, now, reason)
+    return replace(waiting, reason=reason) if position else waiting, more
+
+
+def _note_running(state: PipelineState, now: int) -> Decision:
+    if (state.phase, Happening.RUN) not in MOVES:
+        return state, ()
+    return move(replace(state, error=None), Happening.RUN, now, "driver runs")
+
+
+def _note_paused(state: PipelineState, event: events.DriverPaused, now: int) -> Decision:
+    """Note that the driver is paused, unless a later order lets it continue, or asks again."""
+    newest = event.order == state.pause_orders and state.record.desired == "paused"
+    if not newest or (state.phase, Happening.PAUSE) not in MOVES:
+        return state, ()
+    return move(replace(state, error=None), Happening.PAUSE, now, "no batch begins")
+
+
+def _note_blocked(state: PipelineState, event: events.DriverBlocked) -> Decision:
+    going_on = state.phase in (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
+    after = replace(state, blocked_by=event.blocked_by, waits=event.waits)
+    return (after, (actions.SendHeartbeat(),)) if going_on and after != state else (state, ())
