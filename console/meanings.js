@@ -50,6 +50,7 @@ export const LOSSES = {
 export const OBSTACLES = {
 	stage_stopped: "the pipeline is stopped, or is being stopped",
 	paused: "the pipeline is paused",
+	not_running: "the pipeline has finished",
 	stage_failed: "the pipeline has failed, and is not started again by itself",
 	runner_silent: "its runner has said nothing for 10 s",
 	recovering: "its driver has failed and will be started again",

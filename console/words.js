@@ -80,6 +80,8 @@ const PHASES = {
 	Starting: "busy",
 	Stopping: "busy",
 	Stopped: "off",
+	Finishing: "busy",
+	Finished: "good",
 	Recovering: "bad",
 	Failed: "bad",
 	Unknown: "doubt",

@@ -243,10 +243,15 @@ class Pipeline:
         )
 
 
+def is_in(pipeline: Pipeline, phase: str) -> bool:
+    """Return True if the pipeline is in the phase; one that is Finished has been Running."""
+    return pipeline.phase == phase or (phase, pipeline.phase) == ("Running", "Finished")
+
+
 def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:
     """Return the pipeline if it is in the phase; else raise the error that says its phase and
     why."""
-    if pipeline.phase == phase:
+    if is_in(pipeline, phase):
         return pipeline
     reason = str(pipeline.error) if pipeline.error else pipeline.reason
     state = f"pipeline {pipeline.name} is {pipeline.phase}" + (f": {reason}" if reason else "")

@@ -26,7 +26,7 @@ from waybill.fields import Fields
 from waybill.findings import Findings, findings_in
 from waybill.models import Operation
 from waybill.outcomes import Outcome, not_final, outcome_in
-from waybill.pipelines import Pipeline, in_phase
+from waybill.pipelines import Pipeline, in_phase, is_in
 from waybill.problems import failure_in, problem_from
 from waybill.questions import Question
 from waybill.tokens import AnyToken
@@ -211,7 +211,7 @@ def phase(
             return None
 
     def done(seen: Pipeline | None) -> bool:
-        return seen is not None and (seen.phase == wanted or seen.failed)
+        return seen is not None and (is_in(seen, wanted) or seen.failed)
 
     seen = yield from _look_until(look, done, patience, has_answered)
     if seen is None:

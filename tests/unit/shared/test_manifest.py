@@ -40,7 +40,7 @@ def test_example_says_what_it_says() -> None:
     assert enrich.source_of(enrich.sinks[0]) == "enriched"
     assert load.source_of(load.sinks[0]) == "enriched_topic"
     assert load.trigger is not None
-    assert load.trigger.interval == Interval(1_000)
+    assert load.trigger.trigger == Interval(1_000)
     assert [sink.kind for stage in manifest.stages for sink in stage.sinks] == ["kafka", "iceberg"]
     assert load.sinks[0].settings.target == "lakehouse.raw.orders"
 

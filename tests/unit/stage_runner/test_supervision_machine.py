@@ -29,6 +29,7 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
     DriverFailed,
+    DriverFinished,
     DriverPaused,
     DriverRuns,
     Event,
@@ -114,20 +115,27 @@ class Supervision(RuleBasedStateMachine):
     @rule(
         desired=st.sampled_from(get_args(Desired)),
         holds=st.sampled_from([None, ("lake",), ("lake", "out"), ("lake", "aside")]),
+        action=st.sampled_from(["start", "apply"]),
     )
-    def command(self, desired: Desired, holds: tuple[str, ...] | None) -> None:
-        """`holds` names the sinks of a changed definition."""
+    def command(
+        self, desired: Desired, holds: tuple[str, ...] | None, action: str = "start"
+    ) -> None:
+        """`holds` names the sinks of a changed definition. An `apply` without a change wants no
+        run after the one that has finished.
+        """
         before = self.state.record
         if before.desired == "deleted":
             return
-        record = replace(before, desired=desired)
+        kept_finished = (desired, before.desired, action) == ("running", "running", "apply")
+        record = replace(before, desired=desired, finished=before.finished and kept_finished)
         if holds is not None and desired != "deleted":
             had = {sink.name: sink for sink in before.stages[0].sinks}
             generation = before.generation + 1
             kept = tuple(had.get(name, make_sink(name, since=generation)) for name in holds)
-            record = replace(record, generation=generation, stages=(make_stage(sinks=kept),))
+            stages = (make_stage(sinks=kept),)
+            record = replace(record, generation=generation, stages=stages, finished=False)
         self.sent.append(f"c{len(self.sent)}")
-        self.on(RecordRequested(record=record, command=make_command(id=self.sent[-1])))
+        self.on(RecordRequested(record=record, command=make_command(action, id=self.sent[-1])))
 
     @precondition(lambda self: self.alive)
     @rule(of=st.integers(0, 3))
@@ -151,6 +159,11 @@ class Supervision(RuleBasedStateMachine):
             )
             self.on(DriverFailed(problems=(make_problem(),), error=error))
         self.driver_ends(1)
+
+    @precondition(lambda self: self.alive and not self.closing)
+    @rule()
+    def driver_finishes(self) -> None:
+        self.on(DriverFinished())
 
     @precondition(lambda self: self.alive)
     @rule(exit_code=st.sampled_from([0, 137]))
@@ -187,6 +200,11 @@ class Supervision(RuleBasedStateMachine):
     def awaits_pause(self) -> bool:
         """A pause that is asked for again is done when the driver reports the newest order."""
         return self.state.phase is Phase.PAUSED and bool(self.orders)
+
+    @invariant()
+    def only_a_run_that_has_finished_rests_as_finished(self) -> None:
+        assert (self.state.phase is Phase.FINISHED) <= self.state.record.has_finished
+        assert not (self.state.record.has_finished and self.alive and not self.closing)
 
     @invariant()
     def runs_are_numbered(self) -> None:

@@ -44,6 +44,7 @@ SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
         ({"phase": "Starting", "attempt": 1}, "it starts again"),
         ({"phase": "Stopped", "desired": "stopped"}, "it is stopped"),
         ({"phase": "Stopped"}, None),
+        ({"phase": "Finished"}, None),
         ({"phase": "Unknown", "reason": "no sign of its runner"}, "no sign of its runner"),
         ({"phase": "Unknown", "error": NO_KAFKA, "reason": "silence"}, "silence"),
     ],

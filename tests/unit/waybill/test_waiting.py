@@ -169,6 +169,13 @@ def test_wait_pipeline_returns_once_it_is_in_the_phase(
     assert client.wait_pipeline("orders").phase == "Running"
 
 
+def test_wait_pipeline_that_waits_for_running_ends_when_it_is_finished(
+    server: ScriptedServer, client: Client
+) -> None:
+    server.answer("GET", "/v1/pipelines/orders", pipeline("Starting"), pipeline("Finished"))
+    assert client.wait_pipeline("orders").phase == "Finished"
+
+
 def test_wait_pipeline_tells_why_it_failed(server: ScriptedServer, client: Client) -> None:
     error = {"domain": "user", "message": "no such column", "hint": "correct the SQL"}
     server.answer("GET", "/v1/pipelines/orders", pipeline("Failed", error=error))

@@ -113,3 +113,18 @@ def test_nothing_is_sent_twice_while_it_is_on_its_way(place: Place) -> None:
     place.kafka.poll = lambda timeout: None  # type: ignore[method-assign]
     sent = place.wait(60)
     assert sent <= 1
+
+
+def test_all_is_there_only_when_kafka_has_the_newest_commit_of_every_sink(place: Place) -> None:
+    assert place.emitter.has_all(), "nothing was written"
+    place.kafka.away = True
+    place.emitter.emit(commit(1))
+    assert not place.emitter.has_all()
+    place.kafka.away = False
+    place.wait(REPEAT_S_MIN + 1)
+    assert place.emitter.has_all()
+    place.emitter.emit(commit(2))
+    assert place.emitter.has_all(), "its report came"
+    place.kafka.full = True
+    place.emitter.emit(commit(3))
+    assert not place.emitter.has_all()

@@ -51,6 +51,11 @@ class Stage:
     step: int = 1
     position: int = 0
     ended: bool = False
+    resting: bool = False
+    """True if its query has not started, or has ended by itself."""
+    hidden_for: int = 0
+    """So many looks find what it wrote hidden."""
+    starts: int = 0
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -60,13 +65,28 @@ class Stage:
     def outputs(self) -> frozenset[str]:
         return frozenset({self.writes})
 
+    def lacks(self, ends: Mapping[tuple[str, int], int]) -> bool:
+        return any(self.position < end for end in ends.values())
+
     def has_passed(self, ends: Mapping[tuple[str, int], int]) -> bool:
-        return all(self.position >= end for end in ends.values())
+        if self.lacks(ends):
+            return False
+        self.hidden_for -= 1
+        return self.hidden_for < 0
+
+    def waits_for_start(self) -> bool:
+        return self.resting
+
+    def start(self) -> None:
+        self.starts += 1
+        self.resting = False
 
     def end_query(self) -> None:
         self.ended = True
 
     def process(self) -> None:
+        if self.resting:
+            return
         done = min(self.step, self.kafka.ends[self.reads] - self.position)
         self.position += done
         self.kafka.ends[self.writes] = self.kafka.ends.get(self.writes, 0) + done
@@ -115,6 +135,24 @@ def test_each_stage_ends_after_those_that_write_its_inputs(away: int) -> None:
     assert kafka.asked == ["orders", "enriched"], "the inner topic only when nobody writes there"
     assert 10 <= enrich.position < kafka.ends["orders"], "later records wait"
     assert load.position == enrich.position
+
+
+def test_stages_that_have_not_started_or_have_ended_are_started_in_turn() -> None:
+    kafka = Kafka(ends={"orders": 10, "enriched": 0})
+    enrich = Stage("enrich", kafka, "orders", "enriched", step=4, position=6, resting=True)
+    load = Stage("load", kafka, "enriched", "lake", resting=True)
+    rounds = Rounds(kafka, load, enrich)
+    drain(kafka, rounds, load, enrich)
+    assert (enrich.starts, load.starts) == (1, 1)
+    assert enrich.position >= 10
+    assert load.position == enrich.position - 6
+
+
+def test_a_stage_that_has_ended_is_not_started_again_for_rows_that_are_hidden() -> None:
+    kafka = Kafka(ends={"orders": 10})
+    stage = Stage("enrich", kafka, "orders", "lake", position=10, resting=True, hidden_for=3)
+    drain(kafka, Rounds(kafka, stage), stage)
+    assert (stage.ended, stage.starts) == (True, 0)
 
 
 def test_a_stronger_stop_ends_it_at_once() -> None:

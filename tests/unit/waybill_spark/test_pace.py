@@ -95,7 +95,7 @@ class Writer:
     [
         (Interval(500), {"processingTime": "500 milliseconds"}, "500 ms"),
         (AvailableNow(), {"availableNow": True}, "availableNow"),
-        (Once(), {"once": True}, "once"),
+        (Once(), {"availableNow": True}, "once"),
     ],
 )
 def test_each_trigger_is_one_of_spark(

@@ -110,7 +110,8 @@ class AsyncPipelineCalls(AsyncAsking):
     async def wait_pipeline(
         self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S
     ) -> Pipeline:
-        """Wait until the pipeline is in the phase, and return it.
+        """Wait until the pipeline is in the phase, and return it. One that ends by itself may be
+        Finished already instead of Running.
 
         PipelineFailed: it is Failed instead. PhaseNotReached: `timeout_s` is over.
         """

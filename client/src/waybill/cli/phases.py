@@ -12,5 +12,7 @@ class PipelinePhase(StrEnum):
     RECOVERING = "Recovering"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
+    FINISHING = "Finishing"
+    FINISHED = "Finished"
     FAILED = "Failed"
     UNKNOWN = "Unknown"

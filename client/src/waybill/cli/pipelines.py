@@ -145,6 +145,9 @@ def wait(
 ) -> None:
     """Wait until a pipeline is Running, or in another phase; or until an operation is done.
 
+    A pipeline that ends by itself is Finished when it has read all; this ends the wait for Running,
+    too.
+
     A change that a command of this user only reported as accepted comes first: the phase counts
     once it is done. Changes by another user, or from another machine, are not known here: for those
     use `waybill wait OPERATION`, with the operation that waybill apply prints.
@@ -153,6 +156,7 @@ def wait(
     Example:
       waybill wait orders
       waybill wait orders --for Stopped --timeout 30
+      waybill start orders && waybill wait orders --for Finished
       waybill wait apply.orders.3f9c2d1a
 
     \b

@@ -160,7 +160,8 @@ class DriverEvent(_Message):
     """`run_id` or `check_id` says what it is about; without either it is about the driver itself.
 
     `blocked` and `ignored` may be said again and again; without `blocked_by` and `waits` nothing is
-    waited for any more.
+    waited for any more. `finished`: the run has read all that there was, every commit is in Kafka,
+    and `ended` follows.
     """
 
     kind: Literal[
@@ -173,6 +174,7 @@ class DriverEvent(_Message):
         "blocked",
         "ignored",
         "maintained",
+        "finished",
         "failed",
         "ended",
     ]

@@ -187,11 +187,17 @@ class PipelineRecord:
     desired_by: str = ""  # the actor of the command that asked for `desired`
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the newest stop
     run: int = 0  # the number of its newest run; 0: it never ran
+    finished: bool = False  # that run has read all that there was, and no other is wanted
 
     @property
     def wants_run(self) -> bool:
         """True if it is to have a driver."""
         return self.desired in ("running", "paused")
+
+    @property
+    def has_finished(self) -> bool:
+        """True if it is to run, and nobody wants a run after the one that has finished."""
+        return self.finished and self.desired == "running"
 
     def root_inputs(self) -> dict[str, InputDefinition]:
         """Return the inputs that no stage of this pipeline writes, by name."""

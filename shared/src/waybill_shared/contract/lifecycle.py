@@ -18,6 +18,8 @@ class Phase(StrEnum):
     RECOVERING = "Recovering"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
+    FINISHING = "Finishing"
+    FINISHED = "Finished"
     FAILED = "Failed"
     UNKNOWN = "Unknown"
 
@@ -61,6 +63,17 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
         (Action.START, *CHANGE, *END),
     ),
     Phase.STOPPED: PhaseRow("it has no driver", PERSON, (Action.START, *CHANGE, Action.DELETE)),
+    Phase.FINISHING: PhaseRow(
+        "all that there was is read, and its driver ends",
+        DRIVER,
+        (Action.START, *CHANGE, *END),
+        limit_ms=120_000,
+    ),  # sinks may wait a minute each when they are closed
+    Phase.FINISHED: PhaseRow(
+        "all that there was is read; later records wait",
+        PERSON,
+        (Action.START, *CHANGE, *END),
+    ),
     Phase.FAILED: PhaseRow(
         "it has failed, and is not started again by itself",
         PERSON,
@@ -94,6 +107,8 @@ class Happening(StrEnum):
     RESUME = "resume"  # its driver is about to begin batches again
     STOP = "stop"  # it is to stop, or to run otherwise, and a driver lives
     CLOSE = "close"  # sinks are to be removed, and no driver lives
+    FINISH = "finish"  # its driver has read all that there was, and ends
+    REST = "rest"  # it has read all that there was, and no driver lives
     END = "end"  # it is not to run, and no driver lives
     DELETE = "delete"  # all its sinks are closed
     RETRY = "retry"  # its driver has ended by itself, and is started again later
@@ -121,9 +136,12 @@ class Move(NamedTuple):
 
 WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
 WITHOUT_DRIVER: Final = frozenset(
-    {Phase.CREATED, Phase.RECOVERING, Phase.STOPPING, Phase.STOPPED, Phase.FAILED}
+    {Phase.CREATED, Phase.RECOVERING, Phase.STOPPING, Phase.STOPPED, Phase.FINISHED, Phase.FAILED}
 )
 """In STOPPING the driver may still live: then nothing moves before it has ended."""
+LIVING: Final = WITH_DRIVER | {Phase.FINISHING}
+AT_WORK: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
+RESTING: Final = frozenset({Phase.CREATED, Phase.STOPPING, Phase.FINISHING, Phase.FINISHED})
 REPORT: Final = MoveAction.REPORT_PHASE
 ARRIVAL: Final = (REPORT, MoveAction.ANSWER_DONE)
 DELETION: Final = (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE)
@@ -133,28 +151,32 @@ ROWS: Final = (
     Move({Phase.SCHEDULING}, Happening.QUEUE, Phase.SCHEDULING, (MoveAction.SEND_HEARTBEAT,)),
     Move({Phase.SCHEDULING, Phase.STARTING}, Happening.ASSIGN, Phase.STARTING, (REPORT,)),
     Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, ARRIVAL),
-    Move({Phase.STARTING, Phase.RUNNING, Phase.PAUSED}, Happening.PAUSE, Phase.PAUSED, ARRIVAL),
+    Move(AT_WORK, Happening.PAUSE, Phase.PAUSED, ARRIVAL),
     Move({Phase.PAUSED}, Happening.RESUME, Phase.STARTING, (REPORT,)),
-    Move(WITH_DRIVER, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
+    Move(LIVING, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
     Move(WITHOUT_DRIVER, Happening.CLOSE, Phase.STOPPING, (REPORT, MoveAction.START_DRIVER)),
     Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, ARRIVAL),
+    Move(AT_WORK, Happening.FINISH, Phase.FINISHING, (REPORT,)),
+    Move(RESTING, Happening.REST, Phase.FINISHED, ARRIVAL),
     Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
     Move(WITH_DRIVER, Happening.FAIL, Phase.FAILED, (REPORT, MoveAction.ANSWER_FAILED)),
 )
 STILL: Final[Mapping[Happening, Set[Phase]]] = {
-    Happening.START: WITH_DRIVER,
-    Happening.QUEUE: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED},
-    Happening.ASSIGN: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED},
+    Happening.START: LIVING,
+    Happening.QUEUE: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED, Phase.FINISHING},
+    Happening.ASSIGN: WITHOUT_DRIVER | {Phase.RUNNING, Phase.PAUSED, Phase.FINISHING},
     Happening.RUN: set(Phase) - {Phase.STARTING},
-    Happening.PAUSE: WITHOUT_DRIVER | {Phase.SCHEDULING},
+    Happening.PAUSE: WITHOUT_DRIVER | {Phase.SCHEDULING, Phase.FINISHING},
     Happening.RESUME: set(Phase) - {Phase.PAUSED},
     Happening.STOP: WITHOUT_DRIVER,
-    Happening.CLOSE: WITH_DRIVER,
-    Happening.END: WITH_DRIVER,
+    Happening.CLOSE: LIVING,
+    Happening.FINISH: set(Phase) - AT_WORK,
+    Happening.REST: set(Phase) - RESTING,
+    Happening.END: LIVING,
     Happening.DELETE: set(Phase) - {Phase.STOPPING},
-    Happening.RETRY: WITHOUT_DRIVER,
-    Happening.FAIL: WITHOUT_DRIVER,
+    Happening.RETRY: WITHOUT_DRIVER | {Phase.FINISHING},
+    Happening.FAIL: WITHOUT_DRIVER | {Phase.FINISHING},
 }
 """The phases in which it does not happen, or comes too late and changes nothing."""
 MOVES: Final[Mapping[tuple[Phase, Happening], Move]] = {

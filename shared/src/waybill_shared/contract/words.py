@@ -161,6 +161,7 @@ class Obstacle(Word):
 
     STAGE_STOPPED = "stage_stopped", "the pipeline is stopped, or is being stopped"
     PAUSED = "paused", "the pipeline is paused: `resume` lets it continue"
+    NOT_RUNNING = "not_running", "the pipeline has finished: its next run reads later records"
     STAGE_FAILED = "stage_failed", "the pipeline has failed, and is not started again by itself"
     RUNNER_SILENT = "runner_silent", "its runner has said nothing for 10 s"
     RECOVERING = "recovering", "its driver has failed and will be started again"

@@ -57,6 +57,11 @@ A pause lets the running batch of each stage end; no other begins. The driver st
 `blocked_by: paused`. A paused pipeline stays paused when it is changed, and when it gets another
 driver. Its connectors fetch nothing.
 
+A pipeline may [end by itself](manifest.md#pipelines-that-end). When all that its inputs contained
+is in every sink, it is `{Phase.FINISHING}` until its driver has ended, then `{Phase.FINISHED}`.
+That is written down, so that a new runner, or an `apply` without a change, starts nothing. `start`,
+`restart` and a change begin the next run.
+
 A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
 ask for a stronger one at any time; a weaker one changes nothing.
 

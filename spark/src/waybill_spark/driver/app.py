@@ -16,17 +16,19 @@ from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.manifest.triggers import ends
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.definitions import checkpoint_path, later_sinks, stage_inputs
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
-from waybill_spark.driver.reading.topics import BatchLimits, TopicSource
+from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -87,6 +89,8 @@ class RunningStage:
         self.name = definition.name
         self.topics = tuple(each.topic for each in definition.inputs)
         """Those that it reads."""
+        self.reads = frozenset(each.topic_id for each in definition.inputs)
+        """Their ids."""
         self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         """The ids of topics that it writes."""
         self.failure: Exception | None = None
@@ -119,7 +123,12 @@ class RunningStage:
                 compiled.rows,
                 compiled.dead,
                 sizes=compiled.sizes,
-                limits=_batch_limits(compiled, around),
+                limits=batch_limits(
+                    compiled,
+                    rows_max=around.batch_rows_max,
+                    bytes_max=around.batch_bytes_max,
+                    can_work=around.can_work,
+                ),
                 absent_s=around.topic_absent_s,
                 whole=compiled.whole,
             ),
@@ -149,6 +158,7 @@ class RunningStage:
     def start(self) -> None:
         starts = self._tracked.resume()
         assert self._going_on is not None, "it is opened first"
+        self._started.clear()
         rows = self._going_on.result()
         if rows is None or starts:
             rows = self._plan(starts)
@@ -181,29 +191,46 @@ class RunningStage:
         return self._tracked.waits(SLOW_LOAD_MS)
 
     def readings(self) -> tuple[Reading, ...]:
-        return readings(self.name, self._inputs, self._tracked.frontiers())
+        """Return where it reads; nowhere if it has ended."""
+        return (
+            () if self.has_ended() else readings(self.name, self._inputs, self._tracked.frontiers())
+        )
+
+    def lacks(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Return True if a sink does not have everything below `ends`."""
+        frontiers = self._tracked.frontiers()
+        return any(each.get(at, 0) < end for each in frontiers for at, end in ends.items())
 
     def has_passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Return True if each sink has everything below `ends`, and readers can see it."""
-        frontiers = self._tracked.frontiers()
-        passed = all(each.get(at, 0) >= end for each in frontiers for at, end in ends.items())
-        return passed and not self.has_hidden_rows()
+        return not self.lacks(ends) and not self.has_hidden_rows()
+
+    def waits_for_start(self) -> bool:
+        """Return True if it has not started, or has read all that there was."""
+        return self._query is None or self.has_ended()
+
+    def has_ended(self) -> bool:
+        """Return True if its query has ended because it has read all that there was."""
+        query = self._query
+        if query is None or query.isActive or not ends(self._compiled.stage.effective_trigger):
+            return False
+        return self.failure is None and query.exception() is None
 
     def batches(self) -> int:
         """Return how many batches it has started."""
         return self._batches
 
     def ask_every(self, pause_ms: int) -> None:
-        assert self._query is not None
-        set_pause(self._query._jsq.streamingQuery(), pause_ms)
+        if self._query is not None:
+            set_pause(self._query._jsq.streamingQuery(), pause_ms)
 
     def find_failure(self) -> Exception | None:
-        """Return why the query has ended; None if it runs.
+        """Return why the query has failed; None if it runs, or has read all that there was.
 
         Kafka may know the cause better than Spark does.
         """
         query = self._query
-        if query is None or query.isActive:
+        if query is None or query.isActive or self.has_ended():
             return None
         if self.failure is None:
             self._tracked.watch()
@@ -242,7 +269,7 @@ class RunningStage:
             topics={i.topic: i.topic_id for i in self._inputs},
             partitions=self._around.admin.identify(i.topic for i in self._inputs),
             starts=starts,
-            offsets_max=self._compiled.stage.max_offsets_per_trigger,
+            offsets_max=self._compiled.stage.batch_offsets_max,
             whole=self._compiled.whole,
         )
         planned = self._compiled.plan(stream)
@@ -271,28 +298,15 @@ class RunningStage:
             raise StageFailed(self.name) from None
 
 
-def _batch_limits(compiled: CompiledStage, around: Surroundings) -> BatchLimits:
-    bytes_max = compiled.stage.max_bytes_per_trigger
-    settings = [sink.settings for sink in compiled.stage.sinks]
-    must_stay_whole = any(each.replaces for each in settings)
-    gathered = bytes_max is not None or any(each.gathers for each in settings)
-    return BatchLimits(
-        rows_max=around.batch_rows_max,
-        bytes_max=bytes_max or around.batch_bytes_max,
-        distribute=compiled.distribute,
-        may_distribute=around.can_work if must_stay_whole or not gathered else lambda: False,
-        must_stay_whole=must_stay_whole,
-    )
-
-
-def start_stages(stages: Sequence[RunningStage]) -> None:
-    """Claim every sink, report their fences and what can never arrive, and only then start the
-    queries.
-    """
+def open_stages(stages: Sequence[RunningStage]) -> None:
+    """Claim every sink, report their fences and what can never arrive. Queries start only then."""
     for stage in stages:
         stage.open()
         logger.info("fences are read", extra={"stage": stage.name})
     report_losses(stages)
+
+
+def start_stages(stages: Sequence[RunningStage]) -> None:
     for stage in stages:
         stage.start()
         logger.info("stage is started", extra={"stage": stage.name})

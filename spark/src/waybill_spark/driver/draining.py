@@ -2,7 +2,8 @@
 
 The ends of all topics that no stage of the run writes are read first. A stage is drained when its
 sinks have passed the ends of its inputs; its query is ended then. Stages that read what it wrote
-take the ends of that topic only after that, so that nothing comes behind them.
+take the ends of that topic only after that, so that nothing comes after them. A stage of a run
+that ends by itself may not have started then, or may have ended before: it is started (again).
 """
 
 import logging
@@ -48,15 +49,24 @@ class Drain:
         except Retryable as error:
             logger.warning("ends of topics are not known yet", extra={"reason": str(error)})
             return
-        for stage in [each for each in self._left if self._is_drained(each)]:
-            watcher.leave_out(stage)
-            stage.end_query()
-            self._left.remove(stage)
-            logger.info("stage is drained", extra={"stage": stage.name})
+        for stage in list(self._left):
+            ends = self._find_ends(stage)
+            if ends is None:
+                continue
+            if stage.has_passed(ends):
+                watcher.leave_out(stage)
+                stage.end_query()
+                self._left.remove(stage)
+                logger.info("stage is drained", extra={"stage": stage.name})
+            elif stage.waits_for_start() and stage.lacks(ends):
+                stage.start()
 
-    def _is_drained(self, stage: RunningStage) -> bool:
+    def _find_ends(self, stage: RunningStage) -> Ends | None:
+        """Return how far the stage must read; None if it is not known of all its topics yet."""
         known = [self._ends.get(topic) for topic in stage.topics]
-        return all(ends is not None and stage.has_passed(ends) for ends in known)
+        if any(ends is None for ends in known):
+            return None
+        return {at: end for ends in known if ends is not None for at, end in ends.items()}
 
     def _read_ends(self) -> None:
         """Read the ends of all topics that nobody in this run writes any more."""

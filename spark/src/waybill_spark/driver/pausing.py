@@ -35,6 +35,11 @@ class Pausing:
         self._report = report
         self._reported: PauseState | None = None
 
+    @property
+    def is_wanted(self) -> bool:
+        """True if no batch is to begin."""
+        return (self._control.pause or self._first).paused
+
     def follow(self) -> None:
         """Pass the newest order to all stages, and report it when it is carried out."""
         pause = self._control.pause or self._first

@@ -16,10 +16,17 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings, start_stages
+from waybill_spark.driver.app import (
+    DeadLetterRules,
+    RunningStage,
+    Surroundings,
+    open_stages,
+    start_stages,
+)
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
 from waybill_spark.driver.draining import Drain
+from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
 from waybill_spark.driver.pausing import Pausing
@@ -76,7 +83,9 @@ class PipelineRun:
         self._reporter().report_again(sink)
 
     def run(self, engine: Engine, compiled: Sequence[CompiledStage], control: RunControl) -> None:
-        """Run until it is to stop or a stage fails. Then stop all of it in good order."""
+        """Run until it is to stop, a stage fails, or all that there was is read. Then stop all of
+        it in good order.
+        """
         with ExitStack() as stack:
             emitter = CommitEmitter(
                 self._producer, commits_topic(self._spec), self._identity, self._clock
@@ -92,13 +101,22 @@ class PipelineRun:
             first = PauseState(self._spec.paused, self._spec.pause_order)
             for stage in stages:
                 stage.set_paused(paused=(control.pause or first).paused)
-            start_stages(stages)
+            open_stages(stages)
+            ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
+            if ending is None:
+                start_stages(stages)
+            else:
+                ending.start_ready()
             pausing = Pausing(stages, control, first, self._report_pause)
             pausing.follow()
             transactions = OpenTransactions(self._admin)
             report = (self._report_blocked, self._report_ignored)
             watcher = Watcher(stages, transactions, *report, executors)
-            watcher.run(control, pausing)
+            if ending is None:
+                watcher.run(control, pausing)
+            elif ending.run(watcher, control, pausing):
+                self._report(DriverEvent(kind="finished", run_id=self._spec.run_id))
+                return
             if control.mode is StopMode.DRAIN:
                 Drain(stages, self._admin).run(watcher, control)
 

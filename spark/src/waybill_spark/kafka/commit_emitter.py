@@ -32,6 +32,7 @@ class _Newest:
     commit: Commit
     pause_s: float = REPEAT_S_MIN
     due_at: float | None = None
+    acknowledged: bool = False
 
     def due(self, now: float) -> bool:
         return self.due_at is not None and self.due_at <= now
@@ -40,6 +41,7 @@ class _Newest:
         if not acknowledged:
             self.pause_s = REPEAT_S_MIN
         self.due_at = now + self.pause_s
+        self.acknowledged = self.acknowledged or acknowledged
         if acknowledged:
             self.pause_s = min(2 * self.pause_s, REPEAT_S_MAX)
 
@@ -79,6 +81,12 @@ class CommitEmitter:
         with self._lock:
             self._newest[commit.stage, commit.sink] = newest
         self._send(newest)
+
+    def has_all(self) -> bool:
+        """Return True if Kafka has the newest commit of every sink."""
+        self._producer.poll(0)
+        with self._lock:
+            return all(newest.acknowledged for newest in self._newest.values())
 
     def repeat(self) -> None:
         """Send again what is due. First process Kafka's answers for earlier messages."""

@@ -161,14 +161,17 @@ class Changes:
             case commands.Restart(start_from=start_from):
                 return self._restart(start_from, before, now)
             case commands.Start(paused=True):
-                return replace(before, desired="paused", updated_at=now)
-            case commands.Start() | commands.Resume():
+                return replace(before, desired="paused", finished=False, updated_at=now)
+            case commands.Start():
+                return replace(before, desired="running", finished=False, updated_at=now)
+            case commands.Resume():
                 return replace(before, desired="running", updated_at=now)
             case commands.Pause():
                 return replace(before, desired="paused", updated_at=now)
             case commands.Stop(mode=mode):
                 refuse_drain(mode, before.name, self._supervisor.phase(before.pipeline_uid))
-                return replace(before, desired="stopped", stop_mode=mode, updated_at=now)
+                stopped = replace(before, desired="stopped", stop_mode=mode, updated_at=now)
+                return replace(stopped, finished=False)
             case commands.Delete():
                 return replace(before, desired="deleted", updated_at=now)
             case _:

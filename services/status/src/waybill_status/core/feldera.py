@@ -28,6 +28,8 @@ STATUS: Final[Mapping[str, str]] = {
     Phase.RECOVERING: "Initializing",
     Phase.STOPPING: "Stopping",
     Phase.STOPPED: "Stopped",
+    Phase.FINISHING: "Stopping",
+    Phase.FINISHED: "Stopped",
     Phase.FAILED: "Stopped",
     Phase.UNKNOWN: "Unavailable",
 }

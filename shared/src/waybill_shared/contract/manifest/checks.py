@@ -6,6 +6,7 @@ from waybill_shared.contract.connectors import NUMBERED
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.columns import NESTED, Column
 from waybill_shared.contract.manifest.document import Path
+from waybill_shared.contract.manifest.endings import find_ending_problems
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
 from waybill_shared.contract.manifest.formats import FORMATS, SCHEMA_CHARACTERS_MAX, formats_with
 from waybill_shared.contract.manifest.model import Input, Manifest
@@ -28,6 +29,7 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
         *_connector_problems(manifest),
         *_topic_problems(manifest, reserved),
         *_target_problems(manifest),
+        *find_ending_problems(manifest),
     ]
     if not names:  # else what reads that name may be wrong for that alone
         found += _source_problems(manifest)

@@ -30,8 +30,10 @@ from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_ta
 from waybill_shared.contract.manifest.triggers import (
     MS_PER_UNIT,
     Interval,
+    Once,
     Trigger,
     TriggerSettings,
+    ends,
 )
 
 SINK_KEYS = ("name", "from")  # in addition to its kind
@@ -224,8 +226,13 @@ class Stage(Strict):
     def effective_trigger(self) -> Trigger:
         """The trigger that the manifest says, else an interval that is good for all its sinks."""
         if self.trigger is not None:
-            return self.trigger.interval
+            return self.trigger.trigger
         return Interval(max(KINDS[sink.kind].interval_ms for sink in self.sinks))
+
+    @property
+    def batch_offsets_max(self) -> int | None:
+        """The most offsets in a batch; None: a batch has no bound."""
+        return None if self.effective_trigger == Once() else self.max_offsets_per_trigger
 
     def source_of(self, sink: Sink) -> str:
         """Return the view that `sink` writes: the one that it names, else the last step, else the
@@ -256,6 +263,11 @@ class Manifest(Strict):
             "tags": ", ".join(self.tags) or None,
         }
         return {name: value for name, value in said.items() if value is not None}
+
+    @property
+    def ends(self) -> bool:
+        """True if the pipeline ends by itself; then all its stages do."""
+        return any(ends(stage.effective_trigger) for stage in self.stages)
 
     def dead_letter_topic(self, topic: str) -> str:
         """Return the topic for records of `topic` that cannot be processed."""
@@ -299,10 +311,11 @@ class Manifest(Strict):
 
     def _of_short_triggers(self) -> Iterator[str]:
         for stage in self.stages:
-            if stage.trigger is None:
+            trigger = stage.effective_trigger
+            if stage.trigger is None or not isinstance(trigger, Interval):
                 continue
             for kind in dict.fromkeys(sink.kind for sink in stage.sinks):
-                if stage.trigger.interval.ms < KINDS[kind].interval_ms:
+                if trigger.ms < KINDS[kind].interval_ms:
                     yield (
                         f"stage {stage.name}: a batch every {stage.trigger.processing_time}"
                         f" {KINDS[kind].when_shorter}"

@@ -1,14 +1,18 @@
-"""When a stage starts its next batch: the triggers that there are, and how a manifest writes one.
+"""When a stage starts its next batch, and if it ends by itself: the triggers that there are, and
+how a manifest writes one.
 
-A manifest may say an interval. The other members are in the union so that all who match on it are
-found by mypy when a manifest may say them too.
+An interval never ends. `availableNow` reads in batches what its inputs contained when the stage
+began; `once` reads the same in one batch of any size, so that an Iceberg table gets one snapshot.
+Both are Spark's trigger `availableNow`, which also runs the unfinished batch of an earlier run
+first; for `once` its source has no bound. Spark's own `Trigger.Once` is not used (ADR 93).
 """
 
 import re
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, Literal, Self, assert_never
 
-from pydantic import field_validator
+from pydantic import ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from waybill_shared.contract.manifest.fields import Strict
 
@@ -37,23 +41,58 @@ Trigger = Interval | AvailableNow | Once
 
 
 class TriggerSettings(Strict):
-    """The trigger of a stage as a manifest writes it."""
+    """The trigger of a stage as a manifest writes it: exactly one of these keys."""
 
-    processing_time: str
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    processing_time: str | None = None
+    available_now: Literal[True] | None = None
+    once: Literal[True] | None = None
 
     @property
-    def interval(self) -> Interval:
+    def trigger(self) -> Trigger:
+        if self.once:
+            return Once()
+        if self.processing_time is None:
+            return AvailableNow()
         found = DURATION.fullmatch(self.processing_time)
         assert found is not None
         return Interval(int(found[1]) * MS_PER_UNIT[found[2]])
 
     @field_validator("processing_time")
     @classmethod
-    def _is_a_duration(cls, text: str) -> str:
-        if DURATION.fullmatch(text) is None:
+    def _is_a_duration(cls, text: str | None) -> str | None:
+        if text is not None and DURATION.fullmatch(text) is None:
             units = "milliseconds, seconds or minutes"
             raise ValueError(f"{text!r} is not a duration in {units}, such as `5 seconds`")
         return text
+
+    @field_validator("available_now", "once", mode="before")
+    @classmethod
+    def _is_true(cls, value: object, info: ValidationInfo) -> object:
+        if value is not True:
+            key = "availableNow" if info.field_name == "available_now" else "once"
+            raise _refusal(f"{key} is true or left out", f"write {key}: true, or {WITHOUT_END}")
+        return value
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        given = [*self.model_dump(by_alias=True, exclude_none=True)]
+        if len(given) > 1:
+            message = f"a stage has one trigger, and these are {len(given)}: {', '.join(given)}"
+            raise _refusal(message, f"keep {given[-1]}, which ends by itself, or {WITHOUT_END}")
+        if not given:
+            message = "a trigger is processingTime, availableNow or once"
+            raise _refusal(message, "for example trigger: {processingTime: 5 seconds}")
+        return self
+
+
+WITHOUT_END: Final = "processingTime for a stage that never ends"
+
+
+def ends(trigger: Trigger) -> bool:
+    """Return True if a stage with that trigger ends by itself."""
+    return not isinstance(trigger, Interval)
 
 
 def describe(trigger: Trigger) -> str:
@@ -67,3 +106,7 @@ def describe(trigger: Trigger) -> str:
             return "once"
         case _:
             assert_never(trigger)
+
+
+def _refusal(message: str, hint: str) -> PydanticCustomError:
+    return PydanticCustomError("property", "{message}", {"message": message, "hint": hint})

@@ -58,13 +58,15 @@ def set_pause(execution: JavaObject, pause_ms: int) -> None:
 
 
 def set_trigger(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
-    """Set when Spark starts batches of the query that `writer` describes."""
+    """Set when Spark starts batches of the query that `writer` describes.
+
+    `once` has one batch because its source has no bound. After a crash Spark's own trigger of that
+    name would run the unfinished batch alone, and leave what came after it.
+    """
     match trigger:
         case Interval(ms):
             return writer.trigger(processingTime=f"{ms} milliseconds")
-        case AvailableNow():
+        case AvailableNow() | Once():
             return writer.trigger(availableNow=True)
-        case Once():
-            return writer.trigger(once=True)
         case _:
             assert_never(trigger)

@@ -30,12 +30,13 @@ def read_topics(
     topics: Mapping[str, str],
     partitions: Mapping[str, TopicIdentity],
     starts: Vector,
-    offsets_max: int,
+    offsets_max: int | None,
     whole: bool = False,
 ) -> DataFrame:
     """Read one stream over `topics` (name → id).
 
-    `starts` counts only while there is no checkpoint.
+    `starts` counts only while there is no checkpoint. `offsets_max`: the most in a batch; None: a
+    batch has all that there is.
     """
     offsets = {
         topic: {
@@ -49,7 +50,7 @@ def read_topics(
         .options(**_options(kafka))
         .option("subscribe", ",".join(sorted(topics)))
         .option("startingOffsets", json.dumps(offsets))
-        .option("maxOffsetsPerTrigger", str(offsets_max))
+        .options(**({} if offsets_max is None else {"maxOffsetsPerTrigger": str(offsets_max)}))
         .option("includeHeaders", str(whole).lower())
         .load()
         .select(*columns(whole))

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_stage_runner.core.pipelines import actions, events
+from waybill_stage_runner.core.pipelines.finishing import note_finished
 from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
@@ -23,6 +24,8 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
             return replace(state, ignored=event.fields), ()
         case events.DriverMaintained():
             return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
+        case events.DriverFinished():
+            return note_finished(state, now)
         case events.DriverFailed():
             return replace(state, problems=event.problems, error=event.error), ()
         case _:

@@ -67,6 +67,11 @@ class DriverMaintained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFinished:
+    """The driver's report that it has read all that there was, and that all of it is reported."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFailed:
     """The driver's report why it is about to end."""
 
@@ -88,6 +93,7 @@ DriverReport = (
     | DriverBlocked
     | DriverIgnores
     | DriverMaintained
+    | DriverFinished
     | DriverFailed
 )
 RunEvent = DriverReport | DriverEnded

@@ -66,12 +66,14 @@ def change_record(
     """
     wanted: Desired = "paused" if (desired, before.desired) == ("running", "paused") else desired
     if manifest.native == before.manifest.native and stages == before.stages:
-        return replace(before, desired=wanted, manifest=manifest)
+        finished = before.finished and wanted == before.desired
+        return replace(before, desired=wanted, manifest=manifest, finished=finished)
     refuse_incompatible(before, stages)
     return replace(
         before,
         generation=before.generation + 1,
         desired=wanted,
+        finished=False,
         manifest=manifest,
         stages=stages,
         updated_at=now,
@@ -96,7 +98,14 @@ def restart_record(
 ) -> PipelineRecord:
     """Return the record after a restart: a new generation only if a topic was created again."""
     generation = before.generation + (stages != before.stages)
-    return replace(before, generation=generation, desired="running", stages=stages, updated_at=now)
+    return replace(
+        before,
+        generation=generation,
+        desired="running",
+        finished=False,
+        stages=stages,
+        updated_at=now,
+    )
 
 
 def refuse_not_allowed(action: Action, record: PipelineRecord, phase: Phase) -> None:

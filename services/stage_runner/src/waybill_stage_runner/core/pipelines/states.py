@@ -64,7 +64,8 @@ class PipelineState:
     @property
     def is_as_desired(self) -> bool:
         """True if the pipeline is what its record wants."""
-        return self.phase is REACHED[self.record.desired]
+        finished = self.record.has_finished and self.phase is Phase.FINISHED
+        return finished or self.phase is REACHED[self.record.desired]
 
     def event(
         self,

@@ -26,7 +26,10 @@ driver reports that no batch runs.
 5. A driver that ends by itself is started again later (RECOVERING) while `attempts` allows it; else
 the pipeline is FAILED and waiting commands fail.
 
-6. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
+6. A run that has read all that there was is FINISHING until its driver has ended, then FINISHED:
+see `finishing`.
+
+7. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
 too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
 long healthy run.
 """
@@ -49,6 +52,7 @@ from waybill_stage_runner.core.pipelines.attempts import (
     wait_longer,
 )
 from waybill_stage_runner.core.pipelines.driver_reports import decide_report
+from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
@@ -91,7 +95,8 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     pending = (event.command,) if event.command is not None else state.pending
     pauses = "paused" in (state.record.desired, record.desired)
     restarted = event.command is not None and event.command.action is Action.RESTART
-    changed = record.generation != state.record.generation or (restarted and not event.written)
+    again = not event.written and (restarted or comes_too_late(state, event.command))
+    changed = record.generation != state.record.generation or again
     written: tuple[actions.PipelineAction, ...] = ()
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
@@ -142,6 +147,8 @@ def _next_step(state: PipelineState, now: int, reason: str) -> Decision:
     if target is not None:
         return _close(state, target, now)
     state = replace(state, closing=None, next_at=None)
+    if state.record.has_finished:
+        return move(state, Happening.REST, now, REASON)
     if state.record.wants_run:
         return _start(state, now, reason)
     return move(state, Happening.END, now, state.record.desired)
@@ -167,6 +174,8 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
         return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
         return _next_step(_warn_of_failure(state), now, why(state))
+    if state.phase is Phase.FINISHING:
+        return finish(state, now)
     error = state.error or crash_error(event)
     state = replace(state, error=error)
     if may_retry(state, error):

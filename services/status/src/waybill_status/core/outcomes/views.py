@@ -23,6 +23,8 @@ BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
     Phase.STOPPED: Obstacle.STAGE_STOPPED,
     Phase.STOPPING: Obstacle.STAGE_STOPPED,
     Phase.FAILED: Obstacle.STAGE_FAILED,
+    Phase.FINISHING: Obstacle.NOT_RUNNING,
+    Phase.FINISHED: Obstacle.NOT_RUNNING,
 }
 BLOCKED_WHILE_ALIVE: Final[Mapping[str, Obstacle]] = {
     Phase.PAUSED: Obstacle.PAUSED,
