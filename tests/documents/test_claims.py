@@ -136,7 +136,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("delivery", f"up to a lag of {hops.HOP_OFFSETS_MAX // 3:,} / `n` batches"),
     ("words", f"for more than {IN_WORDS[driver.SLOW_LOAD_MS // 1000]} seconds"),
     ("lifecycle", f"again after {attempts.BACKOFF_MS_FIRST / 1000:g} s"),
-    ("lifecycle", f"{attempts.BACKOFF_MS_MAX // 1000} s. After it has run well"),
+    ("lifecycle", f"{attempts.BACKOFF_MS_MAX // 1000} s. Each wait is up to"),
     ("lifecycle", f"well for {IN_WORDS[supervision.HEALTHY_MS // 60_000]} minutes"),
     ("lifecycle", f"there are {attempts.CRASHES_MAX} attempts"),
     ("sdk", f"lists {dead_letters.ENTRIES_MAX:,} entries at most"),
