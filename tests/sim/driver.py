@@ -17,7 +17,7 @@ from sim.stages import SimStage, open_journal, open_sink
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.app import RunningStage, report_losses, start_stages
+from waybill_spark.driver.app import RunningStage, open_stages, report_losses, start_stages
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.definitions import later_sinks, stage_inputs
@@ -192,7 +192,9 @@ class Driver:
         self._stages = tuple(SimStage(definition, self) for definition in self.record.stages)
         self._beginning = True
         self.edge("driver.begins")
-        start_stages(cast(list[RunningStage], self._stages))
+        stages = cast(list[RunningStage], self._stages)
+        open_stages(stages)
+        start_stages(stages)
         self._beginning = False
         self._report_pause()
 

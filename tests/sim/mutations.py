@@ -157,7 +157,7 @@ MUTATIONS: Final = (
         invariant="I14",
         found_by=2,
         instead={
-            "waybill_stage_runner.core.pipelines.supervision._note_paused": stand_ins.note_paused
+            "waybill_stage_runner.core.pipelines.driver_reports._note_paused": stand_ins.note_paused
         },
         only=("pauses",),
         rates=Rates(pause=0.1),
