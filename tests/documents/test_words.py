@@ -15,6 +15,7 @@ from waybill.outcomes import FINAL_KINDS
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.manifest import sinks
 from waybill_shared.contract.routes import Scope
+from waybill_shared.contract.word import Word
 from waybill_shared.contract.words import (
     Action,
     ConnectorState,
@@ -23,7 +24,6 @@ from waybill_shared.contract.words import (
     OutcomeKind,
     StateInSink,
     StateInStage,
-    Word,
 )
 from waybill_shared.tools import console_words
 from waybill_shared.tools.words_page import render

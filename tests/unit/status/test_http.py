@@ -15,7 +15,8 @@ from unit.status.worlds import DONE, SHORT
 from waybill_shared.contract.errors import UNKNOWN_HINT
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.tokens import Token
-from waybill_shared.contract.words import LossReason, StateInSink, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import LossReason, StateInSink
 from waybill_shared.http.app import create_app
 from waybill_shared.process.health import Health
 from waybill_status.adapters.http.tokens import PATH_TOKEN_CHARACTERS_MAX, TOKENS_MAX, tokens_router

@@ -10,7 +10,8 @@ from waybill_shared.contract.manifest.connectors import FileConnector
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
-from waybill_shared.contract.words import ConnectorState, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import ConnectorState
 
 
 def beginning(record: PipelineRecord, topic: str, connector: FileConnector) -> ConnectorProgress:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.words import Action, OperationState, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.http.examples import with_example
 
 ACTOR: Final = "the id of the API key that wanted it; anonymous where no keys are in use"

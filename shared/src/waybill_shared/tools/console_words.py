@@ -6,6 +6,7 @@ from typing import Final
 
 from waybill_shared.contract import words
 from waybill_shared.contract.sentences import Sentence
+from waybill_shared.contract.word import Word
 
 INTRODUCTION: Final = """\
 /**
@@ -14,7 +15,7 @@ INTRODUCTION: Final = """\
  * `waybill_shared.contract.words` and `waybill_shared.contract.sentences`: change these.
  */
 """
-WORDS: Final[Mapping[str, type[words.Word]]] = {
+WORDS: Final[Mapping[str, type[Word]]] = {
     "OUTCOMES": words.OutcomeKind,
     "UNKNOWN": words.UnknownReason,
     "DEATHS": words.DeadReason,

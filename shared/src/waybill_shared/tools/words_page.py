@@ -3,7 +3,7 @@
 from inspect import cleandoc
 from typing import Final
 
-from waybill_shared.contract.words import Word
+from waybill_shared.contract.word import Word
 
 INTRODUCTION: Final = """# Words
 

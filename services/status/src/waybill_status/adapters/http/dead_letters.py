@@ -6,7 +6,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime
 
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import DeadReason, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import DeadReason
 from waybill_shared.http.app import caller
 from waybill_shared.http.openapi import refusals
 from waybill_status.adapters.http.examples import shown

@@ -8,7 +8,8 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
-from waybill_shared.contract.words import HistoryGap, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import HistoryGap
 from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import ACTOR
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary

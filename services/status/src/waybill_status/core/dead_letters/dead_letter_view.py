@@ -8,7 +8,8 @@ from typing import Final, TypedDict
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterHeaders, LetterId, split_headers
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.words import DeadReason, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import DeadReason
 from waybill_status.core.outcomes.dead_letters import LetterPlace
 
 CHARACTERS_MAX: Final = 1_000  # of a key or value in a list

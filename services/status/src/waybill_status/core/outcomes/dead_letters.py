@@ -11,7 +11,8 @@ from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadCount, DeadEntry
 from waybill_shared.contract.vectors import Span, TopicPartition, Vector
-from waybill_shared.contract.words import DeadReason, meanings
+from waybill_shared.contract.word import meanings
+from waybill_shared.contract.words import DeadReason
 
 ENTRIES_MAX: Final = 1_000  # in one answer
 READ_MAX: Final = 10_000  # of one token; the tracker keeps about as many of a pipeline

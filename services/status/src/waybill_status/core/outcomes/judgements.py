@@ -6,13 +6,13 @@ from typing import Final
 
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.vectors import Span, Vector
+from waybill_shared.contract.word import meanings
 from waybill_shared.contract.words import (
     Guarantee,
     LossReason,
     OutcomeKind,
     StateInSink,
     UnknownReason,
-    meanings,
 )
 from waybill_status.core.outcomes.dead_letters import NONE, DeadAsked, DeadRecords, Dropped
 from waybill_status.core.outcomes.views import PipelineKey

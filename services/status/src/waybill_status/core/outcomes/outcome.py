@@ -9,6 +9,7 @@ from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import merge_spans
+from waybill_shared.contract.word import meanings
 from waybill_status.core.outcomes.dead_letters import ENTRIES_MAX, Dead, Dropped, place_of
 from waybill_status.core.outcomes.judgements import (
     ARRIVED,
@@ -62,7 +63,7 @@ class SinkOutcome:
     )
     guarantee: str = field(
         default=words.Guarantee.ONCE,
-        metadata={"description": words.meanings(words.Guarantee), "exclude_if": _as_usual},
+        metadata={"description": meanings(words.Guarantee), "exclude_if": _as_usual},
     )
 
 
@@ -72,7 +73,7 @@ class StageOutcome:
     state: words.StateInStage
     batch: int | None
     committed_at: Moment | None
-    blocked_by: str | None = field(metadata={"description": words.meanings(words.Obstacle)})
+    blocked_by: str | None = field(metadata={"description": meanings(words.Obstacle)})
     sinks: tuple[SinkOutcome, ...]
 
 
