@@ -79,7 +79,7 @@ def test_lag_of_a_stopped_pipeline_is_seen_and_is_gone_when_it_has_caught_up(
     eventually(lambda: outside.shows(first=7, second=0))  # with the end of a transaction in both
     assert_stopped_at(client, line, run, kafka)
     assert scrape(stack, "stage_runner").value(
-        "waybill_pipeline_phase", pipeline=line.name, phase="Stopped"
+        "waybill_pipeline_phase", pipeline=line.name, phase="Stopped", fault=""
     )
 
     done(client, client.start(line.name))

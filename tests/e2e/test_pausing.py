@@ -31,7 +31,7 @@ def test_a_paused_pipeline_processes_nothing_and_continues_with_its_driver(
             client.wait(tokens[-1], timeout_s=WAIT_S)
             await_done(client, client.pause(pipeline.name))
             last = client.send(pipeline.name, "orders", [order(-1)]).token
-            assert client.pipeline(pipeline.name).phase == "Paused"
+            client.wait_pipeline(pipeline.name, "Paused", WAIT_S)
             outcome = client.outcome(last)
             assert outcome.kind == "in_progress"
             assert {stage.blocked_by for stage in outcome.stages} == {"paused"}
@@ -60,8 +60,8 @@ def test_a_pause_outlives_its_driver_and_a_change(
 
     manifest = str(before.manifest).replace("1 second", "2 seconds")
     await_done(client, client.apply(manifest))
-    changed = client.pipeline(pipeline.name)
-    assert (changed.phase, changed.desired) == ("Paused", "paused")
+    changed = client.wait_pipeline(pipeline.name, "Paused", WAIT_S)
+    assert changed.desired == "paused"
     assert changed.generation == (before.generation or 0) + 1
     assert "resume" in changed.allowed_actions
     assert "pause" not in changed.allowed_actions
@@ -79,11 +79,12 @@ def test_what_a_phase_does_not_allow_is_refused(
     refused = client.operation(client.pause(pipeline.name).id, wait_s=WAIT_S)
     assert refused.problem == "not_allowed_now"
     assert refused.errors[0].message == f"{pipeline.name} is Stopped: pause is not possible now"
-    assert client.pipeline(pipeline.name).allowed_actions == ("start", "apply", "restart", "delete")
+    stopped = client.wait_pipeline(pipeline.name, "Stopped", WAIT_S)
+    assert stopped.allowed_actions == ("start", "apply", "restart", "delete")
     feldera = f"{stack.url}/v0/pipelines/{pipeline.name}"
     assert httpx2.post(f"{feldera}/start?initial=paused", timeout=WAIT_S).is_success
     eventually(lambda: is_paused(client, pipeline.name), within_s=WAIT_S)
     assert httpx2.get(feldera).json()["deployment_status"] == "Paused"
     assert httpx2.post(f"{feldera}/resume", timeout=WAIT_S).is_success
     await_done(client, client.resume(pipeline.name))
-    assert client.pipeline(pipeline.name).phase == "Running"
+    client.wait_pipeline(pipeline.name, "Running", WAIT_S)

@@ -181,6 +181,7 @@ def test_the_page_about_the_sdk_runs_as_it_stands(
         ('pipeline="orders"', f'pipeline="{orders.name}"'),
         ('"orders.in"', f'"{orders.topic}"'),
         ('offsets("orders")', f'offsets("{orders.name}")'),
+        ('history("orders"', f'history("{orders.name}"'),
     )
 
     assert str(names["stored"]).startswith("wb1.")

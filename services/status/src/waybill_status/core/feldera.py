@@ -53,9 +53,9 @@ def _status(summary: PipelineSummary) -> dict[str, Any]:
 
 def _desired(summary: PipelineSummary) -> str:
     """Return what the pipeline will be. Feldera's client waits for the desired status, and a
-    failed pipeline does not start by itself."""
-    failed = summary.phase == Phase.FAILED
-    return "Stopped" if failed else DESIRED.get(summary.desired, "Stopped")
+    pipeline that has failed or finished does not start by itself."""
+    rests = summary.phase in {Phase.FAILED, Phase.FINISHING, Phase.FINISHED}
+    return "Stopped" if rests else DESIRED.get(summary.desired, "Stopped")
 
 
 def status_in_full(detail: PipelineDetail, manifest: Manifest) -> answers.FelderaPipeline:

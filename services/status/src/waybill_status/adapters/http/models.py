@@ -114,7 +114,4 @@ class EventsAnswer(_Answer):
     next_cursor: str | None = Field(
         default=None, description="of the next page; null if there is none now"
     )
-    gap: str | None = Field(
-        default=None,
-        description=f"why events before the first may be missing:\n{meanings(HistoryGap)}",
-    )
+    gap: str | None = Field(default=None, description=GAP)
