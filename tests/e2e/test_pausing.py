@@ -13,7 +13,7 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 WAIT_S = 120.0
-PAUSES = 5
+PAUSES = 2
 
 
 def is_paused(client: Client, name: str) -> bool:
