@@ -6,6 +6,7 @@ from typing import Final
 
 from sim.driver import Crash, Driver, DriverEvent
 from sim.operations import Operations
+from sim.runner_producer import RunnerProducer
 from sim.runner_world import PATIENCE_MS, Around
 from sim.sinks import Edge
 from sim.tracker import Topics
@@ -50,8 +51,7 @@ class RunnerProcess:
         self._adopted = False
         self._refusing: dict[str, int] = {}
         """Offsets of the commands that it has decided to refuse, and has not yet answered."""
-        self._unsettled: Callable[[], None] | None = None
-        """A transaction that was to be committed, and nobody has heard of it since."""
+        self._producer = RunnerProducer(world)
 
     def hear(self, driver: Driver, event: DriverEvent) -> None:
         if not self.dead:
@@ -82,13 +82,14 @@ class RunnerProcess:
         self._open.clear()
         self._refusing.clear()
         self._checks.clear()
-        self._held, self._unsettled, self._adopted = None, None, False
+        self._producer = RunnerProducer(self._world)
+        self._held, self._adopted = None, False
 
     def return_to_the_log(self) -> None:
         """First its producer is heard again, then it polls."""
         self.reachable = True
         if not self._shut_out():
-            self._settle()
+            self._producer.settle()
         self.release()
 
     def _adopt(self) -> None:
@@ -291,28 +292,8 @@ class RunnerProcess:
         self._edge(f"runner.{what}.before_commit")
         if self.reachable and self._shut_out():
             raise Crash  # its process ends, as that of any runner that lost its partition
-        if not self.reachable or self._world.stuck():
-            self._lose(append)
-            raise Retryable(f"the {what} is not acknowledged")
-        self._settle()
-        append()
+        self._producer.commit(append, what, reachable=self.reachable)
         self._edge(f"runner.{what}.answer_lost")
-
-    def _lose(self, append: Callable[[], None]) -> None:
-        """It never came; or it is committed when its producer is heard again; or it was."""
-        if self.reachable:
-            self._settle()
-        fate = self._world.pick(3)
-        if fate == 1 and self.reachable:
-            append()
-        elif fate and self._unsettled is None:
-            self._unsettled = append
-
-    def _settle(self) -> None:
-        """What was to be committed is, before anything else."""
-        if self._unsettled is not None:
-            unsettled, self._unsettled = self._unsettled, None
-            unsettled()
 
     def _shut_out(self) -> bool:
         return self._operations.owner is not self
