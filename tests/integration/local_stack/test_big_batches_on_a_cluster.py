@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import order
-from e2e.waiting import drivers_of, eventually
+from e2e.waiting import eventually, group_of
 from postgres import Database
 from spark_cluster import spark_cluster
 from waybill import Client
@@ -85,12 +85,12 @@ def test_a_worker_that_is_killed_while_it_writes_costs_time_and_nothing_else(
         point.touch()
         client.start("orders")
         eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
-        driver = drivers_of(site.state, uid)
+        driver = group_of(site.state, uid)
         kill_one_that_writes(site.workers)
         point.with_name(point.name + REACHED).unlink()
 
         assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
-        assert drivers_of(site.state, uid) == driver, "Spark itself has done it again"
+        assert group_of(site.state, uid) == driver, "Spark itself has done it again"
     assert_once(site.state)
 
 

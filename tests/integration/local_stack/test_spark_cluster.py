@@ -12,7 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import Pipeline, order, orders_manifest
 from e2e.faults import kill
 from e2e.load import numbers_in, numbers_of
-from e2e.waiting import drivers_of, eventually
+from e2e.waiting import eventually, group_of
 from spark_cluster import SparkCluster, spark_cluster
 from waybill import Client
 from waybill_local import stack
@@ -70,7 +70,7 @@ def test_killed_worker_costs_time_and_nothing_else(site: Site) -> None:
         rows = [order(n, customer="slow") for n in range(10, 18)]
         token = client.send(pipeline.name, "orders", rows).token
         uid = str(client.pipeline(pipeline.name).uid)
-        driver = drivers_of(site.state, uid)
+        driver = group_of(site.state, uid)
         eventually(lambda: processor_time(executors) > before + BUSY_S, within_s=WAIT_S)
         kill([site.worker, *executors])
         assert batch_runs(site.state, uid, "enrich")
@@ -79,7 +79,7 @@ def test_killed_worker_costs_time_and_nothing_else(site: Site) -> None:
         site.cluster.start_worker("worker-2")
         assert client.wait(token, timeout_s=BACK_S).kind == "complete"
         assert client.pipeline(pipeline.name).blocked_by is None
-        assert drivers_of(site.state, uid) == driver, "Spark itself has computed it again"
+        assert group_of(site.state, uid) == driver, "Spark itself has computed it again"
     assert_rows_once(site.state, pipeline, 18)
 
 
