@@ -29,6 +29,11 @@ def store() -> FakeStore:
 
 
 @pytest.fixture
+def owners() -> FakeOwners:
+    return FakeOwners(record())
+
+
+@pytest.fixture
 def replies() -> Replies:
     return Replies()
 
@@ -50,9 +55,15 @@ def history(topic: LifeTopic) -> History:
 
 @pytest.fixture
 def client(
-    store: FakeStore, replies: Replies, hub: Hub, topic: LifeTopic, history: History
+    store: FakeStore,
+    owners: FakeOwners,
+    replies: Replies,
+    hub: Hub,
+    *,
+    topic: LifeTopic,
+    history: History,
 ) -> Iterator[TestClient]:
-    clock, owners = FixedClock(), FakeOwners(record())
+    clock = FixedClock()
     tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
     pipelines = Pipelines(owners.directory, owners, store)
     routers = [

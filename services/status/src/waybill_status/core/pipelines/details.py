@@ -11,12 +11,13 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.lifecycle import Phase, allowed_actions
-from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent
 from waybill_shared.contract.manifest.model import Input
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Slot, sink_key
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
+from waybill_status.core.pipelines.phases import newest_event
 from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
 
 ACTOR: Final = "who asked for what is desired"
@@ -144,20 +145,19 @@ def manifests_of(record: PipelineRecord) -> list[GenerationManifest]:
 
 
 def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineSummary:
-    slot = usable_slot(reading)
+    slot, newest = usable_slot(reading), _newest(record, reading)
     phase: str = Phase.UNKNOWN
     reason, since = "", None
     if reading is None:
         reason = "redis does not answer"
     elif slot is None:
         reason = "the tracker has reported nothing of it yet"
-    elif slot.lifecycle is None:
+    elif slot.lifecycle is None or newest is None:
         phase, since = Phase.CREATED, record.created_at
     elif silent(slot, reading.stamp.now_ms):
         reason, since = f"no sign of its runner, last {slot.lifecycle.phase}", slot.heard_at
     else:
-        phase, reason = slot.lifecycle.phase, slot.lifecycle.reason
-        since = slot.lifecycle.at
+        phase, reason, since = newest.phase, newest.reason, newest.at
     return PipelineSummary(
         name=record.name,
         uid=record.pipeline_uid,
@@ -174,14 +174,13 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
 def detail_of(
     record: PipelineRecord, reading: SlotReading | None, connectors: KnownConnectors
 ) -> PipelineDetail:
-    slot = usable_slot(reading)
-    newest = slot.lifecycle if slot is not None else None
+    slot, newest = usable_slot(reading), _newest(record, reading)
     summary, waits = summary_of(record, reading), _waits(slot, reading)
     return PipelineDetail(
         **{each.name: getattr(summary, each.name) for each in fields(summary)},
         desired_by=record.desired_by,
         run=record.run,
-        blocked_by=_find_obstacle(slot, reading),
+        blocked_by=_find_obstacle(record, reading),
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         escalates_at=newest.escalates_at if newest is not None else None,
@@ -197,27 +196,32 @@ def detail_of(
 def _condition(
     record: PipelineRecord, phase: str, reason: str | None, reading: SlotReading | None
 ) -> Condition:
-    slot = usable_slot(reading)
-    newest = slot.lifecycle if slot is not None else None
+    newest = _newest(record, reading)
     return Condition(
         name=record.name,
         desired=record.desired,
         phase=phase,
         reason=reason,
         error=newest.error if newest is not None else None,
-        blocked_by=_find_obstacle(slot, reading),
-        waits=_waits(slot, reading),
+        blocked_by=_find_obstacle(record, reading),
+        waits=_waits(usable_slot(reading), reading),
         attempt=newest.attempt if newest is not None else 0,
         next_at=newest.next_at if newest is not None else None,
         changed=bool(record.earlier),
     )
 
 
-def _find_obstacle(slot: Slot | None, reading: SlotReading | None) -> str | None:
-    """Return what the driver waits for, if its runner is alive."""
+def _newest(record: PipelineRecord, reading: SlotReading | None) -> LifecycleEvent | None:
+    slot = usable_slot(reading)
+    return None if slot is None else newest_event(record, slot.lifecycle)
+
+
+def _find_obstacle(record: PipelineRecord, reading: SlotReading | None) -> str | None:
+    """Return what the driver waits for, if its runner is alive, and this is the driver's phase."""
+    slot = usable_slot(reading)
     if slot is None or reading is None or silent(slot, reading.stamp.now_ms):
         return None
-    return slot.blocked_by
+    return slot.blocked_by if _newest(record, reading) == slot.lifecycle else None
 
 
 def _waits(slot: Slot | None, reading: SlotReading | None) -> tuple[SinkWait, ...]:
