@@ -16,6 +16,7 @@ WaybillError
 ├── KafkaAway              the Kafka of a tracked producer does not answer
 ├── NotDelivered           a tracked producer did not deliver its records; `failed` says which
 ├── PipelineFailed         a pipeline waited for is Failed: `pipeline.error` says why
+├── PhaseOutOfReach        the `pipeline` rests: it gets into the phase only if somebody acts
 └── WaitEnded              the time given to a wait is over
     ├── StillInProgress    the token's `outcome` is not final yet
     ├── StillUnknown       nobody can judge the token now; `outcome` is unknown
@@ -204,6 +205,15 @@ class StillUndelivered(WaitEnded):
             " ask for the token again"
         )
         self.outstanding = outstanding
+
+
+class PhaseOutOfReach(WaybillError):
+    """A pipeline that rests in another phase. `hint` is the command with which it goes on."""
+
+    def __init__(self, message: str, *, pipeline: "Pipeline", hint: str) -> None:
+        super().__init__(f"{message}: {hint}")
+        self.pipeline = pipeline
+        self.hint = hint
 
 
 class PhaseNotReached(WaitEnded):

@@ -7,9 +7,30 @@ anything.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final, NamedTuple
 
-from waybill.errors import PhaseNotReached, PipelineFailed
+from waybill.errors import PhaseNotReached, PhaseOutOfReach, PipelineFailed
 from waybill.fields import Fields, no_json
+
+
+class Rest(NamedTuple):
+    """A phase that lasts until somebody acts, if the pipeline is to be `desired`."""
+
+    desired: str
+    command: str
+    """The command with which it goes on."""
+    may_come: frozenset[str] = frozenset()
+    """The phases that may come all the same."""
+
+
+RESTS: Final[Mapping[str, Rest]] = {
+    "Stopped": Rest("stopped", "start"),
+    "Finished": Rest("running", "start"),
+    "Paused": Rest(
+        "paused", "resume", frozenset({"Recovering", "Scheduling", "Starting", "Failed"})
+    ),
+}
+UNKNOWN: Final = "Unknown"  # may come in every phase: the runner is silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +267,24 @@ class Pipeline:
 def is_in(pipeline: Pipeline, phase: str) -> bool:
     """Return True if the pipeline is in the phase; one that is Finished has been Running."""
     return pipeline.phase == phase or (phase, pipeline.phase) == ("Running", "Finished")
+
+
+def out_of_reach(pipeline: Pipeline, phase: str) -> bool:
+    """Return True if the pipeline rests, and gets into the phase only if somebody acts."""
+    rest = RESTS.get(pipeline.phase)
+    if rest is None or rest.desired != pipeline.desired or is_in(pipeline, phase):
+        return False
+    return phase not in rest.may_come and phase != UNKNOWN
+
+
+def refuse_out_of_reach(pipeline: Pipeline, phase: str) -> None:
+    """Raise PhaseOutOfReach if the pipeline rests, and somebody must act."""
+    if out_of_reach(pipeline, phase):
+        raise PhaseOutOfReach(
+            f"pipeline {pipeline.name} is {pipeline.phase}, and not {phase} before somebody acts",
+            pipeline=pipeline,
+            hint=f"`waybill {RESTS[pipeline.phase].command} {pipeline.name}` lets it go on",
+        )
 
 
 def in_phase(pipeline: Pipeline, phase: str) -> Pipeline:

@@ -26,7 +26,7 @@ from waybill.fields import Fields
 from waybill.findings import Findings, findings_in
 from waybill.models import Operation
 from waybill.outcomes import Outcome, not_final, outcome_in
-from waybill.pipelines import Pipeline, in_phase, is_in
+from waybill.pipelines import Pipeline, in_phase, is_in, out_of_reach, refuse_out_of_reach
 from waybill.problems import failure_in, problem_from
 from waybill.questions import Question
 from waybill.tokens import AnyToken
@@ -197,10 +197,18 @@ def pipelines(patience: Patience) -> Plan[tuple[Pipeline, ...]]:
 
 
 def phase(
-    name: str, wanted: str, patience: Patience, grace: Patience, has_answered: HasAnswered
+    name: str,
+    wanted: str,
+    patience: Patience,
+    grace: Patience,
+    has_answered: HasAnswered,
+    *,
+    somebody_acts: bool = True,
 ) -> Plan[Pipeline]:
-    """Return the pipeline once it is in the phase; until `grace` is over it may not be known
-    yet."""
+    """Return the pipeline once it is in the phase; until `grace` is over it may not be known yet.
+
+    Unless `somebody_acts` meanwhile, a pipeline that rests in another phase ends the wait.
+    """
 
     def look(_: float) -> Plan[Pipeline | None]:
         try:
@@ -211,11 +219,16 @@ def phase(
             return None
 
     def done(seen: Pipeline | None) -> bool:
-        return seen is not None and (is_in(seen, wanted) or seen.failed)
+        if seen is None:
+            return False
+        rests = not somebody_acts and out_of_reach(seen, wanted)
+        return rests or is_in(seen, wanted) or seen.failed
 
     seen = yield from _look_until(look, done, patience, has_answered)
     if seen is None:
         seen = Pipeline.read((yield from _ask(questions.pipeline(name))))
+    if not somebody_acts:
+        refuse_out_of_reach(seen, wanted)
     return in_phase(seen, wanted)
 
 

@@ -113,6 +113,8 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
      [problem(404, "none"), Response(json={"name": "orders", "phase": "Running"})]),
     ("wait_pipeline", ("orders",), {"timeout_s": 2}, "GET", PIPELINE_PATH,
      [Response(json={"name": "orders", "phase": "Stopped"})]),
+    ("wait_pipeline", ("orders",), {"somebody_acts": False}, "GET", PIPELINE_PATH,
+     [Response(json={"name": "orders", "phase": "Stopped", "desired": "stopped"})]),
     ("follow", ("wb1.abc",), {}, "GET", TOKEN_PATH,
      [event_stream({"outcome": "in_progress", "version": 4}, cut=True), UNKNOWN,
       event_stream({"outcome": "complete", "version": 5})]),

@@ -154,6 +154,20 @@ def test_wait_ends_with_the_code_of_the_phase(
     assert ("`waybill describe orders` says why" in result.stderr) == (code != 0)
 
 
+def test_wait_for_what_needs_somebody_ends_at_once_with_what_to_do(
+    server: ScriptedServer, command: Command
+) -> None:
+    stopped = Response(json={**PIPELINE, "phase": "Stopped", "desired": "stopped"})
+    server.answer("GET", PATH, stopped, stopped, Response(json=PIPELINE))
+    result = command("wait", "orders")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "error: pipeline orders is Stopped, and not Running before somebody acts",
+        "hint: `waybill start orders` lets it go on",
+    ]
+    assert command("wait", "orders", "--anybody").stdout == "orders Running\n"
+
+
 @pytest.mark.parametrize("phase", list(PipelinePhase))
 def test_a_pipeline_that_is_in_the_phase_is_not_waited_for(
     server: ScriptedServer, command: Command, phase: PipelinePhase

@@ -9,6 +9,7 @@ from waybill import (
     NotReady,
     OutcomeKind,
     PhaseNotReached,
+    PhaseOutOfReach,
     PipelineFailed,
     StillInProgress,
     StillUnknown,
@@ -195,6 +196,52 @@ def test_wait_pipeline_tells_the_phase_at_its_deadline(
     with pytest.raises(PhaseNotReached, match="is Stopped: asked to; not Running yet") as raised:
         client.wait_pipeline("orders", timeout_s=2)
     assert raised.value.pipeline.phase == "Stopped"
+
+
+@pytest.mark.parametrize(
+    ("phase", "desired", "wanted", "command"),
+    [
+        ("Stopped", "stopped", "Running", "start"),
+        ("Stopped", "stopped", "Failed", "start"),
+        ("Finished", "running", "Stopped", "start"),
+        ("Paused", "paused", "Running", "resume"),
+        ("Paused", "paused", "Finished", "resume"),
+    ],
+)
+def test_a_wait_without_others_ends_at_once_if_somebody_must_act(
+    server: ScriptedServer, client: Client, *, phase: str, desired: str, wanted: str, command: str
+) -> None:
+    server.answer("GET", "/v1/pipelines/orders", pipeline(phase, desired=desired))
+    said = f"is {phase}, and not {wanted} before somebody acts: `waybill {command} orders`"
+    with pytest.raises(PhaseOutOfReach, match=said) as raised:
+        client.wait_pipeline("orders", wanted, timeout_s=60, somebody_acts=False)
+    assert raised.value.pipeline.phase == phase
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "desired", "wanted"),
+    [
+        ("Stopped", "running", "Running"),  # it was started, and that is not reported yet
+        ("Running", "running", "Stopped"),
+        ("Starting", "running", "Finished"),
+        ("Stopping", "stopped", "Stopped"),
+        ("Paused", "paused", "Recovering"),  # its driver may crash
+        ("Stopped", "stopped", "Unknown"),
+    ],
+)
+def test_a_phase_that_may_come_by_itself_is_waited_for(
+    server: ScriptedServer, client: Client, *, phase: str, desired: str, wanted: str
+) -> None:
+    server.answer("GET", "/v1/pipelines/orders", pipeline(phase, desired=desired), pipeline(wanted))
+    found = client.wait_pipeline("orders", wanted, timeout_s=60, somebody_acts=False)
+    assert found.phase == wanted
+
+
+def test_a_wait_goes_on_while_others_may_act(server: ScriptedServer, client: Client) -> None:
+    stopped = pipeline("Stopped", desired="stopped")
+    server.answer("GET", "/v1/pipelines/orders", stopped, stopped, pipeline("Running"))
+    assert client.wait_pipeline("orders").phase == "Running"
 
 
 def test_a_pipeline_applied_a_moment_ago_may_not_be_told_of_yet(

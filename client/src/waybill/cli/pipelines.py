@@ -24,6 +24,9 @@ from waybill.errors import WaybillError
 from waybill.manifest_versions import version_of
 from waybill.pipelines import Pipeline
 
+AnybodyOption = Annotated[
+    bool, typer.Option("--anybody", help="wait also for what comes only if somebody acts")
+]
 HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 
@@ -141,6 +144,7 @@ def wait(
         PipelinePhase, typer.Option("--for", case_sensitive=False, help="the phase to wait for")
     ] = PipelinePhase.RUNNING,
     timeout: TimeoutOption = DRIVER_WAIT_S,
+    anybody: AnybodyOption = False,  # noqa: FBT002 - a flag of the command line
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Wait until a pipeline is Running, or in another phase; or until an operation is done.
@@ -152,17 +156,21 @@ def wait(
     once it is done. Changes by another user, or from another machine, are not known here: for those
     use `waybill wait OPERATION`, with the operation that waybill apply prints.
 
+    A pipeline that is stopped, paused or finished gets into another phase only if somebody acts:
+    the wait ends at once with 1, and says how it goes on. With --anybody it waits all the same.
+
     \b
     Example:
       waybill wait orders
       waybill wait orders --for Stopped --timeout 30
+      waybill wait orders --anybody --timeout 600
       waybill start orders && waybill wait orders --for Finished
       waybill wait apply.orders.3f9c2d1a
 
     \b
-    Exit codes: 0 it is in the phase, or done · 1 error, also when it is Failed instead, or a
-      change was refused · 4 not when the time was over · 5 what became of a change is not known
-      any more; this is printed once
+    Exit codes: 0 it is in the phase, or done · 1 error, also when it is Failed instead, when it
+      rests and somebody must act, or when a change was refused · 4 not when the time was over ·
+      5 what became of a change is not known any more; this is printed once
     """
     if "." in name:  # no pipeline is called so
         follow(name, timeout, output)
@@ -170,7 +178,7 @@ def wait(
     with connect() as client:
         left_s = follow_accepted(client, name, timeout, output)
         with show_phase(name, f"waiting for {name} to be {phase}", output):
-            pipeline = client.wait_pipeline(name, phase, left_s)
+            pipeline = client.wait_pipeline(name, phase, left_s, somebody_acts=anybody)
     if output is Form.JSON:
         render.as_json(pipeline.raw)
     else:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from waybill.errors import PhaseNotReached, PipelineFailed, ProblemError, Unreachable, WaybillError
+from waybill.errors import (
+    PhaseNotReached,
+    PhaseOutOfReach,
+    PipelineFailed,
+    ProblemError,
+    Unreachable,
+    WaybillError,
+)
 from waybill.models import Fault
 
 if TYPE_CHECKING:
@@ -103,7 +110,11 @@ def failure(error: WaybillError) -> None:
     """Print what went wrong, the hint, and the request id to ask an operator about."""
     # The text of a problem has the hint, which is a line of its own here.
     said = (error.detail or error.title) if isinstance(error, ProblemError) else str(error)
+    if isinstance(error, PhaseOutOfReach):
+        said = said.removesuffix(f": {error.hint}")
     complain(words("error:", said))
+    if isinstance(error, PhaseOutOfReach):
+        complain(words("hint:", error.hint))
     if isinstance(error, PipelineFailed | PhaseNotReached):
         complain(
             words("hint:", f"`waybill describe {error.pipeline.name}` says why, and what to do")

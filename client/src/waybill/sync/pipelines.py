@@ -107,17 +107,30 @@ class PipelineCalls(Asking):
         return Pipeline.read(self._ask(questions.pipeline(name)))
 
     def wait_pipeline(
-        self, name: str, phase: str = "Running", timeout_s: float = WAIT_TIMEOUT_S
+        self,
+        name: str,
+        phase: str = "Running",
+        timeout_s: float = WAIT_TIMEOUT_S,
+        *,
+        somebody_acts: bool = True,
     ) -> Pipeline:
         """Wait until the pipeline is in the phase, and return it. One that ends by itself may be
         Finished already instead of Running.
 
-        PipelineFailed: it is Failed instead. PhaseNotReached: `timeout_s` is over.
+        PipelineFailed: it is Failed instead. PhaseNotReached: `timeout_s` is over. With
+        `somebody_acts=False`, PhaseOutOfReach: it is stopped, paused or finished, and only a
+        command lets it go on. Use that when no command is on its way.
         """
         grace = self._patience(min(NAME_GRACE_S, timeout_s))
-        return self._run(
-            plans.phase(name, phase, self._patience(timeout_s), grace, self._has_answered)
+        wait = plans.phase(
+            name,
+            phase,
+            self._patience(timeout_s),
+            grace,
+            self._has_answered,
+            somebody_acts=somebody_acts,
         )
+        return self._run(wait)
 
     def flow(self) -> tuple[PipelineFlow, ...]:
         """Return how much was written to each pipeline, and how much of it has arrived."""
