@@ -46,6 +46,9 @@ class Stage:
     def set_paused(self, *, paused: bool) -> None:
         self.paused = paused
 
+    def move_claims(self) -> None:
+        return None
+
     def process(self) -> None:
         if self.paused:
             return
@@ -94,12 +97,12 @@ def run(
     commits: Commits | None = None,
     control: RunControl | None = None,
     each: Callable[[int], None] = lambda _: None,
+    paused: bool = False,
 ) -> bool:
     run = Ending(cast("list[RunningStage]", stages), commits or Commits())
-    run.start_ready()
     rounds = Rounds(list(stages), each)
     control = control or RunControl()
-    first = PauseState(paused=False, order=0)
+    first = PauseState(paused, order=0)
     pausing = Pausing(cast("list[PausableStage]", stages), control, first, lambda _: None)
     return run.run(cast(Watcher, rounds), control, pausing)
 
@@ -163,17 +166,37 @@ def test_a_stage_that_fails_ends_the_run() -> None:
         run(*chain([]), each=fail)
 
 
-def test_no_stage_starts_while_it_is_paused() -> None:
+@pytest.mark.parametrize("first", [False, True], ids=["ordered", "from the beginning"])
+def test_no_stage_starts_while_it_is_paused(first: bool) -> None:
+    """What a stage reads is decided when it starts: records of the pause are among it."""
+    log: list[str] = []
+    enrich, load = chain(log)
+    control = RunControl()
+    if not first:
+        control.set_paused(PauseState(paused=True, order=1))
+
+    def resume(count: int) -> None:
+        if count == 5:
+            assert log == []
+            control.set_paused(PauseState(paused=False, order=2))
+
+    assert run(enrich, load, control=control, each=resume, paused=first)
+    assert log[0] == "enrich starts"
+    assert log[-1] == "load writes"
+
+
+def test_no_later_stage_starts_while_it_is_paused() -> None:
     log: list[str] = []
     enrich, load = chain(log)
     enrich.batches_left = 0
     control = RunControl()
-    control.set_paused(PauseState(paused=True, order=1))
 
-    def resume(count: int) -> None:
+    def pause(count: int) -> None:
+        if count == 1:
+            control.set_paused(PauseState(paused=True, order=1))
         if count == 5:
             assert log == ["enrich starts"]
             control.set_paused(PauseState(paused=False, order=2))
 
-    assert run(enrich, load, control=control, each=resume)
+    assert run(enrich, load, control=control, each=pause)
     assert log[1] == "load starts"

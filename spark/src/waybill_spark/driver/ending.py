@@ -32,8 +32,25 @@ class Ending:
         self._running: list[RunningStage] = []
         self._commits = commits
 
-    def start_ready(self) -> None:
+    def run(self, watcher: Watcher, control: RunControl, pausing: Pausing) -> bool:
+        """Run every stage to its end. Return False if the run is to stop before.
+
+        Raise StageFailed when a stage has failed or must end. No stage starts while the run is
+        paused: one that starts later reads what came in the pause, too.
+        """
+        while not self.has_finished():
+            if control.is_set():
+                return False
+            if not pausing.is_wanted:
+                self.advance()
+            pausing.follow()
+            watcher.watch_once()
+            control.wait_for_order(ROUND_S)
+        return True
+
+    def advance(self) -> None:
         """Start each stage of which no other that has not ended writes an input."""
+        self._end_done()
         written = {topic for each in (*self._waiting, *self._running) for topic in each.outputs}
         for stage in [each for each in self._waiting if not each.reads & written]:
             self._waiting.remove(stage)
@@ -41,22 +58,9 @@ class Ending:
             stage.start()
             logger.info("stage is started", extra={"stage": stage.name})
 
-    def run(self, watcher: Watcher, control: RunControl, pausing: Pausing) -> bool:
-        """Run every stage to its end. Return False if the run is to stop before.
-
-        Raise StageFailed when a stage has failed or must end. No stage starts while the run is
-        paused.
-        """
-        while self._running or not self._commits.has_all():
-            control.wait_for_order(ROUND_S)
-            if control.is_set():
-                return False
-            pausing.follow()
-            watcher.watch_once()
-            if not pausing.is_wanted:
-                self._end_done()
-                self.start_ready()
-        return True
+    def has_finished(self) -> bool:
+        """Return True if every stage has ended, and Kafka has all commits."""
+        return not (self._waiting or self._running) and self._commits.has_all()
 
     def _end_done(self) -> None:
         for stage in [each for each in self._running if _is_done(each)]:

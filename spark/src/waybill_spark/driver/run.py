@@ -105,8 +105,6 @@ class PipelineRun:
             ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
             if ending is None:
                 start_stages(stages)
-            else:
-                ending.start_ready()
             pausing = Pausing(stages, control, first, self._report_pause)
             pausing.follow()
             transactions = OpenTransactions(self._admin)
