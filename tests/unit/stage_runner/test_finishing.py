@@ -182,6 +182,33 @@ def test_a_start_that_comes_while_it_finishes_is_the_next_run(finishing: Decisio
     assert finishing.answers() == [("c2", "done")]
 
 
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.RUNNING])
+def test_a_start_that_comes_while_it_reads_is_the_run_after_it(
+    running: Decisions, phase: Phase
+) -> None:
+    """What the run reads may be fixed, and its stages wait for something else."""
+    running.state = replace(running.state, phase=phase)
+    running.want(running.state.record, "c2")
+    assert running.answers() == ([("c2", "done")] if phase is Phase.RUNNING else [])
+    running.on(DriverRuns(), DriverFinished())
+    assert running.state.phase is Phase.STOPPING, "nobody who waits for Finished sees that one"
+    assert starts(running.on(DriverEnded(exit_code=0)))
+    running.on(DriverRuns(), *OVER)
+    assert (running.state.phase, running.state.record.finished) == (Phase.FINISHED, True)
+
+
+@pytest.mark.parametrize("action", ["start", "apply"])
+def test_a_start_is_no_more_than_one_run_after_it(running: Decisions, action: str) -> None:
+    """An apply is none, and a run that is tried again reads what has come by then."""
+    for name in ("c2", "c3"):
+        running.want(running.state.record, name, action)
+    running.on(DriverEnded(exit_code=1))
+    running.after(10_000)
+    assert running.state.phase is Phase.STARTING
+    running.on(DriverRuns(), *OVER)
+    assert str(running.state.phase) == "Finished"
+
+
 def test_an_apply_without_a_change_while_it_finishes_starts_nothing(finishing: Decisions) -> None:
     finishing.want(finishing.state.record, "c2", "apply")
     assert not starts(finishing.on(DriverEnded(exit_code=0)))

@@ -3,6 +3,9 @@
 The driver reports it (FINISHING), and ends (FINISHED). The record says it from then on, so that
 neither another runner nor an `apply` without a change begins the next run. A command to start or to
 restart, and a change, clear it.
+
+What a run reads is fixed when its stages start, so a run that goes on may not have what came since.
+A `start` asks for it: the next run begins when this one has read all that it is to read.
 """
 
 from dataclasses import replace
@@ -17,17 +20,31 @@ from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 REASON: Final = "all that there was is read"
+NEXT_RUN: Final = "the next run begins"
+MAY_HAVE_BEGUN: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
+"""The phases in which what a run reads may be fixed already."""
 
 
 def note_finished(state: PipelineState, now: int) -> Decision:
     """Note that the driver has read all that there was. It ends by itself.
 
-    If the pipeline is to be paused by now, its next run begins paused.
+    If the pipeline is to be paused by now, its next run begins paused. If one was asked for while
+    this one ran, it begins now.
     """
     if (state.phase, Happening.FINISH) not in MOVES:
         return state, ()
+    if state.runs_again:
+        return move(reset_attempts(state), Happening.STOP, now, NEXT_RUN)
     happening = Happening.FINISH if state.record.desired == "running" else Happening.STOP
     return move(reset_attempts(state), happening, now, REASON)
+
+
+def note_start(state: PipelineState, command: Command | None) -> PipelineState:
+    """Note that another run is to follow, if a start comes while one goes on. A run that does not
+    end by itself reads all that comes, and this changes nothing.
+    """
+    again = _starts(command) and state.phase in MAY_HAVE_BEGUN
+    return replace(state, runs_again=True) if again else state
 
 
 def finish(state: PipelineState, now: int) -> Decision:
@@ -41,5 +58,8 @@ def finish(state: PipelineState, now: int) -> Decision:
 
 def comes_too_late(state: PipelineState, command: Command | None) -> bool:
     """Return True if a start comes too late for the run that ends now: it asks for the next one."""
-    started = command is not None and command.action is Action.START
-    return started and state.phase is Phase.FINISHING
+    return _starts(command) and state.phase is Phase.FINISHING
+
+
+def _starts(command: Command | None) -> bool:
+    return command is not None and command.action is Action.START

@@ -87,7 +87,7 @@ def _start_driver(state: PipelineState) -> Decision:
     record = state.record
     if state.closing is None:
         record = replace(record, run=record.run + 1)
-    fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    fresh = replace(state, record=record, pause_orders=0, problems=(), error=None, runs_again=False)
     started = replace(fresh, driver=True, next_at=None)
     closing = () if state.closing is None else state.closing.stages
     return started, (actions.StartDriver(closing=closing),)

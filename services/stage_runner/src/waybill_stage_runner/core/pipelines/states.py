@@ -46,6 +46,7 @@ class PipelineState:
     since: int = 0
     driver: bool = False
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the stop that is going on
+    runs_again: bool = False  # if this run ends by itself, the next one begins
     pause_orders: int = 0  # how often its driver was asked to pause or to continue
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0

@@ -52,7 +52,7 @@ from waybill_stage_runner.core.pipelines.attempts import (
     wait_longer,
 )
 from waybill_stage_runner.core.pipelines.driver_reports import decide_report
-from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish
+from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish, note_start
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
@@ -98,6 +98,8 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     again = not event.written and (restarted or comes_too_late(state, event.command))
     changed = record.generation != state.record.generation or again
     written: tuple[actions.PipelineAction, ...] = ()
+    if not event.written:
+        state = note_start(state, event.command)
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
