@@ -125,6 +125,22 @@ class SinkContract:
         write(ledger_of(place), batch(0, 5), place.rows(1))
         assert isinstance(decision(ledger_of(place), batch(start, end)), Diverged)
 
+    @pytest.mark.parametrize("written", [True, False], ids=["written before", "empty"])
+    def test_a_batch_of_an_earlier_claim_is_refused_when_the_claim_has_moved(
+        self, place: Place, written: bool
+    ) -> None:
+        first, second = batch(0, 5), batch(5, 9)
+        if written:
+            write(ledger_of(place), first, place.rows(1))
+        earlier, later = ledger_of(place), ledger_of(place, claim=2)
+        later.move_claim()
+        mine = second if written else first
+        with pytest.raises(SinkSuperseded):
+            write(earlier, mine, place.rows(2))
+        assert place.read() == [1] * written
+        write(later, mine, place.rows(3))
+        assert place.read() == [*[1] * written, 3]
+
     def test_rows_that_could_go_in_are_not_refused_and_leave_nothing(self, place: Place) -> None:
         sink = opened(place)
         assert sink.find_refusal(place.rows(1, 2)) is None
@@ -148,13 +164,13 @@ class AsTable:
         return self.rows
 
 
-def ledger_of(place: Place) -> Ledger:
+def ledger_of(place: Place, claim: int = 1) -> Ledger:
     """As the next driver has it: the sink of a stage that began at offset 0 of one partition."""
     ledger = Ledger(
         place.sink(),
         stage="enrich",
         inputs=(INPUT,),
-        identity=Identity(tenant="default", pipeline_uid="uid", generation=1, epoch=1),
+        identity=Identity(tenant="default", pipeline_uid="uid", generation=1, epoch=claim),
         emit=lambda commit: None,
         clock=SystemClock(),
     )

@@ -205,6 +205,10 @@ class Driver:
     def _report_pause(self) -> None:
         """When no batch runs, or when they begin again; a driver that begins has no batch yet."""
         if not self.busy:
+            if self._paused:
+                with _holding(self._stages):
+                    for stage in self._stages:
+                        stage.move_claims()
             paused, order = self._reported = self._pause
             self.world.hear(self, DriverPaused(order=order) if paused else DriverRuns())
 

@@ -113,6 +113,9 @@ class SimStage:
     def watch(self) -> None:
         self._tracked.watch()
 
+    def move_claims(self) -> None:
+        self._tracked.move_claims()
+
     def has_hidden_rows(self) -> bool:
         return self._tracked.has_hidden_rows()
 

@@ -195,13 +195,18 @@ class World:
     def check_pause(self, driver: Driver) -> None:
         """I14: no batch begins while the pipeline is to be paused and its phase says that it is."""
         uid = driver.record.pipeline_uid
-        hosts, record = self.hosts_of(uid), self.newest(uid)
-        if driver.forgotten or hosts.operations.owner is not driver.host:
+        if driver.forgotten or self.hosts_of(uid).operations.owner is not driver.host:
             return  # its fences are those of an earlier driver: what it writes is refused
-        events = (e for e in reversed(hosts.topics.lifecycle) if e.pipeline_uid == uid)
+        if self._is_paused(uid):
+            self.checker.report("I14", f"{driver} begins a batch though it is paused")
+
+    def _is_paused(self, uid: str) -> bool:
+        """Whether a pipeline is to be paused, and its phase says that it is."""
+        if self.newest(uid).desired != "paused":
+            return False
+        events = (e for e in reversed(self.hosts_of(uid).topics.lifecycle) if e.pipeline_uid == uid)
         newest = next((e for e in events if e.kind == "transition"), None)
-        if record.desired == "paused" and newest is not None and newest.phase == Phase.PAUSED:
-            self.checker.report("I14", f"{driver} begins a batch though {record.name} is paused")
+        return newest is not None and newest.phase == Phase.PAUSED
 
     def launch(
         self,
@@ -227,6 +232,10 @@ class World:
         ]  # fmt: skip
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        """I14: no batch of any run is committed in a pause."""
+        uid = after.pipeline_uid
+        if batch is not None and self._is_paused(uid):
+            self.checker.report("I14", f"{key} #{after.batch.sequence} is committed in a pause")
         self.checker.fences.moved(key, before, after, batch)
 
     def buried(self, grave: Grave) -> None:

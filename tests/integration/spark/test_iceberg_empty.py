@@ -19,9 +19,14 @@ from integration.spark.iceberg_sinks import (
     opened,
     target,
 )
+from waybill_shared.contract.batches import planned
+from waybill_shared.process.clock import SystemClock
 from waybill_spark.sinks.iceberg.catalogs import OpenCatalog
 from waybill_spark.sinks.iceberg.sink import IcebergSink
 from waybill_spark.sinks.iceberg.tasks import expire_snapshots
+from waybill_spark.tracking.batch import Batch
+from waybill_spark.tracking.commits import Identity
+from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.sink import SinkSuperseded, Written
 
 LATER_MS = 10**15
@@ -40,6 +45,19 @@ def write(sink: IcebergSink, sequence: int, *numbers: int, epoch: int = 0) -> Wr
 
 def count(catalog: OpenCatalog) -> int:
     return len(loaded(catalog).snapshots())
+
+
+def ledger_of(catalog: OpenCatalog, epoch: int) -> Ledger:
+    ledger = Ledger(
+        opened(catalog),
+        stage="load",
+        inputs=(),
+        identity=Identity(tenant="default", pipeline_uid="uid", generation=1, epoch=epoch),
+        emit=lambda commit: None,
+        clock=SystemClock(),
+    )
+    ledger.read()
+    return ledger
 
 
 def snapshot_of(written: Written | None) -> str:
@@ -98,6 +116,19 @@ def test_the_first_commit_of_a_driver_makes_a_snapshot(catalog: OpenCatalog) -> 
     assert count(catalog) == 2
     write(sink, 2, epoch=2)
     assert count(catalog) == 2
+
+
+def test_a_claim_that_moves_makes_the_snapshot_of_the_first_commit_and_no_more(
+    catalog: OpenCatalog,
+) -> None:
+    """So a pause costs at most one snapshot in a run, and none after the run's first batch."""
+    ledger_of(catalog, epoch=1).move_claim()
+    ledger = ledger_of(catalog, epoch=2)
+    ledger.move_claim()
+    before = count(catalog)
+    ledger.move_claim()
+    ledger.write(as_table(), Batch(report=planned(0, "7f1a", 0), runs=()))
+    assert (before, count(catalog)) == (2, 2)
 
 
 def test_the_first_batch_makes_a_snapshot_and_so_does_one_whose_snapshot_has_expired(

@@ -169,4 +169,12 @@ MUTATIONS: Final = (
         },
         only=("checkpoint",),
     ),
+    Mutation(
+        name="an earlier driver can commit in a pause",
+        invariant="I14",
+        found_by=6,
+        instead={"waybill_spark.tracking.stage.TrackedStage.move_claims": stand_ins.nothing},
+        only=("pauses", "driver", "cutoff"),
+        rates=Rates(pause=0.1, takeover=0.7),
+    ),
 )

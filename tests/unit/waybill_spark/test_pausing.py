@@ -85,11 +85,33 @@ def test_closing_a_gate_waits_for_its_batch() -> None:
         assert not closing.is_alive()
 
 
+class Stage:
+    """A gate, and what a run does to its sinks."""
+
+    def __init__(self, gate: BatchGate, log: list[object]) -> None:
+        self._gate, self._log = gate, log
+
+    @property
+    def is_paused(self) -> bool:
+        return self._gate.is_paused
+
+    def set_paused(self, *, paused: bool) -> None:
+        self._gate.set_paused(paused=paused)
+
+    def move_claims(self) -> None:
+        self._log.append("claims moved")
+
+
 class Reports:
     def __init__(self, *gates: BatchGate, first: PauseState = RUNS) -> None:
         self.control = RunControl()
-        self.made: list[PauseState] = []
-        self.pausing = Pausing(gates, self.control, first, self.made.append)
+        self.log: list[object] = []
+        stages = [Stage(gate, self.log) for gate in gates]
+        self.pausing = Pausing(stages, self.control, first, self.log.append)
+
+    @property
+    def made(self) -> list[PauseState]:
+        return [each for each in self.log if isinstance(each, PauseState)]
 
     def after(self, *orders: PauseState) -> list[PauseState]:
         for order in orders:
@@ -124,6 +146,18 @@ def test_a_run_may_begin_paused() -> None:
     first = PauseState(paused=True, order=0)
     assert Reports(gate, first=first).after() == [first]
     assert gate.is_paused
+
+
+def test_claims_move_before_a_pause_is_reported_and_never_else() -> None:
+    """A driver of an earlier run that nobody sees could commit its batch in the pause."""
+    gate = BatchGate()
+    reports = Reports(gate)
+    with running(gate):
+        reports.after(PAUSED)
+        assert reports.log == []
+    reports.after()
+    reports.after(PauseState(paused=False, order=2))
+    assert reports.log == ["claims moved", PAUSED, PauseState(paused=False, order=2)]
 
 
 def test_an_order_ends_the_wait_for_one() -> None:

@@ -95,6 +95,30 @@ def test_what_one_sink_alone_sets_aside_makes_no_fence_of_another_missing(bench:
         bench.stage()
 
 
+def test_when_claims_have_moved_no_driver_of_an_earlier_run_commits_its_batch(bench: Bench) -> None:
+    bench.plan(0, 3)
+    earlier = bench.stage()
+
+    bench.stage().move_claims()
+
+    with pytest.raises(SinkSuperseded):
+        earlier.process(NO_FRAME, 0)
+    assert (bench.first.rows, bench.second.rows) == (0, 0)
+    bench.stage().process(NO_FRAME, 0)
+    assert (bench.first.end, bench.first.rows) == (3, 2)
+
+
+def test_claims_stay_where_this_driver_has_written_already(bench: Bench) -> None:
+    bench.plan(0, 3)
+    stage = bench.stage()
+    stage.process(NO_FRAME, 0)
+
+    stage.move_claims()
+    stage.move_claims()
+
+    assert len(bench.first.fences) == 1
+
+
 def close(bench: Bench, sink: ListSink) -> None:
     """As the driver of a deletion, or of a change that removes the sink."""
     ledger = Ledger(

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
+from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.triggers import ends
 from waybill_shared.contract.vectors import TopicPartition
@@ -177,6 +178,13 @@ class RunningStage:
 
     def set_paused(self, *, paused: bool) -> None:
         self._tracked.gate.set_paused(paused=paused)
+
+    def move_claims(self) -> None:
+        """Let no driver of an earlier run commit a batch any more."""
+        try:
+            self._tracked.move_claims()
+        except ContractError as error:
+            raise StageFailed(self.name) from error
 
     def watch(self) -> None:
         self._tracked.watch()

@@ -15,10 +15,18 @@ class PausableStage(Protocol):
 
     def set_paused(self, *, paused: bool) -> None: ...
 
+    def move_claims(self) -> None:
+        """Let no driver of an earlier run commit a batch any more. Raise StageFailed if this one
+        must end.
+        """
+
 
 class Pausing:
     """Follows the orders to a run. `report` is called when the stages are as the newest one says:
     all of them paused after their running batch, or none.
+
+    A driver of an earlier run may be in a batch at that time, where nobody sees it. So the claims
+    move before the report: no batch of any run is committed in a pause.
     """
 
     def __init__(
@@ -48,6 +56,8 @@ class Pausing:
         for stage in self._stages:
             stage.set_paused(paused=pause.paused)
         if not pause.paused or all(stage.is_paused for stage in self._stages):
+            for stage in self._stages if pause.paused else ():
+                stage.move_claims()
             logger.info("pipeline is paused" if pause.paused else "pipeline runs")
             self._report(pause)
             self._reported = pause

@@ -8,7 +8,8 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
    `start_at` writes a first fence there. What lies before is set aside.
 3. `write` writes the rows and the next fence, and then reports it.
 4. `set_aside` moves the fence past records that can never be processed, and reports that.
-   `move_claim` moves only the claim in the fence, before dead letters are written.
+   `move_claim` moves only the claim in the fence, before dead letters are written, and before a
+   run is called paused.
 5. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
    ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
 6. `close_for_good` moves the fence a last time when the sink is removed. Then no earlier driver
@@ -130,8 +131,8 @@ class Ledger:
         """Move the fence alone, to where it is, so that no driver of an earlier claim can write any
         more.
 
-        For a table a claim alone does not stop such a driver, and one that does not know the dead
-        letters would write them.
+        For a table a claim alone does not stop such a driver. One that does not know the dead
+        letters would write them, and one would write in a pause.
         """
         before, own = self.fence, self._identity
         if before is None:

@@ -188,6 +188,13 @@ class TrackedStage(Generic[Frame]):
         """Return how far each sink is."""
         return [ledger.frontier() for ledger in self._ledgers]
 
+    def move_claims(self) -> None:
+        """Let no earlier driver commit a batch any more, in a table either. Moves nothing where
+        this one has written already.
+        """
+        with self._busy:
+            self._loads.run({each.sink.name: each.move_claim for each in self._ledgers})
+
     def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
         """Return the sinks that have been writing one batch for longer than that."""
         latest = self._clock.now_ms() - longer_than_ms
