@@ -56,6 +56,7 @@ export const OBSTACLES = {
 	recovering: "its driver has failed and will be started again",
 	blocked_by_open_transaction: "a producer has left a transaction open in a topic that it reads",
 	no_spark_executor: "the Spark cluster gives its driver no executor",
+	commits_not_accepted: "Kafka does not accept what its driver reports of its sinks",
 	sink_retrying: "a sink takes nothing now",
 	batch_running: "a sink has been taking one batch for more than two seconds",
 };

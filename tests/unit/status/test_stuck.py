@@ -30,6 +30,10 @@ SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
             {"phase": "Running", "blocked_by": Obstacle.BLOCKED_BY_OPEN_TRANSACTION},
             "a producer has an open transaction in a topic that it reads",
         ),
+        (
+            {"phase": "Running", "blocked_by": Obstacle.COMMITS_NOT_ACCEPTED},
+            "Kafka does not accept what its driver reports of its sinks",
+        ),
         ({"phase": "Running", "blocked_by": "of_tomorrow"}, "of_tomorrow"),
         (
             {"phase": "Starting", "attempt": 1, "blocked_by": Obstacle.NO_SPARK_EXECUTOR},

@@ -1,5 +1,6 @@
 """Commits are said again until Kafka has them, and then ever more rarely."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,8 +10,9 @@ from confluent_kafka import KafkaError
 from builders import ORDERS_ID, TENANT, UID, make_commit
 from waybill_shared.contract.codec import decode
 from waybill_shared.contract.events import Commit, Fact
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.kafka.commit_emitter import REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter
+from waybill_spark.kafka.commit_emitter import LASTS_S, REPEAT_S_MAX, REPEAT_S_MIN, CommitEmitter
 from waybill_spark.tracking.commits import Identity
 
 DAY_S = 24 * 3600
@@ -128,3 +130,33 @@ def test_all_is_there_only_when_kafka_has_the_newest_commit_of_every_sink(place:
     place.kafka.full = True
     place.emitter.emit(commit(3))
     assert not place.emitter.has_all()
+
+
+def test_commits_that_kafka_does_not_accept_for_a_while_are_an_obstacle(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.kafka.away = True
+    place.emitter.emit(commit(1))
+    place.wait(LASTS_S - 1)
+    assert place.emitter.look() is None, "a leader may be elected"
+    place.emitter.emit(commit(2))
+    place.wait(2)
+    assert [place.emitter.look() for _ in range(3)] == 3 * [Obstacle.COMMITS_NOT_ACCEPTED]
+    (error,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert vars(error)["topic"] == "w.commits"
+    assert "timed out" in vars(error)["reason"].lower()
+
+    place.kafka.away = False
+    place.wait(REPEAT_S_MIN + 1)
+    assert place.emitter.look() is None
+    place.wait(DAY_S)
+    place.emitter.emit(commit(3))
+    assert place.emitter.look() is None, "it counts from the first that is not there"
+
+
+def test_a_commit_without_an_answer_is_an_obstacle_too(place: Place) -> None:
+    """The client gives up a message after minutes only."""
+    place.kafka.poll = lambda timeout: None  # type: ignore[method-assign]
+    place.emitter.emit(commit(1))
+    place.wait(LASTS_S + 1)
+    assert place.emitter.look() is Obstacle.COMMITS_NOT_ACCEPTED

@@ -1,12 +1,14 @@
 """What watches a pipeline's stages sees how busy they are."""
 
 import threading
+from dataclasses import dataclass
 from typing import cast
 
 import pytest
 
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
+from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver import watching
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.pausing import Pausing
@@ -14,7 +16,7 @@ from waybill_spark.driver.reading import pace
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.run_control import PauseState, RunControl
-from waybill_spark.driver.watching import Watcher
+from waybill_spark.driver.watching import KafkaWaits, Watcher
 
 WITHIN_S = 120.0
 
@@ -59,11 +61,19 @@ class NoTransactions:
         return None
 
 
+@dataclass
+class Commits:
+    blocked: Obstacle | None = None
+
+    def look(self) -> Obstacle | None:
+        return self.blocked
+
+
 def watch(stage: Stage, stop: RunControl, told: list[tuple[IgnoredFields, ...]]) -> None:
     stages = [cast(RunningStage, stage)]
     pausing = Pausing((), stop, PauseState(paused=False, order=0), lambda pause: None)
-    transactions = cast(OpenTransactions, NoTransactions())
-    Watcher(stages, transactions, lambda word, waits: None, told.append).run(stop, pausing)
+    kafka = KafkaWaits(Commits(), cast(OpenTransactions, NoTransactions()))
+    Watcher(stages, kafka, lambda word, waits: None, told.append).run(stop, pausing)
 
 
 def test_stage_without_a_batch_asks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +98,14 @@ def test_what_inputs_leave_out_is_told_once(monkeypatch: pytest.MonkeyPatch) -> 
     late.cancel()
     warnings = ("field 'celcius' is no column",)
     assert told == [(IgnoredFields(input="readings", records=3, warnings=warnings),)]
+
+
+def test_commits_that_kafka_does_not_accept_are_reported_until_it_does() -> None:
+    commits, told = Commits(Obstacle.COMMITS_NOT_ACCEPTED), list[Obstacle | None]()
+    kafka = KafkaWaits(commits, cast(OpenTransactions, NoTransactions()))
+    watcher = Watcher([], kafka, lambda word, waits: told.append(word), lambda ignored: None)
+    watcher.watch_once()
+    watcher.watch_once()
+    commits.blocked = None
+    watcher.watch_once()
+    assert told == [Obstacle.COMMITS_NOT_ACCEPTED, None]

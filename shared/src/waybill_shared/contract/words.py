@@ -143,6 +143,10 @@ class Obstacle(Word):
         "a producer has left a transaction open in a topic that it reads",
     )
     NO_SPARK_EXECUTOR = "no_spark_executor", "the Spark cluster gives its driver no executor"
+    COMMITS_NOT_ACCEPTED = (
+        "commits_not_accepted",
+        "Kafka does not accept what its driver reports of its sinks; it is sent again",
+    )
     SINK_RETRYING = "sink_retrying", "a sink takes nothing now; its driver tries it again"
     BATCH_RUNNING = "batch_running", "a sink has been taking one batch for more than two seconds"
 

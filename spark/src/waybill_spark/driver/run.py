@@ -37,7 +37,7 @@ from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
-from waybill_spark.driver.watching import Watcher
+from waybill_spark.driver.watching import KafkaWaits, Watcher
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.tracking.commits import Identity
@@ -107,9 +107,9 @@ class PipelineRun:
                 start_stages(stages)
             pausing = Pausing(stages, control, first, self._report_pause)
             pausing.follow()
-            transactions = OpenTransactions(self._admin)
+            waits = KafkaWaits(emitter, OpenTransactions(self._admin))
             report = (self._report_blocked, self._report_ignored)
-            watcher = Watcher(stages, transactions, *report, executors)
+            watcher = Watcher(stages, waits, *report, executors)
             if ending is None:
                 watcher.run(control, pausing)
             elif ending.run(watcher, control, pausing):

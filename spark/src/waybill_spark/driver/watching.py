@@ -4,6 +4,8 @@ how busy they are."""
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import Retryable
@@ -12,7 +14,7 @@ from waybill_spark.driver.app import RunningStage, report_losses
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.jvm.executors import Executors
 from waybill_spark.driver.pausing import Pausing
-from waybill_spark.driver.reading.blocking import OpenTransactions
+from waybill_spark.driver.reading.blocking import OpenTransactions, Reading
 from waybill_spark.driver.reading.ignored import unite
 from waybill_spark.driver.reading.pace import Pace
 from waybill_spark.driver.run_control import RunControl
@@ -24,6 +26,22 @@ ROUND_S = 0.2
 SETTLE_INTERVAL_S = 2.0  # how soon an idle stage sees that its topic is another one
 
 
+class SentCommits(Protocol):
+    def look(self) -> Obstacle | None:
+        """Return what keeps the newest commits from Kafka, if that lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaWaits:
+    """What a run may wait for in Kafka."""
+
+    commits: SentCommits
+    transactions: OpenTransactions
+
+    def look(self, readings: Sequence[Reading]) -> Obstacle | None:
+        return self.commits.look() or self.transactions.look(readings)
+
+
 class Watcher:
     """Watches a run. `report` is called with what the pipeline waits for, as a whole and in single
     sinks, and once more when that is over; `report_ignored` with the fields of its records that
@@ -33,13 +51,13 @@ class Watcher:
     def __init__(
         self,
         stages: Sequence[RunningStage],
-        transactions: OpenTransactions,
+        kafka: KafkaWaits,
         report: Callable[[Obstacle | None, tuple[SinkWait, ...]], None],
         report_ignored: Callable[[tuple[IgnoredFields, ...]], None],
         executors: Executors | None = None,
     ) -> None:
         self._stages = list(stages)
-        self._transactions = transactions
+        self._kafka = kafka
         self._report = report
         self._report_ignored = report_ignored
         self._executors = executors
@@ -77,7 +95,7 @@ class Watcher:
         self._look_for_obstacle()
 
     def _look_for_obstacle(self) -> None:
-        word = self._look_at_executors() or self._transactions.look(
+        word = self._look_at_executors() or self._kafka.look(
             [reading for stage in self._stages for reading in stage.readings()]
         )
         if word is None and any(stage.has_hidden_rows() for stage in self._stages):

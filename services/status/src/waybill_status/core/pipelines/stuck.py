@@ -19,6 +19,10 @@ OBSTACLES: Final[Mapping[str, tuple[str, str]]] = {
         "the Spark cluster gives it no executor",
         "see on the master's page whether a worker has a free core and the memory that it asks for",
     ),
+    Obstacle.COMMITS_NOT_ACCEPTED: (
+        "Kafka does not accept what its driver reports of its sinks",
+        "the driver's log has Kafka's error: look at the topic of commits, its replicas and grants",
+    ),
 }
 """By obstacle of a driver: the cause, and what to do."""
 
