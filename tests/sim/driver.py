@@ -6,9 +6,9 @@ What the driver's own `app` decides (the order of a start, what a failure means)
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
-from sim.clocks import Clocks
+from sim.driver_world import Around
 from sim.files import MemoryPath
 from sim.loads import SimLoads
 from sim.sinks import Storage
@@ -21,6 +21,7 @@ from waybill_spark.driver.app import RunningStage, open_stages, report_losses, s
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.definitions import later_sinks, stage_inputs
+from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.failures import StageFailed, describe
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.commits import Identity
@@ -30,11 +31,10 @@ from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.events import (
     DriverEnded,
     DriverFailed,
+    DriverFinished,
     DriverPaused,
     DriverRuns,
 )
-
-DriverEvent = DriverRuns | DriverPaused | DriverFailed | DriverEnded
 
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
@@ -44,36 +44,6 @@ FAILURES = (
 
 class Crash(BaseException):
     """The process ends here, as by a SIGKILL; no code of it runs any more."""
-
-
-class Around(Protocol):
-    """The world as a driver needs it."""
-
-    storage: Storage
-    files: MemoryPath
-
-    @property
-    def clocks(self) -> Clocks: ...
-
-    def interrupt(self, who: str, edge: str) -> None:
-        """Let other things happen, or raise Crash or Retryable."""
-
-    def send(self, fact: Fact) -> None:
-        """Without waiting: it may come late, twice or never."""
-
-    def append(self, fact: Fact) -> None:
-        """With an acknowledgement."""
-
-    def bury(self, fact: Fact) -> None:
-        """As `append`, with what it says of the dead."""
-
-    def pick(self, count: int) -> int:
-        """A number below `count`."""
-
-    def check_pause(self, driver: "Driver") -> None:
-        """Check that a batch may begin."""
-
-    def hear(self, driver: "Driver", event: DriverEvent) -> None: ...
 
 
 class Driver:
@@ -111,6 +81,10 @@ class Driver:
         self._stages: tuple[SimStage, ...] = ()
         self._beginning = False
         self._last: dict[tuple[str, str], Commit] = {}
+        self._unanswered: set[tuple[str, str]] = set()
+        """Sinks of which Kafka has not acknowledged the last commit."""
+        self.ends = record.manifest.model.ends
+        self._ending: Ending | None = None
         self.loads = SimLoads(world.pick)
 
     @property
@@ -165,8 +139,13 @@ class Driver:
     def emit(self, commit: Commit) -> None:
         self.edge(f"{commit.stage}.{commit.sink}.after_commit")
         self._last[commit.stage, commit.sink] = commit
+        self._unanswered.add((commit.stage, commit.sink))
         self._send(commit)
         self.edge(f"{commit.stage}.{commit.sink}.after_event")
+
+    def has_all(self) -> bool:
+        """Whether Kafka has the newest commit of every sink."""
+        return not self._unanswered
 
     def bury(self, fact: Fact) -> None:
         self.world.bury(fact)
@@ -185,7 +164,7 @@ class Driver:
             self._pause = self._orders.pop(0)
         elif self._pause != self._reported:
             self._report_pause()
-        elif not self._beginning:
+        elif not self._beginning and not self._has_finished():
             self._step(self._stages[self.world.pick(len(self._stages))])
 
     def _begin(self) -> None:
@@ -194,9 +173,27 @@ class Driver:
         self.edge("driver.begins")
         stages = cast(list[RunningStage], self._stages)
         open_stages(stages)
-        start_stages(stages)
+        if self.ends:
+            self._ending = Ending(stages, self)
+        else:
+            start_stages(stages)
         self._beginning = False
         self._report_pause()
+
+    def _has_finished(self) -> bool:
+        """As the loop of `Ending` does it: whether the run has ended by itself now."""
+        if self._ending is None or self._paused or self.busy:
+            return False
+        self._beginning = True
+        self._ending.advance()
+        self._beginning = False
+        if not self._ending.has_finished():
+            return False
+        self.world.hear(self, DriverFinished())
+        for stage in self._stages:
+            stage.stop()
+        self._end()
+        return True
 
     @property
     def _paused(self) -> bool:
@@ -280,7 +277,8 @@ class Driver:
         self.world.hear(self, DriverEnded(exit_code=1))
 
     def _send(self, commit: Commit) -> None:
-        self.world.send(self._fact(commit))
+        if self.world.send(self._fact(commit)):
+            self._unanswered.discard((commit.stage, commit.sink))
 
     def _emit_surely(self, commit: Commit) -> None:
         self.edge(f"{commit.stage}.closing")

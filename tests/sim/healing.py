@@ -89,8 +89,11 @@ def _busy(world: World) -> bool:
     if _waiting(world):
         return True
     newest = {record.pipeline_uid: record for record in world.records}
-    running = [uid for uid, record in newest.items() if record.desired in {"running", "paused"}]
-    return any(not world.alive(uid) for uid in running)
+    running = [record for record in newest.values() if record.wants_run]
+    return any(
+        world.runs.has_unread(each) if each.has_finished else not world.alive(each.pipeline_uid)
+        for each in running
+    )
 
 
 def _waiting(world: World) -> bool:
@@ -128,5 +131,7 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
             return
         start_from = "earliest" if "--from" in text else None
         pipeline.command("restart" if start_from else "start", start_from)
+    elif newest.phase == Phase.FINISHED and world.runs.has_unread(record):
+        pipeline.command("start")
     elif record.desired == "paused":
         pipeline.command("resume")

@@ -6,6 +6,7 @@ from message_builders import make_body
 from sim.clients import Ingress
 from sim.clocks import TrueClock
 from sim.hosts import Hosts
+from sim.runs import Runs
 from sim.shapes import Shape, Stage
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.events import Command, PipelineRecord
@@ -15,6 +16,7 @@ from waybill_shared.contract.pipelines import Life
 class Around(Protocol):
     ingress: Ingress
     records: list[PipelineRecord]
+    runs: Runs
 
     @property
     def clock(self) -> TrueClock: ...
@@ -60,6 +62,8 @@ class Pipeline:
         manifest = self.shape.manifest(self.name) if action == "apply" else None
         if manifest is not None:
             self._shapes[manifest] = self.shape
+        if action == "start":
+            world.runs.asked(life.uid, f"c{number}")
         world.say(f"command {action} {self.name} {start_from or ''}")
         world.hosts_of(life.uid).operations.commands.append(
             Command(

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from sim.driver import Crash, Driver, DriverEvent
+from sim.driver import Crash, Driver
+from sim.driver_world import DriverEvent
 from sim.operations import Operations
 from sim.runner_producer import RunnerProducer
 from sim.runner_world import PATIENCE_MS, Around
@@ -20,6 +21,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.app.ports import Checked, Lease
@@ -212,7 +214,14 @@ class RunnerProcess:
         return Lease(epoch=epoch, lifecycle_id="lifecycle")
 
     def phase(self, state: PipelineState, phase_from: str) -> None:
-        self._say([self._event(state, "transition", phase_from)])
+        event = self._event(state, "transition", phase_from)
+
+        def append() -> None:
+            self._topics.lifecycle.append(event)
+            if state.phase is Phase.FINISHED:
+                self._world.runs.finished(state.record.pipeline_uid)
+
+        self._publish(append, "event")
 
     def report_blocked(self, state: PipelineState) -> None:
         self._say([self._event(state, "heartbeat", None)])

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from sim.clocks import Clocks, TrueClock
 from sim.driver import Driver
 from sim.log import Cluster
+from sim.runs import Runs
 from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
@@ -19,6 +20,7 @@ class Around(Protocol):
 
     cluster: Cluster
     drivers: list[Driver]
+    runs: Runs
     dice: Random
     patient: bool
     """Whether a command waits for as long as it takes."""

@@ -26,6 +26,8 @@ class Shape:
     stages: tuple[Stage, ...]
     partitions: int = 2
     starting: str = "earliest"
+    ends: bool = False
+    """Whether its runs end by themselves."""
 
     def manifest(self, name: str) -> str:
         """As JSON, which is YAML: that is read a hundred times as fast."""
@@ -96,6 +98,7 @@ class Shape:
     def _stage(self, stage: Stage) -> dict[str, object]:
         union = " UNION ALL ".join(f"SELECT * FROM {name}" for name in stage.inputs)
         return {
+            **({"trigger": {"availableNow": True}} if self.ends else {}),
             "name": stage.name,
             "inputs": stage.inputs,
             "steps": [{"name": f"all_{stage.name}", "sql": union}],

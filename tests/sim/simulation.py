@@ -7,6 +7,7 @@ from itertools import accumulate
 from random import Random
 from unittest.mock import patch
 
+from sim import operators
 from sim.checked_world import Violation
 from sim.faults import FAMILIES, Family
 from sim.healing import heal
@@ -18,11 +19,15 @@ from waybill_shared.contract.manifest.document import Document, paths_of
 
 STEPS = (60, 180)
 OFTEN = 3
+STARTS = 4
 PAIR = "pair"
 PAIRS = 0.35
 """So many scenarios have two pipelines; all of them when that is asked for as a family."""
 CALM = 0.15
 """So many scenarios have no faults at all: what must work, must work."""
+ENDINGS = "endings"
+ENDS = 0.15
+"""In so many scenarios pipelines end by themselves; in all when that is asked for as a family."""
 LATEST = 0.15
 """So many pipelines begin at the ends of their inputs."""
 
@@ -77,12 +82,14 @@ def _read_json(text: str) -> Document:
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     dice = Random(seed)
-    shapes = _shapes(dice, only)
+    ends = ENDINGS in only if only else Random(f"{ENDINGS} {seed}").random() < ENDS
+    shapes = tuple(replace(shape, ends=ends) for shape in _shapes(dice, only))
     world = World(seed, shapes, partitions=dice.randint(1, len(shapes)))
     families = _families(dice, only)
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]
-    world.moves = _stepper(world, [*ORDINARY, (2, ask_merged), *faults])
+    starts: list[tuple[int, Move]] = [(STARTS, operators.start)] if ends else []
+    world.moves = _stepper(world, [*ORDINARY, (2, ask_merged), *faults, *starts])
     if families:
         world.rates = rates or _rates(dice)
         world.ingress.offsets_lost = dice.choice((0.0, 0.1))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from sim.files import MemoryPath
-from sim.log import Cluster, OutOfRange, Place, Row, Topic
+from sim.log import Cluster, OutOfRange, Partition, Place, Row, Topic
 from waybill_shared.contract.events import Range
 from waybill_spark.tracking.checkpoint import LOG_VERSION
 
@@ -52,12 +52,21 @@ class Query:
     """One streaming query in one driver: what it has in memory, and its folder."""
 
     def __init__(
-        self, cluster: Cluster, folder: MemoryPath, topics: Iterable[str], dice: Random
+        self,
+        cluster: Cluster,
+        folder: MemoryPath,
+        topics: Iterable[str],
+        dice: Random,
+        *,
+        ends: bool,
     ) -> None:
         self._cluster = cluster
         self._folder = folder
         self._topics = sorted(topics)
         self._dice = dice
+        self._ends_by_itself = ends
+        self._available: Offsets | None = None
+        """Where its topics ended when it began, if it ends there; None before."""
         self._batch = 0
         self._planned = False
         self._before: Offsets = {}
@@ -72,6 +81,18 @@ class Query:
         if not beginning.exists():
             beginning.write_text(f"{LOG_VERSION}\n{json.dumps(self._beginning(starts, ids))}")
         self._load()
+        if self._ends_by_itself:
+            self._available = {name: _stable_ends(self._cluster, name) for name in self._topics}
+
+    def has_ended(self) -> bool:
+        """Whether it has read all that was available. An unfinished batch comes first."""
+        if self._available is None or self._planned:
+            return False
+        return all(
+            self._before.get(name, {}).get(number, 0) >= end
+            for name, ends in self._available.items()
+            for number, end in ends.items()
+        )
 
     def next_batch(self) -> tuple[int, Frame] | None:
         """The batch to run now, written down; None when there is nothing new."""
@@ -123,8 +144,14 @@ class Query:
                 if number not in before and partition.start:
                     raise QueryFailed(f"{name}[{number}] begins at {partition.start}, not at 0")
                 at = before.get(number, 0)
-                latest.setdefault(name, {})[number] = min(partition.stable_end(), at + limit)
+                end = self._end(name, number, partition)
+                latest.setdefault(name, {})[number] = min(end, at + limit)
         return latest
+
+    def _end(self, name: str, number: int, partition: Partition) -> int:
+        if self._available is None:
+            return partition.stable_end()
+        return self._available[name].get(number, self._before.get(name, {}).get(number, 0))
 
     def _ranges(self) -> tuple[tuple[str, int, int, int], ...]:
         ranges = []
@@ -152,6 +179,10 @@ class Query:
         except (OSError, ValueError, IndexError) as error:
             raise QueryFailed(f"incomplete log file {path}") from error
         return {topic: {int(p): end for p, end in ends.items()} for topic, ends in found.items()}
+
+
+def _stable_ends(cluster: Cluster, name: str) -> dict[int, int]:
+    return {n: each.stable_end() for n, each in enumerate(_topic(cluster, name).partitions)}
 
 
 def _topic(cluster: Cluster, name: str) -> Topic:

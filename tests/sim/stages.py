@@ -45,6 +45,10 @@ class Host(Protocol):
     identity: Identity
 
     @property
+    def ends(self) -> bool:
+        """Whether its stages end by themselves."""
+
+    @property
     def storage(self) -> Storage: ...
 
     @property
@@ -70,7 +74,10 @@ class SimStage:
 
     def __init__(self, definition: StageDefinition, host: Host) -> None:
         self.name = definition.name
+        self.reads = frozenset(each.topic_id for each in definition.inputs)
+        self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         self.busy = False
+        self._started = False
         self._uid = host.identity.pipeline_uid
         self._edge = host.edge
         self._storage = host.storage
@@ -98,7 +105,7 @@ class SimStage:
             clock=host.clock,
         )
         topics = (source.topic for source in self._inputs)
-        self._query = Query(self._cluster, folder, topics, host.storage.dice)
+        self._query = Query(self._cluster, folder, topics, host.storage.dice, ends=host.ends)
 
     def open(self) -> None:
         self._tracked.open()
@@ -109,9 +116,13 @@ class SimStage:
     def start(self) -> None:
         starts = self._tracked.resume()
         self._query.start(starts, {i.topic: i.topic_id for i in self._inputs})
+        self._started = True
 
     def watch(self) -> None:
         self._tracked.watch()
+
+    def has_ended(self) -> bool:
+        return self._started and self._query.has_ended()
 
     def move_claims(self) -> None:
         self._tracked.move_claims()
@@ -124,6 +135,8 @@ class SimStage:
 
     def step(self) -> None:
         """One batch, if there is anything to do."""
+        if not self._started or self.has_ended():
+            return
         planned = self._next()
         if planned is None:
             return

@@ -26,6 +26,7 @@ from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import OutcomeKind, WatchEnd
+from waybill_spark.driver.ending import Ending
 from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
@@ -50,6 +51,14 @@ transact = Topics.transact
 
 _write = Ledger.write
 _write_batch = BatchWriter.write
+
+
+def finished_without_commits(self: Ending) -> bool:
+    return not (self._waiting or self._running)
+
+
+def as_it_is(state: PipelineState, *_: object) -> PipelineState:
+    return state
 
 
 def no_positions(*_: object) -> dict[tuple[str, int], frozenset[int]]:

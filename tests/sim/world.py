@@ -14,7 +14,8 @@ from typing import TypeVar
 from sim.checker import Checker
 from sim.clients import Ingress, Issued, Status, outcome_text
 from sim.clocks import Clocks, TrueClock
-from sim.driver import Crash, Driver, DriverEvent
+from sim.driver import Crash, Driver
+from sim.driver_world import DriverEvent
 from sim.files import MemoryPath
 from sim.graves import Grave
 from sim.hosts import Hosts
@@ -23,6 +24,7 @@ from sim.operations import Operations
 from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
 from sim.runner import RunnerProcess
+from sim.runs import Runs
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters
@@ -77,6 +79,7 @@ class World:
         self.cluster = Cluster()
         self.storage = Storage(self.cluster, self, self.dice)
         self.checker = Checker(self)
+        self.runs = Runs(self, self.checker.report)
         self.files = MemoryPath({}, "/checkpoints")
         self.records: list[PipelineRecord] = []
         self.redis = RedisServer(self.clock)
@@ -169,15 +172,17 @@ class World:
             self.say(f"{who} gets no answer at {edge}")
             raise Retryable(f"no answer at {edge}")
 
-    def send(self, fact: Fact) -> None:
+    def send(self, fact: Fact) -> bool:
         """A commit on its way: it arrives now, later, twice or never."""
         roll = self.dice.random()
         if roll < self.rates.facts:
-            return
+            return False
         if roll < 3 * self.rates.facts:
             self.delayed.append(fact)
-        if not self.rates.facts <= roll < 2 * self.rates.facts:
+        arrives = not self.rates.facts <= roll < 2 * self.rates.facts
+        if arrives:
             self.append(fact)
+        return arrives
 
     def bury(self, fact: Fact) -> None:
         """What is told of the dead."""
@@ -223,6 +228,7 @@ class World:
                 driver.kill()
         self.drivers = [d for d in self.drivers if not d.dead]
         self.drivers.append(Driver(record, epoch, self, host, closing=closing))
+        self.runs.begun(record.pipeline_uid)
         self.say(f"{self.drivers[-1]} is launched, generation {record.generation}")
 
     def alive(self, uid: str | None = None) -> list[Driver]:

@@ -177,4 +177,14 @@ MUTATIONS: Final = (
         only=("pauses", "driver", "cutoff"),
         rates=Rates(pause=0.1, takeover=0.7),
     ),
+    Mutation(
+        name="a run has finished before Kafka has its commits",
+        invariant="I15",
+        found_by=2,
+        instead={
+            "waybill_spark.driver.ending.Ending.has_finished": stand_ins.finished_without_commits
+        },
+        only=("endings", "driver"),
+        rates=Rates(facts=0.3),
+    ),
 )

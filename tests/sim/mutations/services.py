@@ -165,4 +165,11 @@ MUTATIONS: Final = (
         instead={"waybill_status.app.outcomes.tokens.view_of": stand_ins.every_generation},
         only=("manifest",),
     ),
+    Mutation(
+        name="a start of a run that reads is answered and forgotten",
+        invariant="I15",
+        found_by=20,
+        instead={"waybill_stage_runner.core.pipelines.supervision.note_start": stand_ins.as_it_is},
+        only=("endings",),
+    ),
 )
