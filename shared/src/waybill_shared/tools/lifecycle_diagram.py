@@ -52,15 +52,16 @@ Each driver that starts the stages of a pipeline begins a *run*. Runs are number
 the number. A *generation* is a change of the definition: a new manifest, or a topic that was
 created again. A restart alone makes a new run, and no new generation.
 
-A pause lets the running batch of each stage end; no other begins. The driver stays, so that
-`resume` takes a fraction of a second. Records are accepted meanwhile, and their tokens say
-`blocked_by: paused`. A paused pipeline stays paused when it is changed, and when it gets another
-driver. Its connectors fetch nothing.
+A pause lets the running batch of each stage end; no other begins, and no driver of an earlier run
+can commit one. The driver stays, so that `resume` takes a fraction of a second. Records are
+accepted meanwhile, and their tokens say `blocked_by: paused`. A paused pipeline stays paused when
+it is changed, and when it gets another driver. Its connectors fetch nothing.
 
 A pipeline may [end by itself](manifest.md#pipelines-that-end). When all that its inputs contained
 is in every sink, it is `{Phase.FINISHING}` until its driver has ended, then `{Phase.FINISHED}`.
 That is written down, so that a new runner, or an `apply` without a change, starts nothing. `start`,
-`restart` and a change begin the next run.
+`restart` and a change begin the next run. A `start` that comes while a run goes on lets the next
+one follow it, because that run may leave later records unread.
 
 A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
 ask for a stronger one at any time; a weaker one changes nothing.
