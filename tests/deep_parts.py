@@ -38,7 +38,7 @@ DEEP_S = {
     "e2e/test_crashes.py": 90,
     "e2e/test_dead_letters.py": 150,
     "e2e/test_deletion.py": 35,
-    "e2e/test_ending_pipelines.py": 45,
+    "e2e/test_ending_pipelines.py": 120,
     "e2e/test_feldera.py": 35,
     "e2e/test_first_hour.py": 35,
     "e2e/test_formats.py": 12,

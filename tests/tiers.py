@@ -76,7 +76,12 @@ DEEP = {
         "[fails in the query]",
     ),
     "e2e/test_deletion.py": ("",),
-    "e2e/test_ending_pipelines.py": ("of_whatever_size", "killed_in_a_batch", "that_is_drained"),
+    "e2e/test_ending_pipelines.py": (
+        "of_whatever_size",
+        "killed_in_a_batch",
+        "killed_in_its_second_batch",
+        "that_is_drained",
+    ),
     "e2e/test_feldera.py": (
         "what_is_pushed",
         "[more]",

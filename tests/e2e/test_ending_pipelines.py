@@ -1,5 +1,6 @@
 """Pipelines that end by themselves: all that is there is read, and what comes later waits."""
 
+import json
 import signal
 import uuid
 from itertools import count
@@ -15,6 +16,7 @@ from waybill import Client
 from waybill.models import Operation
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.clients import make_producer
 from waybill_shared.process.failpoints import REACHED
 
 WAIT_S = 120.0
@@ -40,6 +42,8 @@ stages:
     sinks: [{{name: middle, kafka: {{topic: {name}.middle, key: order_id, partitions: 1}}}}]
 """
 NOW = ("{availableNow: true}", f"maxOffsetsPerTrigger: {BATCH}")
+MANY, BIG_BATCH = 120_000, 50_000
+BIG = ("{availableNow: true}", f"maxOffsetsPerTrigger: {BIG_BATCH}")
 ONCE = ("{once: true}", "#")
 
 
@@ -82,6 +86,17 @@ class Ending:
         self._sent += numbers
         return str(self.client.send(self.name, "orders", [order(n) for n in numbers]).token)
 
+    def produce(self, size: int) -> str:
+        """As `send`, with a producer: a request takes fewer records."""
+        numbers = [next(self._numbers) for _ in range(size)]
+        self._sent += numbers
+        producer = make_producer(self._stack.kafka)
+        for number in numbers:
+            producer.produce(f"{self.name}.in", value=json.dumps(order(number)), partition=0)
+            producer.poll(0)
+        assert producer.flush(WAIT_S) == 0
+        return str(self.client.token_for(self.name, input="orders").token)
+
     def run(self) -> None:
         self.done(self.client.start(self.name))
         self.finish()
@@ -92,8 +107,12 @@ class Ending:
     def batches(self) -> list[int]:
         """Those that Spark's checkpoint of the first stage has as done."""
         folder = self._stack.folder / "stage_runner" / self.uid / "checkpoints"
-        (commits,) = folder.glob("enrich@*/*/commits")
-        return sorted(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+        return sorted(
+            int(file.name)
+            for commits in folder.glob("enrich@*/*/commits")
+            for file in commits.iterdir()
+            if file.name.isdigit()
+        )
 
     def snapshots(self) -> int:
         return len(self._catalog.load_table(self.table).snapshots())
@@ -178,6 +197,29 @@ def test_a_run_whose_driver_is_killed_in_a_batch_finishes_with_each_row_once(
     point.with_name(point.name + REACHED).unlink()
     ending.finish()
     ending.assert_once(later)
+
+
+@pytest.mark.timeout(480)
+@pytest.mark.parametrize("ending", [BIG], indirect=True)
+def test_a_large_backlog_that_is_killed_in_its_second_batch_is_read_in_three(
+    client: Client, ending: Ending, failpoints: Path
+) -> None:
+    """A batch may be written in pieces, so its end is looked for in the checkpoint."""
+    token = ending.produce(MANY)
+    point = failpoints / f"{ending.uid}.middle.before_load"
+    reached = point.with_name(point.name + REACHED)
+    point.touch()
+    ending.done(client.start(ending.name))
+    eventually(reached.exists, within_s=WAIT_S)
+    while ending.batches() != [0]:
+        point.touch()
+        reached.unlink()
+        eventually(reached.exists, within_s=WAIT_S)
+    ending.kill_driver()
+    reached.unlink()
+    ending.finish()
+    assert ending.batches() == [0, 1, 2]
+    ending.assert_once(token)
 
 
 def test_a_run_that_is_drained_reads_what_came_since_it_began(
