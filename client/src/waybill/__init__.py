@@ -34,7 +34,7 @@ from waybill.errors import (
 )
 from waybill.findings import Change, CheckedStage, Findings
 from waybill.flows import InputFlow, PipelineFlow, SinkFlow
-from waybill.histories import PipelineEvent
+from waybill.histories import PipelineEvent, PipelineRun
 from waybill.manifest_versions import ManifestVersion
 from waybill.models import FailedRecord, Fault, Operation, Position, Rejected, Span
 from waybill.offsets import (
@@ -118,6 +118,7 @@ __all__ = [
     "PipelineInput",
     "PipelineOffsets",
     "PipelineOutcome",
+    "PipelineRun",
     "PipelineSink",
     "PipelineStage",
     "PipelineStuck",

@@ -1,15 +1,17 @@
 """What happened to a pipeline, as values. Never talks to anything."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 from waybill.fields import Fields, no_json
 from waybill.pipelines import PipelineFailure
-from waybill.questions import Question, pipeline_events
+from waybill.questions import Question, pipeline_past
 
 PAGE_MAX: Final = 1_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,64 @@ class PipelineEvent:
         )
 
 
-class HistoryPages:
-    """The pages of a history: what to ask for next, and the events of each answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRun:
+    """A run of a pipeline: from the start of a driver to its end.
 
-    def __init__(self, name: str, after: str | None, limit: int | None) -> None:
-        self._name = name
+    `id` may be given to `Client.runs` as `after`. `began` is None if the run is older than what is
+    kept. `end` is a word that says why it has ended; None while it goes on. `gap`: a word that says
+    why runs before this one may be missing.
+    """
+
+    id: str
+    run: int
+    generation: int | None
+    began: datetime | None
+    ended: datetime | None
+    phase: str
+    end: str | None
+    reason: str | None
+    started_by: str | None
+    ended_by: str | None
+    attempt: int
+    error: PipelineFailure | None
+    gap: str | None = None
+    raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, fields: Fields, gap: str | None = None) -> "PipelineRun":
+        error = fields.object_or_none("error")
+        return cls(
+            id=fields.text("id"),
+            run=fields.whole("run"),
+            generation=fields.whole_or_none("generation"),
+            began=fields.moment_or_none("began"),
+            ended=fields.moment_or_none("ended"),
+            phase=fields.text("phase"),
+            end=fields.text_or_none("end"),
+            reason=fields.text_or_none("reason"),
+            started_by=fields.text_or_none("started_by"),
+            ended_by=fields.text_or_none("ended_by"),
+            attempt=fields.whole_or_none("attempt") or 0,
+            error=None if error is None else PipelineFailure.read(error),
+            gap=gap,
+            raw=fields.raw,
+        )
+
+
+class HistoryPages(Generic[T]):
+    """The pages of a history: what to ask for next, and the entries of each answer."""
+
+    def __init__(
+        self,
+        ask: Callable[[Mapping[str, str]], Question],
+        read: Callable[[Fields, str | None], T],
+        *,
+        after: str | None,
+        limit: int | None,
+    ) -> None:
+        self._ask = ask
+        self._read = read
         self._forward = after is not None
         self._left = limit
         self._params: Mapping[str, str] | None = {} if after is None else {"after": after}
@@ -71,10 +126,10 @@ class HistoryPages:
         if self._params is None or self._left == 0:
             return None
         limit = PAGE_MAX if self._left is None else min(self._left, PAGE_MAX)
-        return pipeline_events(self._name, {**self._params, "limit": str(limit)})
+        return self._ask({**self._params, "limit": str(limit)})
 
-    def read(self, page: Fields) -> Iterator[PipelineEvent]:
-        """Yield the events of a page, as many as are wanted."""
+    def read(self, page: Fields) -> Iterator[T]:
+        """Yield the entries of a page, as many as are wanted."""
         cursor = page.text_or_none("next_cursor")
         self._params = None if cursor is None else {"cursor": cursor}
         gap = page.text_or_none("gap") or self._gap
@@ -83,6 +138,16 @@ class HistoryPages:
             if self._left == 0:
                 return
             self._left = None if self._left is None else self._left - 1
-            yield PipelineEvent.read(each, gap if self._forward else None)
+            yield self._read(each, gap if self._forward else None)
             gap = None
         self._gap = gap
+
+
+def event_pages(name: str, after: str | None, limit: int | None) -> HistoryPages[PipelineEvent]:
+    ask = partial(pipeline_past, name, "events")
+    return HistoryPages(ask, PipelineEvent.read, after=after, limit=limit)
+
+
+def run_pages(name: str, after: str | None, limit: int | None) -> HistoryPages[PipelineRun]:
+    ask = partial(pipeline_past, name, "runs")
+    return HistoryPages(ask, PipelineRun.read, after=after, limit=limit)

@@ -291,9 +291,9 @@ def _post(
     return Question(method="POST", path=path, content=content, params=params, headers=JSON)
 
 
-def pipeline_events(name: str, params: Mapping[str, str] | None = None) -> Question:
-    """Return the question for what happened to the pipeline: the newest events, or a page."""
-    return Question(method="GET", path=f"{_pipeline_path(name)}/events", params=params)
+def pipeline_past(name: str, what: str, params: Mapping[str, str] | None = None) -> Question:
+    """Return the question for a page of the past of a pipeline, such as its `events`."""
+    return Question(method="GET", path=f"{_pipeline_path(name)}/{what}", params=params)
 
 
 def dead_letters(name: str, filters: Mapping[str, str | None], cursor: str | None) -> Question:

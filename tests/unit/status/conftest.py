@@ -15,11 +15,13 @@ from waybill_shared.kafka.replies import Replies
 from waybill_shared.process.health import Health
 from waybill_status.adapters.http.operations import operations_router
 from waybill_status.adapters.http.pipelines import events_router, pipelines_router
+from waybill_status.adapters.http.runs import runs_router
 from waybill_status.adapters.http.tokens import tokens_router
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
 from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.pipelines.runs import Runs
 from waybill_status.app.watches import deliveries, host_permits, open_watches, watchers
 
 
@@ -66,10 +68,15 @@ def client(
     clock = FixedClock()
     tokens = Tokens(owners, owners, store=store, hub=hub, ring=RING, clock=clock)
     pipelines = Pipelines(owners.directory, owners, store)
+
+    def caught_up() -> bool:
+        return bool(topic.placed)
+
     routers = [
         tokens_router(tokens, query_bytes_max=300_000),
         pipelines_router(pipelines),
-        events_router(pipelines, history, caught_up=lambda: bool(topic.placed)),
+        events_router(pipelines, history, caught_up=caught_up),
+        runs_router(pipelines, Runs(history), caught_up=caught_up),
         operations_router(replies),
     ]
 

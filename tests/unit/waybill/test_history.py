@@ -124,3 +124,79 @@ def test_an_empty_history_is_said(server: ScriptedServer, command: Command) -> N
     result = command("history", "orders")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "nothing is known of the last 30 days" in result.stderr
+
+
+RUNS = "/v1/pipelines/orders/runs"
+
+
+def run(number: int, **more: object) -> dict[str, Any]:
+    return {
+        "id": f"t.3.{number}",
+        "run": number,
+        "generation": 1,
+        "began": f"2026-11-21T09:00:0{number}.000Z",
+        "started_by": "ada",
+        "attempt": 0,
+        "phase": "Running",
+        "ended": None,
+        "end": None,
+        "reason": None,
+        "ended_by": None,
+        "error": None,
+        **more,
+    }
+
+
+STOPPED = run(
+    2,
+    began=None,
+    started_by=None,
+    phase="Stopped",
+    ended="2026-11-21T09:00:02.500Z",
+    end="stopped",
+    reason="to be stopped",
+    ended_by="bob",
+)
+CRASHED = run(
+    3,
+    phase="Recovering",
+    ended="2026-11-21T09:00:03.500Z",
+    end="crashed",
+    reason="exit code 1",
+    ended_by="stage_runner",
+    error={"domain": "internal", "message": "exit code 1", "hint": "see the log"},
+)
+
+
+def test_runs_come_page_by_page(server: ScriptedServer) -> None:
+    pages = [{"items": [CRASHED, run(4)], "next_cursor": "c1"}, {"items": [STOPPED], "gap": "x"}]
+    server.answer("GET", RUNS, *(Response(json=each) for each in pages))
+    with Client(server.url) as client:
+        found = [*client.runs("orders")]
+    assert [(each.run, each.end, each.ended_by) for each in found] == [
+        (4, None, None),
+        (3, "crashed", "stage_runner"),
+        (2, "stopped", "bob"),
+    ]
+    assert found[1].error is not None
+    assert (found[2].began, found[2].started_by, found[0].started_by) == (None, None, "ada")
+    assert [dict(request.params) for request in server.asked("GET", RUNS)] == [
+        {"limit": "1000"},
+        {"cursor": "c1", "limit": "1000"},
+    ]
+
+
+def test_the_command_prints_runs_the_newest_last(server: ScriptedServer, command: Command) -> None:
+    answer = Response(json={"items": [STOPPED, CRASHED, run(4)], "next_cursor": None})
+    server.answer("GET", RUNS, answer)
+    result = command("history", "orders", "--runs")
+    crashed = f"run 3 {CRASHED['began']} {CRASHED['ended']} crashed exit code 1, by stage_runner"
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
+        "run 2 before 2026-11-21T09:00:02.500Z stopped to be stopped, by bob",
+        f"{crashed}, started by ada",
+        "error: exit code 1",
+        "hint: see the log",
+        "run 4 2026-11-21T09:00:04.000Z goes on Running started by ada",
+    ]
+    told = command("history", "orders", "--runs", "-o", "json", "-n", "1")
+    assert json.loads(told.stdout)["run"] == 4

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
 from waybill.flows import PipelineFlow, flows_in
-from waybill.histories import HistoryPages, PipelineEvent
+from waybill.histories import PipelineEvent, PipelineRun, event_pages, run_pages
 from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
@@ -160,10 +160,24 @@ class AsyncPipelineCalls(AsyncAsking):
         all. Yield at most `limit` events. `gap` of the first event says why events before it may be
         missing. Ids are valid after any restart of Waybill. NotFound: there is no such pipeline.
         """
-        pages = HistoryPages(name, after, limit)
+        pages = event_pages(name, after, limit)
         while (question := pages.next()) is not None:
             for event in pages.read(await self._ask(question)):
                 yield event
+
+    async def runs(
+        self, name: str, *, after: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[PipelineRun]:
+        """Yield the runs that a pipeline had in the last 30 days, the newest first.
+
+        Each says when and by whom it was started, and when, why and by whom it was ended. With
+        `after`, the id of a run, yield those that began after it, the oldest first; "0" means all.
+        NotFound: there is no such pipeline.
+        """
+        pages = run_pages(name, after, limit)
+        while (question := pages.next()) is not None:
+            for run in pages.read(await self._ask(question)):
+                yield run
 
     async def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
         """Return the newest lines of the log of its driver, at most 1,000.

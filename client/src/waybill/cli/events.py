@@ -13,7 +13,7 @@ from waybill.cli.session import connect, direct, list_pipelines, not_empty
 from waybill.cli.watches import LabelOption, labels_of
 from waybill.errors import NotReady, UnexpectedAnswer, Unreachable
 from waybill.fields import Fields
-from waybill.questions import Question, event_stream, pipeline_events
+from waybill.questions import Question, event_stream, pipeline_past
 
 if TYPE_CHECKING:
     from waybill.sync.connection import Connection
@@ -67,7 +67,7 @@ def events(
         return
     if type or label:
         raise typer.BadParameter("--type and --label do not go with a pipeline")
-    question = pipeline_events(name)
+    question = pipeline_past(name, "events")
     connection = direct(TIMEOUT_S)
     try:
         if follow:

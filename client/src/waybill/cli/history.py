@@ -1,8 +1,8 @@
-"""The command `history`: what happened to a pipeline in the last 30 days."""
+"""The command `history`: what happened to a pipeline in the last 30 days, or its runs."""
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
@@ -15,10 +15,22 @@ from waybill.fields import Fields
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from waybill.histories import PipelineEvent
+    from waybill.histories import PipelineEvent, PipelineRun
+    from waybill.pipelines import PipelineFailure
 
 TIMEOUT_S = 60.0  # a topic is read while it is asked
 LIMIT = 100
+RunsOption = Annotated[bool, typer.Option("--runs", help="show its runs, a line each")]
+
+
+class Entry(Protocol):
+    """An entry of a history."""
+
+    @property
+    def raw(self) -> Mapping[str, object]: ...
+
+
+T = TypeVar("T", bound=Entry)
 
 
 def history(
@@ -27,6 +39,7 @@ def history(
     most: Annotated[
         int, typer.Option("-n", "--limit", min=1, help="show at most so many, the newest")
     ] = LIMIT,
+    runs: RunsOption = False,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Show what happened to a pipeline in the last 30 days, the newest last.
@@ -35,34 +48,68 @@ def history(
     for it. Failures have their attempt, error and hint. With -o json, each event is a line of its
     own. `waybill events NAME --follow` shows what happens next.
 
+    With --runs, each line is a run: when and by whom it was started, and when, why and by whom it
+    was ended.
+
     \b
     Example:
       waybill history orders --limit 20
+      waybill history orders --runs
       waybill history orders -n 1000 -o json | jq -r 'select(.phase == "Failed").at'
 
     Exit codes: 0 ok · 1 error, also when there is no such pipeline
     """
     with connect(TIMEOUT_S) as client:
-        looked_at = [*client.history(name, limit=most + 1)]
+        if runs:
+            _show(client.runs(name, limit=most + 1), most, output, _run_lines)
+        else:
+            _show(client.history(name, limit=most + 1), most, output, _event_lines)
+
+
+def _show(
+    newest: "Iterable[T]", most: int, output: Form, lines: "Callable[[T], Iterator[Text]]"
+) -> None:
+    """Print entries of a history, the newest last; `newest` may have one more than `most`."""
+    looked_at = [*newest]
     found = looked_at[:most][::-1]
     if output is Form.JSON:
-        render.data(json.dumps(event.raw, ensure_ascii=False) for event in found)
+        render.data(json.dumps(entry.raw, ensure_ascii=False) for entry in found)
         return
     if not found:
         render.talk("nothing is known of the last 30 days")
-    for event in found:
-        render.data(_lines(event))
+    for entry in found:
+        render.data(lines(entry))
     if len(looked_at) > most:
         render.talk(f"the newest {most}: --limit shows more")
 
 
-def _lines(event: "PipelineEvent") -> "Iterator[Text]":
+def _run_lines(run: "PipelineRun") -> "Iterator[Text]":
+    began = str(run.raw.get("began") or "before")
+    ended = "goes on" if run.end is None else str(run.raw.get("ended") or "")
+    by = f"by {run.ended_by}" if run.ended_by else ""
+    said = [part for part in (run.reason, by) if part]
+    if run.started_by:
+        said.append(f"started by {run.started_by}")
+    what = run.end or run.phase
+    yield render.words(
+        f"run {run.run:<5}", f"{began:<24}", f"{ended:<24}", f"{what:<10}", ", ".join(said)
+    )
+    yield from _error_lines(run.error)
+
+
+def _event_lines(event: "PipelineEvent") -> "Iterator[Text]":
     what, why = describe_event(Fields(event.raw, "an event"))
     attempt = f"attempt {event.attempt}" if event.attempt else ""
     said = (part for part in (why, f"by {event.actor}" if event.actor else "", attempt) if part)
     at = str(event.raw.get("at", ""))
     yield render.words(at, f"{what:<24}", ", ".join(said))
-    if event.error is not None and event.phase_from is not None:
-        yield render.words(" ", "error:", event.error.message)
-        if event.error.hint:
-            yield render.words(" ", "hint:", event.error.hint)
+    if event.phase_from is not None:
+        yield from _error_lines(event.error)
+
+
+def _error_lines(error: "PipelineFailure | None") -> "Iterator[Text]":
+    if error is None:
+        return
+    yield render.words(" ", "error:", error.message)
+    if error.hint:
+        yield render.words(" ", "hint:", error.hint)

@@ -37,6 +37,7 @@ from waybill_status.adapters.http.pipelines import (
     offsets_router,
     pipelines_router,
 )
+from waybill_status.adapters.http.runs import runs_router
 from waybill_status.adapters.http.tokens import outcome_json, tokens_router
 from waybill_status.adapters.http.watches import asyncapi_router, event_log_router, watches_router
 from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
@@ -57,6 +58,7 @@ from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.app.pipelines.progress import ProgressReader
+from waybill_status.app.pipelines.runs import Runs
 from waybill_status.app.watches.deliveries import DeliveryMeans
 from waybill_status.app.watches.host_permits import HostPermits
 from waybill_status.app.watches.watch_judge import WatchJudge
@@ -187,6 +189,7 @@ def _pipeline_routers(
         pipelines_router(pipelines),
         offsets_router(OffsetsReader(pipelines, ends, slots, SystemClock())),
         events_router(pipelines, loop.history, caught_up=caught_up),
+        runs_router(pipelines, Runs(loop.history), caught_up=caught_up),
         flow_router(progress),
         feldera_router(pipelines),
         feldera_stats_router(pipelines, progress),

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.run_words import TO_BE
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
@@ -40,7 +41,7 @@ def move(state: PipelineState, happening: Happening, now: int, reason: str) -> D
 def why(state: PipelineState, otherwise: str = "definition changed") -> str:
     """Return the reason of the phase, in words for people; `otherwise` if no command names one."""
     if not state.record.wants_run:
-        return f"to be {state.record.desired}"
+        return f"{TO_BE}{state.record.desired}"
     words = {Action.RESTART: "restarted", Action.START: "started"}
     return next((words[c.action] for c in state.pending if c.action in words), otherwise)
 

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_shared.contract.moments import Moment
+from waybill_shared.contract.run_words import RunEnd
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.token_views import ALL, WantedView
 from waybill_shared.contract.watch_details import WatchDetail
@@ -111,6 +112,41 @@ class EventsAnswer(_Answer):
     model_config = with_example("status/events")
 
     items: list[EventAnswer] = Field(description="oldest first")
+    next_cursor: str | None = Field(
+        default=None, description="of the next page; null if there is none now"
+    )
+    gap: str | None = Field(default=None, description=GAP)
+
+
+class RunFailure(_Answer):
+    domain: str = Field(description="user | external | internal")
+    message: str
+    hint: str
+    stage: str | None
+    sink: str | None
+
+
+class RunAnswer(_Answer):
+    id: str = Field(description="for `after`")
+    run: int
+    generation: int
+    began: Moment | None = Field(description="null: before what is kept")
+    started_by: str | None = Field(
+        description=f"{ACTOR}; stage_runner for what nobody asked for; null: as `began`"
+    )
+    attempt: int = Field(description="starts that had failed in a row before it")
+    phase: str = Field(description="its newest one")
+    ended: Moment | None = Field(description="null: it goes on, or `end` is `taken_over`")
+    end: RunEnd | None = Field(description=f"null: it goes on\n{meanings(RunEnd)}")
+    reason: str | None = Field(description="of its end, in words for people")
+    ended_by: str | None = Field(description="who asked for its end; stage_runner: nobody did")
+    error: RunFailure | None
+
+
+class RunsAnswer(_Answer):
+    model_config = with_example("status/runs")
+
+    items: list[RunAnswer] = Field(description="oldest first")
     next_cursor: str | None = Field(
         default=None, description="of the next page; null if there is none now"
     )

@@ -132,8 +132,7 @@ def events_router(
         from the newest of the last day on. An event `gap` says why events are missing. The stream
         does not end by itself."""
         key = await pipelines.key_of(caller(request), pipeline)
-        if not caught_up():
-            raise Retryable("what happened is still being read: this process has just started")
+        require_caught_up(caught_up)
         if EVENT_STREAM in request.headers.get("accept", ""):
             sent = history.follow(key, request.headers.get("last-event-id") or after)
             return EventStream(_event_lines(sent))
@@ -146,6 +145,12 @@ def events_router(
         return Response(answer.model_dump_json(), media_type="application/json")
 
     return router
+
+
+def require_caught_up(caught_up: Callable[[], bool]) -> None:
+    """Raise Retryable before the newest events are known."""
+    if not caught_up():
+        raise Retryable("what happened is still being read: this process has just started")
 
 
 def _event(sent: PipelineEvent) -> EventAnswer:

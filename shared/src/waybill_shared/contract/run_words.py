@@ -1,0 +1,27 @@
+"""Why runs of pipelines end: the words of answers, and the reasons of phases that mean them."""
+
+from typing import Final
+
+from waybill_shared.contract.word import Word
+
+READ_ALL: Final = "all that there was is read"
+"""The reason of a phase in which a run has finished."""
+TO_BE: Final = "to be "
+"""How the reason of a stop begins that a person asked for."""
+
+
+class RunEnd(Word):
+    """Why a run of a pipeline has ended.
+
+    `end` of a run.
+    """
+
+    STOPPED = "stopped", "a person has stopped or deleted the pipeline: `ended_by`"
+    SUPERSEDED = "superseded", "a change or a restart needed another driver: `ended_by`"
+    FINISHED = "finished", "it has read all that there was"
+    FAILED = "failed", "a fault of the manifest, the data or another system has ended it: `error`"
+    CRASHED = "crashed", "a fault of Waybill or of the machine has ended it: `error`"
+    TAKEN_OVER = (
+        "taken_over",
+        "another runner has the pipeline now, and when the driver ended was not written down",
+    )
