@@ -101,6 +101,24 @@ export async function ask(path, asked = {}) {
 }
 
 /**
+ * The items of all pages of a list.
+ * @param {string} path
+ * @param {AbortSignal} signal
+ * @returns {Promise<any[]>}
+ */
+export async function all(path, signal) {
+	const found = [];
+	let cursor = "";
+	do {
+		const query = cursor ? `?cursor=${encodeURIComponent(cursor)}` : "";
+		const page = await ask(`${path}${query}`, { signal });
+		found.push(...page.items);
+		cursor = page.next_cursor;
+	} while (cursor);
+	return found;
+}
+
+/**
  * Nobody waits for it any more; time that is over is another thing.
  * @param {Asked} asked
  */

@@ -3,7 +3,7 @@
  * stream of events for the tab; none of both while nobody looks at it.
  */
 
-import { ahead, ask, Problem } from "./api.js";
+import { ahead, all, ask, Problem } from "./api.js";
 import { Figures, LOOK_MS, STALE_MS } from "./figures.js";
 import { Stream } from "./stream.js";
 import { places } from "./words.js";
@@ -143,8 +143,7 @@ class Live extends EventTarget {
 
 	async #lookAt() {
 		try {
-			const { items } = await ask("/v1/pipelines", { signal: AbortSignal.timeout(TIMEOUT_MS) });
-			this.pipelines = items;
+			this.pipelines = await all("/v1/pipelines", AbortSignal.timeout(TIMEOUT_MS));
 			this.away = null;
 			this.known = true;
 			this.readAt = performance.now();

@@ -16,7 +16,7 @@ returns its last answer. If nothing has ever answered at the URL, no Waybill is 
 raises at once, and so does `write` for a request that was not sent.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -183,12 +183,14 @@ def operation(id: str, patience: Patience, has_answered: HasAnswered) -> Plan[Op
     return (yield from _look_until(look, lambda found: not found.pending, patience, has_answered))
 
 
-def pipelines(patience: Patience) -> Plan[tuple[Pipeline, ...]]:
+def pipelines(
+    patience: Patience, phases: Sequence[str] = (), tags: Sequence[str] = ()
+) -> Plan[tuple[Pipeline, ...]]:
     """Return all pipelines, page by page. UnexpectedAnswer: the pages have no end."""
     found: list[Pipeline] = []
     cursor: str | None = None
     for _ in range(PAGES_MAX):
-        page = yield from ask(questions.pipelines(cursor), patience)
+        page = yield from ask(questions.pipelines(cursor, phases, tags), patience)
         found.extend(Pipeline.read(item) for item in page.objects("items"))
         cursor = page.text_or_none("next_cursor")
         if cursor is None:

@@ -259,9 +259,10 @@ def operation(id: str, *, wait_s: float = 0.0) -> Question:
     return Question(method="GET", path=path, params=_wait(wait_s))
 
 
-def pipelines(cursor: str | None) -> Question:
-    params = {} if cursor is None else {"cursor": cursor}
-    return Question(method="GET", path="/v1/pipelines", params=params)
+def pipelines(cursor: str | None, phases: Sequence[str] = (), tags: Sequence[str] = ()) -> Question:
+    params: dict[str, str | Sequence[str]] = {} if cursor is None else {"cursor": cursor}
+    named = {name: [*them] for name, them in (("phase", phases), ("tag", tags)) if them}
+    return Question(method="GET", path="/v1/pipelines", params={**params, **named})
 
 
 def flow() -> Question:

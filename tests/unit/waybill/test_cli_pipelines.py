@@ -1,4 +1,4 @@
-"""`waybill apply, get, describe, start, stop, restart, delete`: answers and exit codes."""
+"""`waybill apply, list, get, describe, start, stop, restart, delete`: answers and exit codes."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from unit.waybill.conftest import MANIFEST, Command, make_fault
+from waybill import questions
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders"
@@ -197,6 +198,31 @@ def test_get_as_json(server: ScriptedServer, command: Command) -> None:
 def test_get_of_a_missing_pipeline_is_an_error(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, problem(404, "no pipeline orders"))
     assert command("get", "orders").exit_code == 1
+
+
+def test_list_asks_for_phases_and_tags(server: ScriptedServer, command: Command) -> None:
+    failed = {**PIPELINE, "phase": "Failed"}
+    server.answer("GET", "/v1/pipelines", Response(json={"items": [failed]}))
+    asked = ("--phase", "failed", "--phase", "Recovering", "--tag", "shop")
+    lines = command("list", *asked).stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [["NAME", "PHASE"], ["orders", "Failed"]]
+    told = command("list", *asked, "-o", "json")
+    assert json.loads(told.stdout) == {"items": [failed]}
+    # The server of this test keeps the last of several values.
+    assert [each.params for each in server.requests] == [{"phase": "Recovering", "tag": "shop"}] * 2
+    asked_for = questions.pipelines(None, ["Failed", "Recovering"], ["shop"]).params
+    assert asked_for == {"phase": ["Failed", "Recovering"], "tag": ["shop"]}
+    assert command("list", "--phase", "Broken").exit_code == 2
+
+
+def test_a_list_without_pipelines_that_fit_says_so(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
+    result = command("list", "--phase", "Failed")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no pipeline is so now" in result.stderr
+    assert "waybill apply -f" in command("list").stderr
 
 
 TEXT = "# mine\r\nversion: 1\nname: orders   # \u00e9\n\n"

@@ -1,6 +1,6 @@
 """The questions of a client about pipelines: change them, and see what they do."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
@@ -99,9 +99,15 @@ class AsyncPipelineCalls(AsyncAsking):
         found = await self._run(plans.operation(id, self._patience(wait_s), self._has_answered))
         return self._generations.learn(found)
 
-    async def pipelines(self) -> tuple[Pipeline, ...]:
-        """Return all pipelines, without the details that `pipeline` returns."""
-        return await self._run(plans.pipelines(self._patience(MOMENT_S_MAX)))
+    async def pipelines(
+        self, *, phases: Sequence[str] = (), tags: Sequence[str] = ()
+    ) -> tuple[Pipeline, ...]:
+        """Return all pipelines, without the details that `pipeline` returns.
+
+        With `phases`, return those in one of them; with `tags`, those with all of these. Invalid:
+        there is no such phase.
+        """
+        return await self._run(plans.pipelines(self._patience(MOMENT_S_MAX), phases, tags))
 
     async def pipeline(self, name: str) -> Pipeline:
         """Return one pipeline with its details; NotFound when there is none."""

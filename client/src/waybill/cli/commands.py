@@ -26,6 +26,7 @@ PLACES: Final = {
     "diff": "diff:diff",
     "rollback": "changes:rollback",
     "wait": "pipelines:wait",
+    "list": "pipelines:list_all",
     "get": "pipelines:get",
     "describe": "pipelines:describe",
     "offsets": "offsets:offsets",

@@ -1,4 +1,4 @@
-"""The commands that look at pipelines: get, describe, wait."""
+"""The commands that look at pipelines: list, get, describe, wait."""
 
 from typing import Annotated
 
@@ -32,6 +32,34 @@ HEADER = ("NAME", "PHASE", "DESIRED", "GENERATION", "SINCE", "REASON")
 
 def _known_or_manifest() -> list[str]:
     return [*list_pipelines(), MANIFEST_WORD]
+
+
+def list_all(
+    *,
+    phase: Annotated[
+        list[PipelinePhase] | None,
+        typer.Option("--phase", case_sensitive=False, help="only those in it; may be repeated"),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="only those with it; may be repeated"),
+    ] = None,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """List the pipelines, all or those in a phase or with a tag.
+
+    A pipeline is listed if it is in one of the phases, and has all of the tags. Tags are in the
+    manifest.
+
+    \b
+    Example:
+      waybill list --phase Failed
+      waybill list --tag shop --phase Recovering --phase Failed
+      waybill list --phase Failed -o json | jq -r '.items[].name'
+
+    Exit codes: 0 ok, also when there is none · 1 error
+    """
+    _list(phase or [], tag or [], output)
 
 
 def get(
@@ -79,15 +107,28 @@ def get(
         return
     if generation is not None:
         raise typer.BadParameter("--generation goes with `waybill get manifest NAME`")
+    if name is None:
+        _list([], [], output)
+        return
     with connect() as client:
-        found = client.pipelines() if name is None else (client.pipeline(name),)
+        found = client.pipeline(name)
     if output is Form.JSON:
-        items = [pipeline.raw for pipeline in found]
-        render.as_json({"items": items} if name is None else items[0])
-    elif not found:
-        render.talk("no pipelines yet: create one with `waybill apply -f FILE`")
+        render.as_json(found.raw)
     else:
+        render.data(render.table([_row(found)], header=HEADER))
+
+
+def _list(phases: list[PipelinePhase], tags: list[str], output: Form) -> None:
+    with connect() as client:
+        found = client.pipelines(phases=[*map(str, phases)], tags=tags)
+    if output is Form.JSON:
+        render.as_json({"items": [pipeline.raw for pipeline in found]})
+    elif found:
         render.data(render.table([_row(pipeline) for pipeline in found], header=HEADER))
+    elif phases or tags:
+        render.talk("no pipeline is so now: `waybill get` lists all")
+    else:
+        render.talk("no pipelines yet: create one with `waybill apply -f FILE`")
 
 
 def _get_manifest(word: str | None, name: str, generation: int | None, output: Form) -> None:

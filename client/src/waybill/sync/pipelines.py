@@ -1,7 +1,7 @@
 # Made by `python -m infra.client.render` from waybill/aio: change that.
 """The questions of a client about pipelines: change them, and see what they do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from waybill import plans, questions
 from waybill.flows import PipelineFlow, flows_in
@@ -98,9 +98,15 @@ class PipelineCalls(Asking):
         found = self._run(plans.operation(id, self._patience(wait_s), self._has_answered))
         return self._generations.learn(found)
 
-    def pipelines(self) -> tuple[Pipeline, ...]:
-        """Return all pipelines, without the details that `pipeline` returns."""
-        return self._run(plans.pipelines(self._patience(MOMENT_S_MAX)))
+    def pipelines(
+        self, *, phases: Sequence[str] = (), tags: Sequence[str] = ()
+    ) -> tuple[Pipeline, ...]:
+        """Return all pipelines, without the details that `pipeline` returns.
+
+        With `phases`, return those in one of them; with `tags`, those with all of these. Invalid:
+        there is no such phase.
+        """
+        return self._run(plans.pipelines(self._patience(MOMENT_S_MAX), phases, tags))
 
     def pipeline(self, name: str) -> Pipeline:
         """Return one pipeline with its details; NotFound when there is none."""

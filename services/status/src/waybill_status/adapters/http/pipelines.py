@@ -1,7 +1,7 @@
 """Routes of status about pipelines: their state, and what happens to them."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -27,25 +27,43 @@ from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.offsets import OffsetsReader
 from waybill_status.core.pipelines.details import PipelineDetail
 from waybill_status.core.pipelines.history import OLDEST, PipelineEvent
+from waybill_status.core.pipelines.listing import LIMIT_MAX, list_wanted
 from waybill_status.core.pipelines.offsets import PipelineOffsets
 
 LIMIT: Final = 500
-LIMIT_MAX: Final = 1_000
 
 After = Annotated[
     str, Query(description=f"the id of an event; {OLDEST}: before the oldest that is kept")
 ]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="of one page")]
+AfterName = Annotated[str, Query(description="a name: pipelines with a later one")]
+Phases = Annotated[
+    Sequence[str], Query(description="in this phase, or in one of several, as `phase=A&phase=B`")
+]
+Tags = Annotated[
+    Sequence[str], Query(description="with this tag of the manifest, or with all of several")
+]
 Cursor = Annotated[str, Query(description="`next_cursor` of the page before")]
 
 
 def pipelines_router(pipelines: Pipelines) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
 
-    @router.get("", summary="All pipelines, and how they are")
-    async def get_pipelines(request: Request) -> PipelinesAnswer:
-        """Return the desired state of each, and the newest known phase."""
-        return PipelinesAnswer(items=await pipelines.all(caller(request)))
+    @router.get("", summary="The pipelines, and how they are", responses=refusals(Slug.INVALID))
+    async def get_pipelines(
+        request: Request,
+        *,
+        phase: Phases = (),
+        tag: Tags = (),
+        after: AfterName = "",
+        limit: Limit = LIMIT_MAX,
+        cursor: Cursor = "",
+    ) -> PipelinesAnswer:
+        """Return the desired state of each, and the newest known phase, by name. An unknown phase
+        is refused with the names of all."""
+        wanted = list_wanted(phase, tag, after=after, cursor=cursor, limit=limit)
+        page = await pipelines.page(caller(request), wanted)
+        return PipelinesAnswer(items=list(page.items), next_cursor=page.next)
 
     @router.get(
         "/{pipeline}",

@@ -5,6 +5,7 @@ a moment until all earlier messages about pipelines are read.
 """
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol
 
 from waybill_shared.contract.callers import Caller
@@ -23,6 +24,7 @@ from waybill_status.core.pipelines.details import (
     manifests_of,
     summary_of,
 )
+from waybill_status.core.pipelines.listing import ListWanted
 
 NEWS_WAIT_S = 1.0  # mostly it takes milliseconds; without Kafka, what is known is shown
 
@@ -33,6 +35,14 @@ class KnownPipelines(Protocol):
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinesPage:
+    """Pipelines by name. `next`: the last name, if there are more."""
+
+    items: tuple[PipelineSummary, ...]
+    next: str | None
 
 
 class Pipelines:
@@ -49,9 +59,18 @@ class Pipelines:
         self._connectors = connectors or KnownConnectors()
 
     async def all(self, caller: Caller) -> list[PipelineSummary]:
-        records = await self.records(caller)
-        readings = await self._read(records)
-        return [summary_of(record, readings.get(_key(record))) for record in records]
+        return await self._summaries(await self.records(caller))
+
+    async def page(self, caller: Caller, wanted: ListWanted) -> PipelinesPage:
+        """Return the pipelines that are wanted, by name. Only slots that matter are read."""
+        records = [each for each in await self.records(caller) if wanted.has_place_for(each)]
+        if not wanted.phases:
+            records = records[: wanted.limit + 1]
+        found = await self._summaries(records)
+        fitting = [each for each in found if not wanted.phases or each.phase in wanted.phases]
+        items = tuple(fitting[: wanted.limit])
+        more = len(fitting) > wanted.limit
+        return PipelinesPage(items=items, next=items[-1].name if more else None)
 
     async def one(self, caller: Caller, name: str) -> PipelineDetail:
         record = await self.record(caller, name)
@@ -85,6 +104,10 @@ class Pipelines:
                 return await self._news.catch_up()
         except TimeoutError:
             return False
+
+    async def _summaries(self, records: list[PipelineRecord]) -> list[PipelineSummary]:
+        readings = await self._read(records)
+        return [summary_of(record, readings.get(_key(record))) for record in records]
 
     async def _read(self, records: list[PipelineRecord]) -> dict[PipelineKey, SlotReading]:
         """Return the readings; none without Redis, because the records are known without it."""
