@@ -19,6 +19,8 @@ from waybill_status.adapters.http.runs import runs_router
 from waybill_status.adapters.http.tokens import tokens_router
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines import events as memory
+from waybill_status.app.pipelines import history as past
 from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.runs import Runs
@@ -103,3 +105,12 @@ def quick_deliveries(quick_watches: None, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(deliveries, "RETRY_S", 0.005)
     monkeypatch.setattr(deliveries, "wait_ms", lambda delivery, now_ms: 1)
     monkeypatch.setattr(host_permits, "REST_S_MAX", 0.01)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory and parts of the topic are small."""
+    monkeypatch.setattr(memory, "EVENTS_MAX", 20)
+    monkeypatch.setattr(past, "OFFSETS_MAX", 100)
+    monkeypatch.setattr(past, "STEP_MIN", 4)
+    monkeypatch.setattr(past, "STREAM_MAX", 7)

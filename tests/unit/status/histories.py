@@ -1,14 +1,18 @@
 """The lifecycle topic in memory, and processes of status that have read a part of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
+from typing import cast
 
 from clocks import NOW
 from unit.status.slots import KEY, life
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.words import HistoryGap
 from waybill_shared.kafka.follower import FollowedTopic
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_status.app.pipelines.events import Events, RecentEvents
@@ -16,6 +20,7 @@ from waybill_status.app.pipelines.history import History, Part, PastReading
 from waybill_status.core.outcomes.views import PipelineKey
 from waybill_status.core.pipelines.history import EventPlace, PipelineEvent, without_repeats
 
+Sent = PipelineEvent | HistoryGap | None
 PARTITIONS = 8
 MINE = partition_of(pipeline_key(*KEY), PARTITIONS)
 BEAT = replace(life(), kind="heartbeat")
@@ -98,3 +103,38 @@ class LifeTopic:
             raise Retryable("kafka is away")
         if topic_id != self.id:
             raise Retryable("the topic was created again")
+
+
+def a_life(seed: int, count: int) -> LifeTopic:
+    """A topic with events, obstacles that are repeated, and gaps between the offsets."""
+    dice, topic = random.Random(seed), LifeTopic()
+    for _ in range(count):
+        event = dice.choice([life(), life(), beat("a"), beat(None), beat("b")])
+        topic.write(event, others=dice.choice([0, 0, 1, 7]))
+    return topic
+
+
+def events_after(topic: LifeTopic, seen: list[PipelineEvent]) -> list[str]:
+    last = seen[-1].offset if seen else -1
+    events = set(topic.events())
+    return [each.id for each in topic.placed if each.offset > last and each.id in events]
+
+
+async def receive(history: History, after: str, count: int) -> list[Sent]:
+    stream = cast(AsyncGenerator[Sent, None], history.follow(KEY, after))
+    found: list[Sent] = []
+    async with asyncio.timeout(10), aclosing(stream):
+        while len(found) < count:
+            sent = await anext(stream)
+            if sent is not None:
+                found.append(sent)
+    return found
+
+
+def compare(seen: list[str], topic: LifeTopic) -> None:
+    """Each event once and in order. What repeats an obstacle may be among them."""
+    assert len(set(seen)) == len(seen)
+    events = set(topic.events())
+    assert [each for each in seen if each in events] == topic.events()
+    beats = {each.id for each in topic.placed if each.kind == "blocked"}
+    assert set(seen) - events <= beats

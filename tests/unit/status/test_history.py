@@ -2,34 +2,22 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from typing import cast
+from collections.abc import Callable
 
 import pytest
 
 from unit.status.coroutines import in_a_loop
-from unit.status.histories import MINE, PARTITIONS, LifeTopic, beat
-from unit.status.slots import KEY, life
+from unit.status.histories import MINE, PARTITIONS, LifeTopic, a_life, compare, receive
+from unit.status.slots import KEY
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.words import HistoryGap
 from waybill_shared.kafka.follower import FollowedTopic
 from waybill_status.app.pipelines import events as memory
 from waybill_status.app.pipelines import history as module
 from waybill_status.app.pipelines.history import History
-from waybill_status.core.pipelines.history import HistoryPage, PipelineEvent
+from waybill_status.core.pipelines.history import HistoryPage
 
-Sent = PipelineEvent | HistoryGap | None
 NO_IDS = ["x", "1.2", "a.b.1", "topic.1.", "topic.1.-1", "topic.1.²", "a b.1.1", f"t.1.{'9' * 30}"]
-
-
-def a_life(seed: int, count: int) -> LifeTopic:
-    """A topic with events, obstacles that are repeated, and gaps between the offsets."""
-    dice, topic = random.Random(seed), LifeTopic()
-    for _ in range(count):
-        event = dice.choice([life(), life(), beat("a"), beat(None), beat("b")])
-        topic.write(event, others=dice.choice([0, 0, 1, 7]))
-    return topic
 
 
 async def walk(
@@ -43,42 +31,8 @@ async def walk(
     return pages
 
 
-def events_after(topic: LifeTopic, seen: list[PipelineEvent]) -> list[str]:
-    last = seen[-1].offset if seen else -1
-    events = set(topic.events())
-    return [each.id for each in topic.placed if each.offset > last and each.id in events]
-
-
 def ids(pages: list[HistoryPage]) -> list[str]:
     return [each.id for page in pages for each in page.items]
-
-
-async def receive(history: History, after: str, count: int) -> list[Sent]:
-    stream = cast(AsyncGenerator[Sent, None], history.follow(KEY, after))
-    found: list[Sent] = []
-    async with asyncio.timeout(10), aclosing(stream):
-        while len(found) < count:
-            sent = await anext(stream)
-            if sent is not None:
-                found.append(sent)
-    return found
-
-
-def compare(seen: list[str], topic: LifeTopic) -> None:
-    """Each event once and in order. What repeats an obstacle may be among them."""
-    assert len(set(seen)) == len(seen)
-    events = set(topic.events())
-    assert [each for each in seen if each in events] == topic.events()
-    beats = {each.id for each in topic.placed if each.kind == "blocked"}
-    assert set(seen) - events <= beats
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "EVENTS_MAX", 20)
-    monkeypatch.setattr(module, "OFFSETS_MAX", 100)
-    monkeypatch.setattr(module, "STEP_MIN", 4)
-    monkeypatch.setattr(module, "STREAM_MAX", 7)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -107,22 +61,6 @@ async def test_pages_without_memory_have_no_obstacle_twice(
     topic = a_life(seed, 100)
     pages = await walk(topic.process, after=after, limit=lambda: 3)
     assert ids(pages if after else pages[::-1]) == topic.events()
-
-
-@pytest.mark.parametrize("seed", range(20))
-@in_a_loop
-async def test_a_stream_has_each_event_once_over_restarts(seed: int, small: None) -> None:
-    dice, topic = random.Random(seed), a_life(seed, 100)
-    seen: list[PipelineEvent] = []
-    while left := events_after(topic, seen):
-        process = topic.process(dice.randrange(topic.end + 1))
-        after = seen[-1].id if seen else "0"
-        for sent in await receive(process, after, dice.randrange(1, min(len(left), 30) + 1)):
-            assert isinstance(sent, PipelineEvent)
-            seen.append(sent)
-        if len(topic.placed) < 120:
-            topic.phases(dice.randrange(3))
-    compare([each.id for each in seen], topic)
 
 
 @in_a_loop
@@ -167,18 +105,6 @@ async def test_without_kafka_an_unknown_past_is_no_empty_page() -> None:
     assert page.next is not None
     page = await history.page(KEY, limit=5, cursor=str(page.next))
     assert ids([page]) == [each.id for each in old]
-
-
-@in_a_loop
-async def test_a_stream_waits_for_kafka_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RETRY_S", 0.0)
-    topic = LifeTopic()
-    old = topic.phases(2)
-    stream = topic.process().follow(KEY, "0")
-    topic.away = True
-    assert [await anext(stream), await anext(stream)] == [None, None]
-    topic.away = False
-    assert await anext(stream) == old[0]
 
 
 @in_a_loop
@@ -258,56 +184,6 @@ async def test_an_id_of_another_pipeline_is_named_as_one() -> None:
     other = f"{topic.id}.{(MINE + 1) % 8}.1"
     page = await topic.process().page(KEY, limit=5, after=other)
     assert (page.gap, ids([page])) == (HistoryGap.OTHER_PIPELINE, [each.id for each in written])
-
-
-@in_a_loop
-async def test_what_happens_while_older_events_are_read_is_not_missed() -> None:
-    topic, new = LifeTopic(), list[PipelineEvent]()
-    (last,) = topic.phases(1)
-    topic.end += 5  # of other pipelines
-    history = topic.process()
-
-    async def happen() -> None:
-        topic.meanwhile = _idle
-        new.extend(topic.phases(1))
-
-    topic.meanwhile = happen
-    async with asyncio.timeout(5):
-        assert await receive(history, last.id, 1) == new
-
-
-async def _idle() -> None:
-    """Nothing more happens."""
-
-
-@in_a_loop
-async def test_a_slow_reader_gets_again_what_memory_has_dropped(small: None) -> None:
-    topic = LifeTopic()
-    topic.phases(1)
-    stream = topic.process(0).follow(KEY, "0")
-    seen = [await anext(stream)]
-    topic.phases(200)
-    while len(seen) < 201:
-        if (sent := await anext(stream)) is not None:
-            seen.append(sent)
-    assert [each.id for each in seen if isinstance(each, PipelineEvent)] == topic.events()
-
-
-@in_a_loop
-async def test_a_stream_without_an_id_begins_with_what_is_in_memory() -> None:
-    topic = LifeTopic()
-    topic.phases(1)
-    first = topic.end
-    written = topic.phases(2)
-    assert await receive(topic.process(first), "", 2) == written
-    assert topic.parts == []
-    fresh = LifeTopic()
-    assert await receive(_process_with(fresh), "", 2) == fresh.placed, "also that at offset 0"
-
-
-def _process_with(topic: LifeTopic) -> History:
-    topic.phases(2)
-    return topic.process(0)
 
 
 @in_a_loop
