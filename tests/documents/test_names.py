@@ -12,7 +12,8 @@ ROLES = {"KafkaTopics", "Loop", "News", "Replays", "Settings", "Topics"}
 TOLD_TO_USERS = {
     "Change", "DeadLetter", "Dropped", "InputColumn", "InputOffsets", "LostSpan", "Outcome",
     "OutcomeKind", "PartitionOffsets", "PipelineEvent", "PipelineFlow", "PipelineOffsets",
-    "Receipt", "SinkFrontier", "Span", "StageOffsets", "Token", "UnknownOffsets",
+    "PipelineRun", "Receipt", "SinkFrontier", "Span", "StageBatch", "StageOffsets", "Token",
+    "UnknownOffsets",
 }  # fmt: skip
 """The same for the SDK, which needs nothing of the services."""
 DECLARED_AND_OPENED = {"Sink"}

@@ -17,12 +17,14 @@ import waybill_ingress.adapters.http.pipelines as of_changes
 import waybill_ingress.adapters.http.records as of_ingress
 import waybill_ingress.adapters.http.replays as of_replays
 import waybill_ingress.adapters.http.watches as of_watches
+import waybill_status.adapters.http.batches as of_batches
 import waybill_status.adapters.http.console as of_pages
 import waybill_status.adapters.http.dead_letters as of_dead_letters
 import waybill_status.adapters.http.feldera as foreign_of_status
 import waybill_status.adapters.http.flow as of_flow
 import waybill_status.adapters.http.operations as of_operations
 import waybill_status.adapters.http.pipelines as of_pipelines
+import waybill_status.adapters.http.runs as of_runs
 import waybill_status.adapters.http.tokens as of_status
 import waybill_status.adapters.http.watches as told_by_status
 from waybill_shared.access.api_keys import add_key
@@ -51,6 +53,8 @@ def routers(service: str) -> list[APIRouter]:
             of_pipelines.pipelines_router(NOBODY),
             of_pipelines.offsets_router(NOBODY),
             of_pipelines.events_router(NOBODY, NOBODY, caught_up=bool),
+            of_runs.runs_router(NOBODY, NOBODY, caught_up=bool),
+            of_batches.batches_router(NOBODY),
             of_dead_letters.dead_letters_router(NOBODY),
             of_flow.flow_router(NOBODY),
             of_operations.key_router(),

@@ -7,6 +7,7 @@ client is asked for. So a Spark driver that only uses `waybill_spark` pays for n
 from typing import TYPE_CHECKING
 
 from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
+from waybill.batches import OffsetRange, SinkBatch, StageBatch
 from waybill.dead_letters import DeadLetter, Dropped, RecordLocation
 from waybill.errors import (
     Conflict,
@@ -102,6 +103,7 @@ __all__ = [
     "NotDelivered",
     "NotFound",
     "NotReady",
+    "OffsetRange",
     "Operation",
     "Outcome",
     "OutcomeKind",
@@ -129,10 +131,12 @@ __all__ = [
     "RecordLocation",
     "Rejected",
     "Replayed",
+    "SinkBatch",
     "SinkFlow",
     "SinkFrontier",
     "SinkProgress",
     "Span",
+    "StageBatch",
     "StageOffsets",
     "StageProgress",
     "StillInProgress",

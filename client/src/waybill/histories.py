@@ -113,7 +113,9 @@ class HistoryPages(Generic[T]):
         *,
         after: str | None,
         limit: int | None,
+        page_max: int = PAGE_MAX,
     ) -> None:
+        self._page_max = page_max
         self._ask = ask
         self._read = read
         self._forward = after is not None
@@ -125,7 +127,7 @@ class HistoryPages(Generic[T]):
         """Return the question for the next page; None if there is none, or none is wanted."""
         if self._params is None or self._left == 0:
             return None
-        limit = PAGE_MAX if self._left is None else min(self._left, PAGE_MAX)
+        limit = self._page_max if self._left is None else min(self._left, self._page_max)
         return self._ask({**self._params, "limit": str(limit)})
 
     def read(self, page: Fields) -> Iterator[T]:

@@ -31,7 +31,7 @@ from waybill_shared.contract.words import OutcomeKind, UnknownReason
 from waybill_shared.http.examples import example
 from waybill_shared.http.operations import OperationAnswer
 from waybill_shared.topic_views.connectors import KnownConnectors
-from waybill_status.adapters.http.models import PipelinesAnswer, RunsAnswer
+from waybill_status.adapters.http.models import BatchesAnswer, PipelinesAnswer, RunsAnswer
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, kind_of
 from waybill_status.core.outcomes.outcome import Outcome, count_accepted, describe
@@ -203,6 +203,7 @@ def test_the_graph_joins_stages_by_the_topics_between_them() -> None:
         (PipelineDetail, example("status/pipeline")),
         (PipelineOffsets, example("status/offsets")),
         (RunsAnswer, example("status/runs")),
+        (BatchesAnswer, example("status/batches")),
         (OperationAnswer, example("operation")),
     ],
 )

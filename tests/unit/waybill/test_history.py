@@ -200,3 +200,58 @@ def test_the_command_prints_runs_the_newest_last(server: ScriptedServer, command
     ]
     told = command("history", "orders", "--runs", "-o", "json", "-n", "1")
     assert json.loads(told.stdout)["run"] == 4
+
+
+BATCHES = "/v1/pipelines/orders/stages/load/batches"
+
+
+def batch(number: int, **more: object) -> dict[str, Any]:
+    return {
+        "id": f"c.3.{number}",
+        "batch": number,
+        "generation": 1,
+        "started_at": f"2026-11-21T09:00:0{number}.000Z",
+        "ranges": [{"topic": "in", "partition": p, "start": 1, "end": 6} for p in range(5)],
+        "ranges_count": 5,
+        "records": 25,
+        "sinks": [
+            {
+                "name": "lake",
+                "rows": 24,
+                "committed_at": f"2026-11-21T09:00:0{number}.250Z",
+                "version": {"iceberg_snapshot_id": "17"},
+            },
+            {"name": "copy", "rows": 24, "committed_at": None, "version": None},
+        ],
+        **more,
+    }
+
+
+def test_batches_come_page_by_page(server: ScriptedServer) -> None:
+    pages = [{"items": [batch(1)], "next_cursor": "c1"}, {"items": [batch(2)], "gap": "expired"}]
+    server.answer("GET", BATCHES, *(Response(json=each) for each in pages))
+    with Client(server.url) as client:
+        found = [*client.batches("orders", "load", after="0")]
+    assert [(each.batch, each.records, each.gap) for each in found] == [
+        (1, 25, None),
+        (2, 25, "expired"),
+    ]
+    lake, copy = found[0].sinks
+    assert (lake.version, copy.committed_at) == ({"iceberg_snapshot_id": "17"}, None)
+    assert (found[0].ranges[4].partition, found[0].ranges[4].end) == (4, 6)
+    assert [dict(request.params) for request in server.asked("GET", BATCHES)] == [
+        {"after": "0", "limit": "500"},
+        {"cursor": "c1", "limit": "500"},
+    ]
+
+
+def test_the_command_prints_batches(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", BATCHES, Response(json={"items": [batch(4)], "next_cursor": None}))
+    result, began = command("history", "orders", "--batches", "load"), batch(4)["started_at"]
+    assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
+        f"batch 4 {began} 25 records of in[0] 1-6, in[1] 1-6, in[2] 1-6, and 2 more",
+        "lake 24 rows, at 09:00:04.250, iceberg_snapshot_id 17",
+        "copy 24 rows",
+    ]
+    assert command("history", "orders", "--batches", "load", "--runs").exit_code == 2
+    assert command("history", "orders", "--batches", "").exit_code == 2

@@ -9,28 +9,38 @@ import typer
 from waybill.cli import render
 from waybill.cli.events import describe_event
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, connect
+from waybill.cli.session import PipelineArgument, connect, not_empty
 from waybill.fields import Fields
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from waybill.batches import StageBatch
     from waybill.histories import PipelineEvent, PipelineRun
     from waybill.pipelines import PipelineFailure
 
 TIMEOUT_S = 60.0  # a topic is read while it is asked
 LIMIT = 100
+RANGES_SHOWN = 3  # of a batch; -o json has more
 RunsOption = Annotated[bool, typer.Option("--runs", help="show its runs, a line each")]
 
 
-class Entry(Protocol):
+BatchesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--batches", metavar="STAGE", help="show the batches of this stage", callback=not_empty
+    ),
+]
+
+
+class RawEntry(Protocol):
     """An entry of a history."""
 
     @property
     def raw(self) -> Mapping[str, object]: ...
 
 
-T = TypeVar("T", bound=Entry)
+T = TypeVar("T", bound=RawEntry)
 
 
 def history(
@@ -40,6 +50,7 @@ def history(
         int, typer.Option("-n", "--limit", min=1, help="show at most so many, the newest")
     ] = LIMIT,
     runs: RunsOption = False,
+    batches: BatchesOption = None,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Show what happened to a pipeline in the last 30 days, the newest last.
@@ -49,18 +60,25 @@ def history(
     own. `waybill events NAME --follow` shows what happens next.
 
     With --runs, each line is a run: when and by whom it was started, and when, why and by whom it
-    was ended.
+    was ended. With --batches STAGE, each line is a batch of the stage: its number, when it began,
+    how many records it read, and for each sink the rows, the time of the commit, and the version.
 
     \b
     Example:
       waybill history orders --limit 20
       waybill history orders --runs
+      waybill history orders --batches load --limit 20
       waybill history orders -n 1000 -o json | jq -r 'select(.phase == "Failed").at'
 
-    Exit codes: 0 ok · 1 error, also when there is no such pipeline
+    Exit codes: 0 ok · 1 error, also when there is no such pipeline or stage · 2 usage
     """
+    if runs and batches is not None:
+        raise typer.BadParameter("--runs and --batches do not go together")
     with connect(TIMEOUT_S) as client:
-        if runs:
+        if batches is not None:
+            found = client.batches(name, batches, limit=most + 1)
+            _show(found, most, output, _batch_lines)
+        elif runs:
             _show(client.runs(name, limit=most + 1), most, output, _run_lines)
         else:
             _show(client.history(name, limit=most + 1), most, output, _event_lines)
@@ -81,6 +99,22 @@ def _show(
         render.data(lines(entry))
     if len(looked_at) > most:
         render.talk(f"the newest {most}: --limit shows more")
+
+
+def _batch_lines(batch: "StageBatch") -> "Iterator[Text]":
+    at = str(batch.raw.get("started_at", ""))
+    places = ", ".join(
+        f"{each.topic}[{each.partition}] {each.start}-{each.end}"
+        for each in batch.ranges[:RANGES_SHOWN]
+    )
+    more = batch.ranges_count - RANGES_SHOWN
+    said = f"{places}, and {more} more" if more > 0 else places
+    yield render.words(f"batch {batch.batch:<5}", at, f"{batch.records} records of", said)
+    for sink in batch.sinks:
+        ended = "" if sink.committed_at is None else f"at {sink.committed_at:%H:%M:%S.%f}"[:-3]
+        version = ", ".join(f"{key} {text}" for key, text in (sink.version or {}).items())
+        parts = [f"{sink.rows} rows", ended, version]
+        yield render.words(" ", sink.name, ", ".join(filter(None, parts)))
 
 
 def _run_lines(run: "PipelineRun") -> "Iterator[Text]":

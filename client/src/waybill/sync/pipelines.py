@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from waybill import plans, questions
+from waybill.batches import StageBatch, batch_pages
 from waybill.flows import PipelineFlow, flows_in
 from waybill.histories import PipelineEvent, PipelineRun, event_pages, run_pages
 from waybill.manifest_versions import ManifestVersion, versions_in
@@ -183,6 +184,21 @@ class PipelineCalls(Asking):
         while (question := pages.next()) is not None:
             for run in pages.read(self._ask(question)):
                 yield run
+
+    def batches(
+        self, name: str, stage: str, *, after: str | None = None, limit: int | None = None
+    ) -> Iterator[StageBatch]:
+        """Yield the batches that a stage had in the last 30 days, the newest first.
+
+        Each says what it read, and for each sink its rows, when they were committed, and what the
+        sink calls its version. With `after`, the id of a batch, yield those after it, the oldest
+        first; "0" means all. A batch that failed is not among them: see the error of its run.
+        NotFound: there is no such pipeline or stage.
+        """
+        pages = batch_pages(name, stage, after, limit)
+        while (question := pages.next()) is not None:
+            for batch in pages.read(self._ask(question)):
+                yield batch
 
     def logs(self, name: str, lines: int = LINES) -> tuple[str, ...]:
         """Return the newest lines of the log of its driver, at most 1,000.

@@ -23,6 +23,7 @@ from waybill_shared.process.health import Health
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_shared.topic_views.pipelines import PipelineDirectory
 from waybill_shared.topic_views.watches import WatchBook
+from waybill_status.adapters.http.batches import batches_router
 from waybill_status.adapters.http.console import console_router
 from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.feldera import (
@@ -44,6 +45,7 @@ from waybill_status.adapters.kafka.dead_letter_topics import KafkaDeadTopics
 from waybill_status.adapters.kafka.event_lookup import KafkaEventLookup
 from waybill_status.adapters.kafka.followers import Followers
 from waybill_status.adapters.kafka.input_ends import KafkaInputEnds
+from waybill_status.adapters.kafka.past_commits import KafkaPastCommits
 from waybill_status.adapters.kafka.past_events import KafkaPastEvents, KafkaPastPipelineEvents
 from waybill_status.adapters.kafka.watch_writer import KafkaWatchWriters
 from waybill_status.adapters.redis import RedisSlots
@@ -53,6 +55,7 @@ from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.event_log import EventLog
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.tokens import Tokens
+from waybill_status.app.pipelines.batches import Batches
 from waybill_status.app.pipelines.events import KEPT_MS, Events
 from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
@@ -110,6 +113,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     pipelines = Pipelines(directory, news, slots, connectors)
     routers = [
         *_pipeline_routers(loop, pipelines, KafkaInputEnds(admin), slots, connectors),
+        batches_router(Batches(pipelines, KafkaPastCommits(admin, settings.topic("commits")))),
         dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
         *_token_routers(settings, tokens, pipelines),
         watches_router(book, deliveries, watched),

@@ -18,6 +18,7 @@ Need = Literal[
     "to show offsets",
     "to propose columns",
     "to replay dead letters",
+    "to list batches",
     "to list dead letters",
     "to fetch files",
 ]
@@ -174,6 +175,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _group(f"{PREFIX}.status", "Read", "its share of the watches"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _group(READER, "Describe", NEVER_JOINED),
+        _grant("Read", topic=f"{PREFIX}.commits", why="what stages did", need="to list batches"),
         _grant("Read", topic=DEAD, why="their records", need="to list dead letters"),
         _grant("Describe", topic=INPUTS, why="where they end", need="to show offsets"),
         _grant("Describe", topic=OUTPUTS, why="where they end", need="to show offsets"),

@@ -86,6 +86,8 @@ class Slug(StrEnum):
         "there is no operation with this id")
     PIPELINE_NOT_FOUND = ("pipeline_not_found", 404, Acts.CALLER,
         "there is no such pipeline; `known` are those that exist")
+    STAGE_NOT_FOUND = ("stage_not_found", 404, Acts.CALLER,
+        "the pipeline has no stage of this name; `known` are those it has")
     TOPIC_NOT_FOUND = ("topic_not_found", 404, Acts.CALLER,
         "there is no such topic in the Kafka that Waybill uses")
     TOKEN_NOT_FOUND = ("token_not_found", 404, Acts.CALLER,

@@ -90,6 +90,7 @@ ROUTES: tuple[Route, ...] = (
         "GET /v1/pipelines/{p}/offsets read",
         "GET /v1/pipelines/{p}/events read",
         "GET /v1/pipelines/{p}/runs read",
+        "GET /v1/pipelines/{p}/stages/{s}/batches read",
         "GET /v1/pipelines/{p}/dead-letters read",
         "GET /v1/pipelines/{p}/dead-letters/{id} read",
         "GET /v1/operations/{id} read",

@@ -15,6 +15,7 @@ from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import ACTOR
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.pipelines.batches import StageBatch
 from waybill_status.core.pipelines.details import (
     SQL_GUARD,
     Failure,
@@ -112,6 +113,16 @@ class EventsAnswer(_Answer):
     model_config = with_example("status/events")
 
     items: list[EventAnswer] = Field(description="oldest first")
+    next_cursor: str | None = Field(
+        default=None, description="of the next page; null if there is none now"
+    )
+    gap: str | None = Field(default=None, description=GAP)
+
+
+class BatchesAnswer(_Answer):
+    model_config = with_example("status/batches")
+
+    items: list[StageBatch] = Field(description="oldest first")
     next_cursor: str | None = Field(
         default=None, description="of the next page; null if there is none now"
     )

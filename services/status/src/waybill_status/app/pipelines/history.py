@@ -94,7 +94,7 @@ class History:
     ) -> HistoryPage:
         """Return the newest events, or those after an id, or those of the page after another one.
         If there is much to search, a page may have less than `limit`, or nothing, and `next`."""
-        wanted = _wanted(after, cursor)
+        wanted = read_start(after, cursor, "event of a pipeline")
         try:
             async with asyncio.timeout(PAGE_S):
                 if wanted.back:
@@ -111,7 +111,7 @@ class History:
         Yield a word where there is a gap, and None after a while without events.
         Raises Refusal if too many follow."""
         if after:
-            place = _wanted(after, "").place
+            place = read_start(after, "", "event of a pipeline").place
         else:
             recent = self._events.recent(pipeline)
             place = _place(recent, recent.floor - 1)
@@ -272,8 +272,8 @@ def _place(recent: RecentEvents, offset: int) -> EventPlace:
     return EventPlace(topic_id=recent.topic_id, partition=recent.partition, offset=offset)
 
 
-def _wanted(after: str, cursor: str) -> Cursor:
-    """Return where to begin. Raises Refusal for a text that is none of ours."""
+def read_start(after: str, cursor: str, what: str) -> Cursor:
+    """Return where a page of `what` begins. Raises Refusal for a text that is none of ours."""
     if cursor:
         found = read_cursor(cursor)
         if found is None or after:
@@ -284,5 +284,5 @@ def _wanted(after: str, cursor: str) -> Cursor:
         return Cursor(back=True)
     place = read_place(after)
     if place is None and after != OLDEST:
-        raise invalid("query.after", f"{after!r:.100} is the id of no event of a pipeline")
+        raise invalid("query.after", f"{after!r:.100} is the id of no {what}")
     return Cursor(place=place)

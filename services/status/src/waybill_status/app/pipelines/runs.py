@@ -12,14 +12,13 @@ from typing import Final
 from waybill_shared.contract.errors import Retryable, invalid
 from waybill_shared.contract.words import HistoryGap
 from waybill_shared.process.signal import loop_time_s
-from waybill_status.app.pipelines.history import PAGE_S, History
+from waybill_status.app.pipelines.history import PAGE_S, History, read_start
 from waybill_status.core.outcomes.views import PipelineKey
 from waybill_status.core.pipelines.history import (
     OLDEST,
     Cursor,
     EventPlace,
     PipelineEvent,
-    read_place,
 )
 from waybill_status.core.pipelines.runs import (
     PipelineRun,
@@ -56,7 +55,7 @@ class Runs:
         """Return the newest runs, or those that began after an event, or those of the page after
         another one. If there is much to search, a page may have less than `limit`, or nothing, and
         `next`."""
-        wanted = _wanted(after, cursor)
+        wanted = _read_start(after, cursor)
         try:
             async with asyncio.timeout(PAGE_S):
                 if wanted.at.back:
@@ -139,7 +138,7 @@ class Runs:
         return found
 
 
-def _wanted(after: str, cursor: str) -> RunsCursor:
+def _read_start(after: str, cursor: str) -> RunsCursor:
     """Return where to begin. Raises Refusal for a text that is none of ours."""
     if cursor:
         found = read_runs_cursor(cursor)
@@ -147,12 +146,7 @@ def _wanted(after: str, cursor: str) -> RunsCursor:
             detail = f"{cursor!r:.100} is no cursor of ours, or `after` is there as well"
             raise invalid("query.cursor", detail)
         return found
-    if not after:
-        return RunsCursor(at=Cursor(back=True))
-    place = read_place(after)
-    if place is None and after != OLDEST:
-        raise invalid("query.after", f"{after!r:.100} is the id of no run of a pipeline")
-    return RunsCursor(at=Cursor(place=place))
+    return RunsCursor(at=read_start(after, "", "run of a pipeline"))
 
 
 def _whole(runs: list[PipelineRun]) -> list[PipelineRun]:

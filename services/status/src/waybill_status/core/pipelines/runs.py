@@ -88,7 +88,7 @@ def is_of_runs(event: PipelineEvent) -> bool:
 
 
 def compose(events: Iterable[PipelineEvent]) -> list[PipelineRun]:
-    """Return the runs of these changes of phase, oldest first. The first one may have begun
+    """Return the runs of these changes of phase, oldest first. The first one may have started
     before them."""
     runs: list[PipelineRun] = []
     for each in events:
@@ -97,7 +97,7 @@ def compose(events: Iterable[PipelineEvent]) -> list[PipelineRun]:
             runs[-1] = _go_on(current, each)
             continue
         if current is not None and current.end is None:
-            runs[-1] = _superseded(current, each.event)
+            runs[-1] = _supersede(current, each.event)
         runs.append(_begin(each))
     return runs
 
@@ -126,40 +126,40 @@ def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
     run = replace(run, phase=event.phase, leaving=run.leaving if run.stopping else at.place)
     if event.phase in BY_ITSELF:
         crashed = event.error is not None and event.error.domain == "internal"
-        return _ended(run, event, RunEnd.CRASHED if crashed else RunEnd.FAILED)
+        return _end(run, event, RunEnd.CRASHED if crashed else RunEnd.FAILED)
     if event.phase == Phase.FINISHED:
-        return _ended(run, event, RunEnd.FINISHED)
+        return _end(run, event, RunEnd.FINISHED)
     if event.phase == Phase.STOPPED:
-        return _stopped(run, event)
+        return _stop(run, event)
     if event.phase == Phase.STOPPING:
         return replace(run, stopping=event)
     return run
 
 
-def _stopped(run: PipelineRun, event: LifecycleEvent) -> PipelineRun:
+def _stop(run: PipelineRun, event: LifecycleEvent) -> PipelineRun:
     if run.stopping is None:
-        return _taken_over(run)
-    return _ended(run, event, _meant_by(run.stopping), run.stopping)
+        return _take_over(run)
+    return _end(run, event, _find_end(run.stopping), run.stopping)
 
 
-def _superseded(run: PipelineRun, following: LifecycleEvent) -> PipelineRun:
+def _supersede(run: PipelineRun, following: LifecycleEvent) -> PipelineRun:
     """Return the run as it has ended when the next one begins."""
     if run.stopping is None:
-        return _taken_over(run)
-    return _ended(run, following, _meant_by(run.stopping), run.stopping)
+        return _take_over(run)
+    return _end(run, following, _find_end(run.stopping), run.stopping)
 
 
-def _meant_by(stopping: LifecycleEvent) -> RunEnd:
+def _find_end(stopping: LifecycleEvent) -> RunEnd:
     if stopping.reason == READ_ALL:
         return RunEnd.FINISHED
     return RunEnd.STOPPED if stopping.reason.startswith(TO_BE) else RunEnd.SUPERSEDED
 
 
-def _taken_over(run: PipelineRun) -> PipelineRun:
+def _take_over(run: PipelineRun) -> PipelineRun:
     return replace(run, end=RunEnd.TAKEN_OVER)
 
 
-def _ended(
+def _end(
     run: PipelineRun, event: LifecycleEvent, end: RunEnd, said: LifecycleEvent | None = None
 ) -> PipelineRun:
     because = said or event
