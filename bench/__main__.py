@@ -14,6 +14,7 @@ from bench.contest import Contest, Result, measure
 from bench.feldera import R21
 from bench.ingress import R4, R5, R19
 from bench.latency import R1, R2
+from bench.pasts import R42
 from bench.rebuild import R15
 from bench.report import machine, save, table
 from bench.sending import R14
@@ -55,6 +56,7 @@ OF_SERVICES = (
     R17,
     R18,
     R41,
+    R42,
     R19,
     R20,
     R20M,
