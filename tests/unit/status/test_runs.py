@@ -11,7 +11,7 @@ from unit.status.histories import LifeTopic, beat
 from unit.status.slots import KEY, life
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.run_words import READ_ALL, TO_BE
+from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL, TO_BE
 from waybill_shared.contract.words import HistoryGap
 from waybill_status.app.pipelines import events as memory
 from waybill_status.app.pipelines import history
@@ -92,6 +92,11 @@ ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
     (
         "finished, and paused meanwhile",
         lambda it: it.go("Stopping", READ_ALL).starts(),
+        ("finished", "stage_runner", 40),
+    ),
+    (
+        "finished, and started meanwhile",
+        lambda it: it.go("Stopping", NEXT_RUN).starts(),
         ("finished", "stage_runner", 40),
     ),
     ("failed", lambda it: it.go("Failed", "no", error=FAULT), ("failed", "stage_runner", 30)),

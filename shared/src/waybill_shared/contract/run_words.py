@@ -6,6 +6,8 @@ from waybill_shared.contract.word import Word
 
 READ_ALL: Final = "all that there was is read"
 """The reason of a phase in which a run has finished."""
+NEXT_RUN: Final = "the next run begins"
+"""The same, if a start came meanwhile."""
 TO_BE: Final = "to be "
 """How the reason of a stop begins that a person asked for."""
 

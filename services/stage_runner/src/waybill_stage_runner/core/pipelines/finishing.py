@@ -13,7 +13,7 @@ from typing import Final
 
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
-from waybill_shared.contract.run_words import READ_ALL
+from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import reset_attempts
@@ -21,7 +21,6 @@ from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 REASON: Final = READ_ALL
-NEXT_RUN: Final = "the next run begins"
 MAY_HAVE_BEGUN: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
 """The phases in which what a run reads may be fixed already."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from waybill_shared.contract.lifecycle import WITHOUT_DRIVER, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent
-from waybill_shared.contract.run_words import READ_ALL, TO_BE, RunEnd
+from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL, TO_BE, RunEnd
 from waybill_shared.contract.words import HistoryGap
 from waybill_status.core.pipelines.history import (
     Cursor,
@@ -150,7 +150,7 @@ def _supersede(run: PipelineRun, following: LifecycleEvent) -> PipelineRun:
 
 
 def _find_end(stopping: LifecycleEvent) -> RunEnd:
-    if stopping.reason == READ_ALL:
+    if stopping.reason in (READ_ALL, NEXT_RUN):
         return RunEnd.FINISHED
     return RunEnd.STOPPED if stopping.reason.startswith(TO_BE) else RunEnd.SUPERSEDED
 
