@@ -1,7 +1,8 @@
 """What a runner finds of commands before its time: what was carried out, and what was answered."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -10,14 +11,19 @@ import pytest
 from builders import make_record
 from integration.conftest import Surroundings
 from integration.topics import create_anew
+from integration.waiting import eventually
 from message_builders import make_command
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract import codec
+from waybill_shared.contract.events import PipelineRecord, command_key
 from waybill_shared.contract.words import OperationState
 from waybill_shared.kafka import own_topics
 from waybill_shared.kafka.admin import make_admin
+from waybill_shared.kafka.clients import make_consumer, make_producer, produce_and_wait
+from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics, TopicRecreated
 from waybill_shared.kafka.partition_producer import PartitionProducer
 from waybill_shared.process.clock import SystemClock
+from waybill_stage_runner.adapters.commands import CommandReader
 from waybill_stage_runner.adapters.publisher import KafkaPublisher
 from waybill_stage_runner.adapters.recovery import KafkaRecovery
 from waybill_stage_runner.app.ownership import Ownership
@@ -91,3 +97,52 @@ def test_what_was_answered_is_known_to_the_runner_that_comes_next(around: Surrou
     refusal = Answer(command=make_command(id="refused"), state=OperationState.FAILED)
     publisher.answer(refusal, None, ())
     assert found(around).answered == {"refused"}
+
+
+def test_what_was_answered_after_an_open_command_is_not_read_again(around: Surroundings) -> None:
+    """Not even when its answer is gone from the topic of replies: the group itself knows."""
+    send_commands(around, "open", "refused", "last")
+    with reading(around) as commands:
+        assert read_until(commands, "last") == ["open", "refused", "last"]
+        commands.commit({"open"})
+    send_commands(around, "after")
+    with reading(around) as commands:
+        assert read_until(commands, "after") == ["open", "after"]
+
+
+def send_commands(around: Surroundings, *ids: str) -> None:
+    producer = make_producer(around.kafka)
+    for command in (make_command(id=each) for each in ids):
+        key, value = command_key(command), codec.encode(command)
+        produce_and_wait(producer, f"{around.prefix}.commands", key, value)
+
+
+@contextmanager
+def reading(around: Surroundings) -> Iterator[CommandReader]:
+    """Read commands as one runner after the other does."""
+    consumer = make_consumer(around.kafka, f"{around.prefix}.stage_runner")
+    topics = topics_of(around)
+    yield CommandReader(
+        consumer,
+        f"{around.prefix}.commands",
+        acquire=lambda partitions: None,
+        release=lambda partitions: None,
+        membership=Membership(topics.admin),
+        topics=topics,
+    )
+    consumer.close()
+
+
+def read_until(commands: CommandReader, last: str) -> list[str]:
+    """Return the ids of the commands that are handed out, up to this one."""
+    found: list[str] = []
+
+    def read() -> bool:
+        command = commands.next(0.1)
+        if command is not None:
+            found.append(command[2].id)
+            commands.finish()
+        return last in found
+
+    eventually(read)
+    return found
