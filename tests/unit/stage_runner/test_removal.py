@@ -28,6 +28,7 @@ from waybill_stage_runner.core.pipelines.events import (
     RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
+from waybill_stage_runner.core.pipelines.stopping import NOT_REACHED
 from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
@@ -85,7 +86,10 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
         StartDriver(),
     )
     assert pipeline.state.record == replace(AFTER, run=2)
-    assert pipeline.on(DriverRuns())[-1] == Answer(command=CHANGE, state=OperationState.DONE)
+    warning = f"{NOT_REACHED[StopMode.CHECKPOINT]}: the driver ended with exit code 137"
+    assert pipeline.on(DriverRuns())[-1] == Answer(
+        command=CHANGE, state=OperationState.DONE, warnings=(warning,)
+    )
 
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:

@@ -17,6 +17,7 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverRuns,
     RecordRequested,
 )
+from waybill_stage_runner.core.pipelines.stopping import NOT_REACHED
 
 ERROR = LifecycleError(
     domain="external", message="the catalog is away", hint="", stage="load", retryable=True
@@ -41,14 +42,12 @@ def test_a_forced_restart_overtakes_a_stop_that_goes_on(running: Decisions) -> N
     assert StopDriver(mode=StopMode.FORCE) in restart(running, StopMode.FORCE)
 
 
-def test_a_restart_goes_on_with_a_warning_if_the_last_batch_fails(running: Decisions) -> None:
+def test_a_restart_continues_with_a_warning_if_the_last_batch_fails(running: Decisions) -> None:
     restart(running, StopMode.CHECKPOINT)
     running.on(DriverFailed(problems=(), error=ERROR), DriverEnded(exit_code=1), DriverRuns())
     (answer,) = (action for action in running.actions if isinstance(action, Answer))
     assert (answer.command.id, answer.state) == ("c2", "done")
-    assert answer.warnings == (
-        "the last batch failed, and the next run repeats it: the catalog is away",
-    )
+    assert answer.warnings == (f"{NOT_REACHED[StopMode.CHECKPOINT]}: the catalog is away",)
     assert running.state.warnings == (), "once"
 
 

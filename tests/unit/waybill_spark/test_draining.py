@@ -116,11 +116,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "ROUND_S", 0.0)
 
 
-def drain(kafka: Kafka, rounds: Rounds, *stages: Stage, stop: RunControl | None = None) -> None:
+def drain(kafka: Kafka, rounds: Rounds, *stages: Stage, stop: RunControl | None = None) -> bool:
     if stop is None:
         stop = RunControl()
         stop.stop(StopMode.DRAIN)
-    Drain(cast("list[RunningStage]", stages), cast(Any, kafka)).run(cast(Watcher, rounds), stop)
+    going = Drain(cast("list[RunningStage]", stages), cast(Any, kafka))
+    return going.run(cast(Watcher, rounds), stop)
 
 
 @pytest.mark.parametrize("away", [0, 2])
@@ -129,7 +130,7 @@ def test_each_stage_ends_after_those_that_write_its_inputs(away: int) -> None:
     enrich = Stage("enrich", kafka, reads="orders", writes="enriched", step=4)
     load = Stage("load", kafka, reads="enriched", writes="lake")
     rounds = Rounds(kafka, load, enrich)
-    drain(kafka, rounds, load, enrich)
+    assert drain(kafka, rounds, load, enrich), "it reports that all is drained"
     assert enrich.ended
     assert load.ended
     assert kafka.asked == ["orders", "enriched"], "the inner topic only when nobody writes there"
@@ -168,7 +169,7 @@ def test_a_stronger_stop_ends_it_at_once() -> None:
                 stop.stop(StopMode.CHECKPOINT)
 
     rounds = Overtaken(kafka, stage)
-    drain(kafka, rounds, stage, stop=stop)
+    assert not drain(kafka, rounds, stage, stop=stop)
     assert (rounds.count, stage.ended) == (3, False)
 
 

@@ -174,6 +174,8 @@ def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
         case "maintained":
             done = event.maintenance
             return None if done is None else events.DriverMaintained(maintenance=done)
+        case "drained":
+            return events.DriverDrained()
         case "finished":
             return events.DriverFinished()
         case "failed":

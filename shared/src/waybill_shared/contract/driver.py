@@ -160,8 +160,9 @@ class DriverEvent(_Message):
     """`run_id` or `check_id` says what it is about; without either it is about the driver itself.
 
     `blocked` and `ignored` may be said again and again; without `blocked_by` and `waits` nothing is
-    waited for any more. `finished`: the run has read all that there was, every commit is in Kafka,
-    and `ended` follows.
+    waited for any more. `drained`: all that the inputs contained when the run was to drain is in
+    every sink. `finished`: the run has read all that there was, every commit is in Kafka, and
+    `ended` follows.
     """
 
     kind: Literal[
@@ -174,6 +175,7 @@ class DriverEvent(_Message):
         "blocked",
         "ignored",
         "maintained",
+        "drained",
         "finished",
         "failed",
         "ended",

@@ -73,8 +73,12 @@ When a pipeline is to be deleted, or a stage or sink is to be removed, the pipel
 then the change is reported. If they cannot, the change is refused, and the pipeline continues as
 before.
 
-`restart --mode safe` ends the run as `checkpoint` does. If its last batch fails, the restart goes
-on all the same, with a warning. `--mode force` kills the driver at once.
+`restart --mode safe` ends the run as `checkpoint` does; `--mode force` kills the driver at once.
+
+The driver reports that all is drained, and that the run has ended in good order. Without that
+report a stop or restart is done all the same, and its answer has a warning. The cause may be a
+killed driver, a stop that became a stronger one, a run that finished just then, or another runner
+that took over.
 
 A driver that failed is started again after 0.5 s; each further time it takes twice as long, up to
 60 s. Each wait is up to a quarter shorter, so that pipelines that failed together do not start

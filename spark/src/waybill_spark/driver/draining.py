@@ -32,8 +32,9 @@ class Drain:
         self._ends: dict[str, Ends] = {}
         """By topic, how far it must be read."""
 
-    def run(self, watcher: Watcher, stop: RunControl) -> None:
-        """Drain stage by stage, until all are drained or the run is to stop in a stronger way.
+    def run(self, watcher: Watcher, stop: RunControl) -> bool:
+        """Drain stage by stage. Return False if the run is to stop in a stronger way before all
+        are drained.
 
         Raise StageFailed when a stage has ended or must end.
         """
@@ -42,6 +43,7 @@ class Drain:
             self._end_drained(watcher)
             watcher.watch_once()
             time.sleep(ROUND_S)
+        return not self._left
 
     def _end_drained(self, watcher: Watcher) -> None:
         try:

@@ -115,8 +115,9 @@ class PipelineRun:
             elif ending.run(watcher, control, pausing):
                 self._report(DriverEvent(kind="finished", run_id=self._spec.run_id))
                 return
-            if control.mode is StopMode.DRAIN:
-                Drain(stages, self._admin).run(watcher, control)
+            drains = control.mode is StopMode.DRAIN
+            if drains and Drain(stages, self._admin).run(watcher, control):
+                self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)

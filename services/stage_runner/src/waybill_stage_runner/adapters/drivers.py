@@ -203,7 +203,7 @@ class DriverPool:
             case "running" | "paused" | "blocked":
                 self._decide(model.RunStarted(driver_id=driver_id))
                 self._report_run(event)
-            case "compiling" | "ignored" | "maintained" | "finished" | "failed":
+            case "compiling" | "ignored" | "maintained" | "drained" | "finished" | "failed":
                 self._report_run(event)
             case _:
                 assert_never(event.kind)

@@ -24,6 +24,8 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
             return replace(state, ignored=event.fields), ()
         case events.DriverMaintained():
             return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
+        case events.DriverDrained():
+            return replace(state, drained=True), ()
         case events.DriverFinished():
             return note_finished(state, now)
         case events.DriverFailed():

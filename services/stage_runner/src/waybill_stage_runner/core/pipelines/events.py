@@ -67,6 +67,11 @@ class DriverMaintained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverDrained:
+    """The driver's report that all which its inputs contained is in every sink."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFinished:
     """The driver's report that it has read all that there was, and that all of it is reported."""
 
@@ -93,6 +98,7 @@ DriverReport = (
     | DriverBlocked
     | DriverIgnores
     | DriverMaintained
+    | DriverDrained
     | DriverFinished
     | DriverFailed
 )

@@ -88,8 +88,8 @@ def _start_driver(state: PipelineState) -> Decision:
     record = state.record
     if state.closing is None:
         record = replace(record, run=record.run + 1)
-    fresh = replace(state, record=record, pause_orders=0, problems=(), error=None, runs_again=False)
-    started = replace(fresh, driver=True, next_at=None)
+    fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    started = replace(fresh, driver=True, next_at=None, runs_again=False, drained=False)
     closing = () if state.closing is None else state.closing.stages
     return started, (actions.StartDriver(closing=closing),)
 

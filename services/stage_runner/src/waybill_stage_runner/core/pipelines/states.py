@@ -47,6 +47,7 @@ class PipelineState:
     driver: bool = False
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the stop that is going on
     runs_again: bool = False  # if this run ends by itself, the next one begins
+    drained: bool = False  # its driver has reported it
     pause_orders: int = 0  # how often its driver was asked to pause or to continue
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0

@@ -1,12 +1,26 @@
-"""Decides how a run stops, and when a stop becomes a stronger one. Never does I/O."""
+"""Decides how a run stops, and when a stop becomes a stronger one. Never does I/O.
 
+A run has stopped as it was asked to if its driver has reported that: `drained`, or its end in good
+order. Without that report the answer has a warning, whatever the cause was.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from waybill_shared.contract.commands import STOP_MODES, Restart, Stop, StopMode
 from waybill_shared.contract.lifecycle import Phase
 from waybill_stage_runner.core.pipelines import actions
+from waybill_stage_runner.core.pipelines.attempts import crash_error
+from waybill_stage_runner.core.pipelines.events import DriverEnded, RecordRequested
 from waybill_stage_runner.core.pipelines.moves import Decision, why
 from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
+
+NOT_REACHED: Final[Mapping[StopMode, str]] = {
+    StopMode.DRAIN: "no report that all was drained; the next run processes what is left",
+    StopMode.CHECKPOINT: "no report that the last batch ended; the next run repeats it if not",
+}
+"""The warning if a run has not stopped in the mode that was asked for, or in a weaker one."""
 
 
 def newest_stop_mode(state: PipelineState) -> StopMode:
@@ -33,6 +47,37 @@ def escalate(state: PipelineState, now: int) -> Decision:
         return replace(state, since=now), (actions.StopDriver(mode=row.then),)
     reason = f"{row.then}: it did not stop in {row.limit_ms // 1000} s"
     return _stop_as(row.then, replace(state, reason=reason, actor=ITSELF), now)
+
+
+def warn_of_end(state: PipelineState, event: DriverEnded) -> PipelineState:
+    """Warn whoever asked for the stop if the run did not stop so. What was asked for goes on."""
+    asked = newest_stop_mode(state)
+    waits = state.pending and state.record.desired != "deleted"
+    if not waits or not _stopped_as(state, event).is_stronger_than(asked):
+        return state
+    error = state.error or (crash_error(event) if event.exit_code else None)
+    warning = NOT_REACHED[asked] if error is None else f"{NOT_REACHED[asked]}: {error.message}"
+    return replace(state, warnings=(*state.warnings, warning))
+
+
+def warn_of_takeover(state: PipelineState, event: RecordRequested) -> PipelineState:
+    """Warn whoever asked for a stop that was going on when another runner took over.
+
+    The run was killed with the runner before, or its end was not noticed.
+    """
+    command = event.command
+    stops = event.written and command is not None and isinstance(command.body, Restart | Stop)
+    asked = newest_stop_mode(state)
+    if not stops or state.record.run == 0 or asked is StopMode.FORCE:
+        return state
+    warning = f"{NOT_REACHED[asked]}: another runner took over"
+    return replace(state, warnings=(*state.warnings, warning))
+
+
+def _stopped_as(state: PipelineState, event: DriverEnded) -> StopMode:
+    if state.drained:
+        return StopMode.DRAIN
+    return StopMode.CHECKPOINT if event.exit_code == 0 else StopMode.FORCE
 
 
 def _stop_as(mode: StopMode, state: PipelineState, now: int) -> Decision:

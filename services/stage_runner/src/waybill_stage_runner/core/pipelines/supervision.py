@@ -56,7 +56,13 @@ from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
-from waybill_stage_runner.core.pipelines.stopping import escalate, newest_stop_mode, stop_otherwise
+from waybill_stage_runner.core.pipelines.stopping import (
+    escalate,
+    newest_stop_mode,
+    stop_otherwise,
+    warn_of_end,
+    warn_of_takeover,
+)
 from waybill_stage_runner.core.pipelines.superseding import problem_of_superseded
 from waybill_stage_runner.core.tick import Tick
 
@@ -105,6 +111,7 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     else:
         state = replace(state, record=record, next=None, pending=pending)
         written = () if event.written else (actions.WriteRecord(),)
+    state = warn_of_takeover(state, event)
     after, more = _toward(state, changed, pauses, now)
     return after, (*superseded, *written, *more)
 
@@ -175,7 +182,7 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
     if state.closing is not None:
         return _handle_end_of_closing(state, event, now)
     if state.phase is Phase.STOPPING:
-        return _next_step(_warn_of_failure(state), now, why(state))
+        return _next_step(warn_of_end(state, event), now, why(state))
     if state.phase is Phase.FINISHING:
         return finish(state, now)
     error = state.error or crash_error(event)
@@ -184,16 +191,6 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
         waiting = replace(wait_longer(state, error, now), waits=_waits_for_sink(error))
         return move(waiting, Happening.RETRY, now, error.message)
     return move(state, Happening.FAIL, now, error.message)
-
-
-def _warn_of_failure(state: PipelineState) -> PipelineState:
-    """Warn whoever asked for the stop if the run failed while it stopped: it goes on all the
-    same.
-    """
-    if state.error is None:
-        return state
-    warning = f"the last batch failed, and the next run repeats it: {state.error.message}"
-    return replace(state, warnings=(*state.warnings, warning))
 
 
 def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
