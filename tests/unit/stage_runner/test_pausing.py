@@ -15,6 +15,7 @@ from unit.stage_runner.fakes import (
     running,
     stopped,
 )
+from waybill_shared.contract.commands import Stop, StopMode
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.problems import Slug
 from waybill_stage_runner.app.runner import Runner
@@ -131,3 +132,15 @@ def test_who_asked_for_what_is_wanted_is_recorded(world: World) -> None:
 def test_a_driver_of_a_paused_pipeline_is_started_once(running: Decisions) -> None:
     running.want(replace(running.state.record, desired="paused"), "c2", "pause")
     assert StartDriver() not in running.actions
+
+
+def test_a_pipeline_that_is_about_to_pause_is_not_drained(world: World) -> None:
+    """No batch of it begins any more, so a drain would wait until it becomes a stronger stop."""
+    runner = running(world)
+    carry_out(runner, command(2, "pause"), 2)
+    carry_out(runner, replace(command(3, "stop"), body=Stop(mode=StopMode.DRAIN)), 3)
+    assert world.answers[-1] == ("c3", "failed")
+    assert world.reasons[-1] is Slug.NOT_ALLOWED_NOW
+    assert world.problems[-1].message.startswith("orders is about to be paused: only")
+    receive(runner, 1, DriverPaused(order=1))
+    assert world.answers[-1] == ("c2", "done")

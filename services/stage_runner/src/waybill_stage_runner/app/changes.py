@@ -169,7 +169,7 @@ class Changes:
             case commands.Pause():
                 return replace(before, desired="paused", updated_at=now)
             case commands.Stop(mode=mode):
-                refuse_drain(mode, before.name, self._supervisor.phase(before.pipeline_uid))
+                refuse_drain(mode, before, self._supervisor.phase(before.pipeline_uid))
                 stopped = replace(before, desired="stopped", stop_mode=mode, updated_at=now)
                 return replace(stopped, finished=False)
             case commands.Delete():

@@ -121,10 +121,16 @@ def refuse_not_allowed(action: Action, record: PipelineRecord, phase: Phase) -> 
     raise UserError([problem], Slug.NOT_ALLOWED_NOW)
 
 
-def refuse_drain(mode: StopMode, name: str, phase: Phase) -> None:
-    """Raise UserError for a drain of a pipeline that does not run: nothing would be drained."""
-    if mode is StopMode.DRAIN and phase is not Phase.RUNNING:
-        message = f"{name} is {phase}: only a pipeline that is {Phase.RUNNING} can be drained"
+def refuse_drain(mode: StopMode, record: PipelineRecord, phase: Phase) -> None:
+    """Raise UserError for a drain of a pipeline that does not run: nothing would be drained.
+
+    One that is to be paused begins no batch, even if it is not there yet.
+    """
+    runs = phase is Phase.RUNNING and record.desired == "running"
+    if mode is StopMode.DRAIN and not runs:
+        now = "about to be paused" if phase is Phase.RUNNING else phase
+        only = f"only a pipeline that is {Phase.RUNNING} can be drained"
+        message = f"{record.name} is {now}: {only}"
         hint = "wait until it runs, or stop it with --mode checkpoint"
         raise UserError([Problem(message=message, hint=hint)], Slug.NOT_ALLOWED_NOW)
 
