@@ -144,3 +144,16 @@ def test_a_pipeline_that_is_about_to_pause_is_not_drained(world: World) -> None:
     assert world.problems[-1].message.startswith("orders is about to be paused: only")
     receive(runner, 1, DriverPaused(order=1))
     assert world.answers[-1] == ("c2", "done")
+
+
+@pytest.mark.parametrize("start_from", [None, "earliest"])
+def test_a_restart_leaves_a_paused_pipeline_paused(world: World, start_from: str | None) -> None:
+    runner = paused(world)
+    if start_from is not None:
+        world.topics = {"orders.in": "orders.in#2", "orders.enriched": "orders.enriched#2"}
+    carry_out(runner, command(3, "restart", start_from=start_from), 3)
+    receive(runner, 1, DriverEnded(exit_code=0))
+    assert (world.started, world.specs[-1].desired) == ([1, 2], "paused")
+    receive(runner, 2, DriverPaused(order=0))
+    assert world.answers[-1] == ("c3", "done")
+    assert (world.phases[-1], world.records[-1].desired) == ("Paused", "paused")

@@ -222,6 +222,8 @@ def restart(  # noqa: PLR0917 - options of a command line
 ) -> None:
     """Restart a pipeline, also a stopped or failed one; it continues where its sinks are.
 
+    A paused pipeline stays paused: its new driver begins no batch before `waybill resume`.
+
     If it does not run within --timeout, it is reported as accepted and goes on: `waybill wait
     PIPELINE` then waits for it, as after waybill apply.
 
@@ -235,7 +237,7 @@ def restart(  # noqa: PLR0917 - options of a command line
       waybill restart orders --mode force
 
     \b
-    Exit codes: 0 it runs with a new driver, or accepted · 1 error · 2 usage ·
+    Exit codes: 0 it has a new driver, or accepted · 1 error · 2 usage ·
       4 not done in time: with --wait, or where the change cannot be remembered
     """
     change(

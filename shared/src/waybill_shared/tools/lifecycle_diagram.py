@@ -55,7 +55,8 @@ created again. A restart alone makes a new run, and no new generation.
 A pause lets the running batch of each stage end; no other begins, and no driver of an earlier run
 can commit one. The driver stays, so that `resume` takes a fraction of a second. Records are
 accepted meanwhile, and their tokens say `blocked_by: paused`. A paused pipeline stays paused when
-it is changed, and when it gets another driver. Its connectors fetch nothing.
+it is changed or restarted, and when it gets another driver, until `resume`. Its connectors fetch
+nothing.
 
 A pipeline may [end by itself](manifest.md#pipelines-that-end). When all that its inputs contained
 is in every sink, it is `{Phase.FINISHING}` until its driver has ended, then `{Phase.FINISHED}`.

@@ -176,8 +176,8 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         mode: RestartAs = "safe",
         wait: Wait = WAIT_S,
     ) -> Response:
-        """Restart the pipeline. It continues after what its sinks have committed. Records that were
-        not read of a deleted topic end lost.
+        """Restart the pipeline. It continues after what its sinks have committed; a paused one
+        stays paused. Records that were not read of a deleted topic end lost.
         """
         body = Restart(start_from=start_from, mode=RESTART_MODES[mode])
         return await carry_out(request, pipeline, body, wait)

@@ -96,12 +96,15 @@ def _earlier(
 def restart_record(
     before: PipelineRecord, stages: tuple[StageDefinition, ...], now: int
 ) -> PipelineRecord:
-    """Return the record after a restart: a new generation only if a topic was created again."""
+    """Return the record after a restart: a new generation only if a topic was created again.
+
+    A paused pipeline stays paused.
+    """
     generation = before.generation + (stages != before.stages)
     return replace(
         before,
         generation=generation,
-        desired="running",
+        desired="paused" if before.desired == "paused" else "running",
         finished=False,
         stages=stages,
         updated_at=now,
