@@ -46,7 +46,7 @@ who asked for it. The phase says what the pipeline really does. Only `stage_runn
 
 `allowed_actions` of a pipeline lists what is allowed now: of `pause` and `resume` only one is.
 Other changes fail with `not_allowed_now`. A change that asks for what is wanted already, such as a
-stop of a stopped pipeline, is done at once.
+stop of a stopped pipeline, is done at once, except in `{Phase.FAILED}`: that needs a `start`.
 
 Each driver that starts the stages of a pipeline begins a *run*. Runs are numbered, and events carry
 the number. A *generation* is a change of the definition: a new manifest, or a topic that was

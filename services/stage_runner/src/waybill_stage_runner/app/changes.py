@@ -156,7 +156,7 @@ class Changes:
         if isinstance(body, commands.Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None
-        refuse_not_allowed(command.action, before, self._supervisor.phase(before.pipeline_uid))
+        refuse_not_allowed(body, before, self._supervisor.phase(before.pipeline_uid))
         match body:
             case commands.Restart(start_from=start_from):
                 return self._restart(start_from, before, now)

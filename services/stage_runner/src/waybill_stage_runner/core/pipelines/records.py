@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.commands import PlainChange, Start, StopMode
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Command,
@@ -111,17 +111,24 @@ def restart_record(
     )
 
 
-def refuse_not_allowed(action: Action, record: PipelineRecord, phase: Phase) -> None:
-    """Raise UserError if the phase does not allow the action, unless it asks for what is wanted
-    already.
+def refuse_not_allowed(body: PlainChange, record: PipelineRecord, phase: Phase) -> None:
+    """Raise UserError if the phase does not allow the change, unless it asks for what is wanted
+    already. A pipeline that has failed does not do what is wanted.
     """
-    allowed = allowed_actions(phase, record.desired)
-    if action in allowed or record.desired == DESIRED_BY_ACTION.get(action):
+    action, allowed = body.action, allowed_actions(phase, record.desired)
+    is_wanted = record.desired == _desired_by(body) and phase is not Phase.FAILED
+    if action in allowed or is_wanted:
         return
     *most, last = allowed
     hint = f"{', '.join(most)} or {last} it"
     problem = Problem(message=f"{record.name} is {phase}: {action} is not possible now", hint=hint)
     raise UserError([problem], Slug.NOT_ALLOWED_NOW)
+
+
+def _desired_by(body: PlainChange) -> Desired | None:
+    """Return what the record says after the change; None if that depends on the record before."""
+    starts_paused = isinstance(body, Start) and body.paused
+    return "paused" if starts_paused else DESIRED_BY_ACTION.get(body.action)
 
 
 def refuse_drain(mode: StopMode, record: PipelineRecord, phase: Phase) -> None:
