@@ -239,3 +239,11 @@ def test_a_report_that_comes_too_late_changes_nothing(running: Decisions) -> Non
     running.state = before
     assert running.on(DriverFinished()) == ()
     assert running.state == before
+
+
+def test_a_run_that_finishes_is_not_killed_because_an_earlier_stop_was_forced(
+    running: Decisions,
+) -> None:
+    running.state = replace(running.state, stop_mode=StopMode.FORCE)
+    running.want(replace(running.state.record, desired="paused"), "c2", "pause")
+    assert StopDriver(mode=StopMode.CHECKPOINT) in running.on(DriverFinished())

@@ -11,6 +11,7 @@ A `start` asks for it: the next run begins when this one has read all that it is
 from dataclasses import replace
 from typing import Final
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL
@@ -36,7 +37,8 @@ def note_finished(state: PipelineState, now: int) -> Decision:
     if state.runs_again:
         return move(reset_attempts(state), Happening.STOP, now, NEXT_RUN)
     happening = Happening.FINISH if state.record.desired == "running" else Happening.STOP
-    return move(reset_attempts(state), happening, now, REASON)
+    ending = replace(reset_attempts(state), stop_mode=StopMode.CHECKPOINT)
+    return move(ending, happening, now, REASON)
 
 
 def note_start(state: PipelineState, command: Command | None) -> PipelineState:
