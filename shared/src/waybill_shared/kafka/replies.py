@@ -38,8 +38,12 @@ class Replies:
         self._closing = False
 
     def take(self, reply: Reply) -> None:
+        """Keep the answer. If the runner could not know that it was written, it has written it
+        twice: the first one counts.
+        """
         key = reply.tenant, reply.id
-        self._forget_result(key)
+        if key in self._by_id:
+            return
         self._by_id[key] = reply
         if reply.result is not None:
             self._results[key] = len(reply.result)

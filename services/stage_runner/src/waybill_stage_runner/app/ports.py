@@ -93,7 +93,8 @@ class Publisher(Protocol):
     def beat(self, states: Sequence[PipelineState]) -> None:
         """Report that the runner of these pipelines lives."""
 
-    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None: ...
+    def answer(self, answer: Answer, generation: int | None, warnings: tuple[str, ...]) -> None:
+        """Answer a command. Readers keep the first of two answers with one id."""
 
 
 class Drivers(Protocol):
