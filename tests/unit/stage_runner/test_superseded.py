@@ -6,9 +6,20 @@ import pytest
 
 from builders import make_record, make_sink, make_stage
 from unit.stage_runner.decisions import Decisions
+from unit.stage_runner.fakes import (
+    UID,
+    World,
+    carry_out,
+    command,
+    receive,
+    runner_in,
+    running,
+)
+from waybill_shared.contract.commands import Stop, StopMode
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command
 from waybill_stage_runner.core.pipelines.actions import Answer
-from waybill_stage_runner.core.pipelines.events import DriverRuns
+from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns
 
 RECORD = make_record(stages=(make_stage(sinks=(make_sink("lake"), make_sink("out"))),))
 CHANGED = replace(RECORD, generation=2)
@@ -57,3 +68,40 @@ def test_a_change_before_a_removal_is_in_force_until_that_is(pipeline: Overtakin
         "its change is in force: generation 2; generation 3 follows when what it removes is closed"
     )
     assert pipeline.state.record == replace(CHANGED, run=1)
+
+
+def stop(number: int, mode: StopMode) -> Command:
+    return replace(command(number, "stop"), body=Stop(mode=mode))
+
+
+@pytest.mark.parametrize("mode", StopMode)
+def test_two_stops_in_the_same_mode_are_both_done(world: World, mode: StopMode) -> None:
+    runner = running(world)
+    carry_out(runner, stop(2, mode), 2)
+    carry_out(runner, stop(3, mode), 3)
+    assert world.stopped == [UID], "the run gets one order"
+    receive(runner, 1, DriverEnded(exit_code=0))
+    assert world.answers[1:] == [("c2", "done"), ("c3", "done")]
+
+
+def test_a_stop_in_another_mode_supersedes_the_first(world: World) -> None:
+    runner = running(world)
+    carry_out(runner, stop(2, StopMode.CHECKPOINT), 2)
+    carry_out(runner, stop(3, StopMode.FORCE), 3)
+    receive(runner, 1, DriverEnded(exit_code=137))
+    assert world.answers[1:] == [("c2", "failed"), ("c3", "done")]
+
+
+def test_two_stops_are_both_answered_by_the_runner_that_takes_over(world: World) -> None:
+    runner = running(world)
+    carry_out(runner, stop(2, StopMode.DRAIN), 2)
+    carry_out(runner, stop(3, StopMode.DRAIN), 3)
+    after = World()
+    runner = runner_in(after)
+    runner.adopt(world.records[-1])
+    runner.act()
+    for number in (2, 3):
+        carry_out(runner, stop(number, StopMode.DRAIN), number)
+    carry_out(runner, command(1, "start"), 1)
+    assert after.answers == [("c2", "done"), ("c3", "done")], "a start before is no stop"
+    assert after.records == []

@@ -65,7 +65,7 @@ That is written down, so that a new runner, or an `apply` without a change, star
 one follow it, because that run may leave later records unread.
 
 A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
-ask for a stronger one at any time; a weaker one changes nothing.
+ask for a stronger one at any time; a weaker one changes nothing, and the same one joins the first.
 
 {MODES}
 

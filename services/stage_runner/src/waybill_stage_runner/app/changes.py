@@ -135,11 +135,11 @@ class Changes:
             return
         before = self._supervisor.record(uid)
         done_to = before.commanded_at if before is not None else deleted_at
-        if done_to is not None and offset < done_to:
-            return  # a later command has overtaken it: it was answered then, or nobody waits
-        if before is not None and offset == done_to:
+        if before is not None and _is_recorded(command, offset, before):
             self._supervisor.request(before, command, written=True)
             return
+        if done_to is not None and offset < done_to:
+            return  # a later command has overtaken it: it was answered then, or nobody waits
         try:
             record = self._next_record(command, before)
         except UserError as error:
@@ -210,6 +210,15 @@ class Changes:
         if start_from is None:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         return restart_record(before, define(manifest, topics, before), now)
+
+
+def _is_recorded(command: Command, offset: int, record: PipelineRecord) -> bool:
+    """Return True if the record is as the command wants it, and its answer may be missing: it was
+    the last one, or a stop that a later one has joined.
+    """
+    body, wanted = command.body, (record.desired, record.stop_mode)
+    stops = isinstance(body, commands.Stop) and wanted == ("stopped", body.mode)
+    return offset == record.commanded_at or (stops and offset < record.commanded_at)
 
 
 def _is_forced_stop(command: Command) -> bool:

@@ -134,10 +134,12 @@ def _desired_by(body: PlainChange) -> Desired | None:
 def refuse_drain(mode: StopMode, record: PipelineRecord, phase: Phase) -> None:
     """Raise UserError for a drain of a pipeline that does not run: nothing would be drained.
 
-    One that is to be paused begins no batch, even if it is not there yet.
+    One that is to be paused begins no batch, even if it is not there yet. A second drain joins the
+    one that goes on.
     """
     runs = phase is Phase.RUNNING and record.desired == "running"
-    if mode is StopMode.DRAIN and not runs:
+    drains = phase is Phase.STOPPING and record.stop_mode is StopMode.DRAIN
+    if mode is StopMode.DRAIN and not runs and not (drains and record.desired == "stopped"):
         now = "about to be paused" if phase is Phase.RUNNING else phase
         only = f"only a pipeline that is {Phase.RUNNING} can be drained"
         message = f"{record.name} is {now}: {only}"

@@ -39,7 +39,7 @@ from typing import Final
 
 from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import PHASES, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
@@ -63,7 +63,7 @@ from waybill_stage_runner.core.pipelines.stopping import (
     warn_of_end,
     warn_of_takeover,
 )
-from waybill_stage_runner.core.pipelines.superseding import problem_of_superseded
+from waybill_stage_runner.core.pipelines.superseding import asks_for_same, problem_of_superseded
 from waybill_stage_runner.core.tick import Tick
 
 MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
@@ -88,17 +88,7 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     once.
     """
     record = replace(event.record, run=state.record.run)
-    superseded = tuple(
-        actions.Answer(
-            command=c,
-            state=OperationState.FAILED,
-            errors=(problem_of_superseded(state, c, record),),
-            problem=Slug.SUPERSEDED,
-        )
-        for c in state.pending
-        if event.command is not None and event.command.id != c.id
-    )
-    pending = (event.command,) if event.command is not None else state.pending
+    superseded, pending = _supersede(state, event.command, record)
     pauses = "paused" in (state.record.desired, record.desired)
     restarted = event.command is not None and event.command.action is Action.RESTART
     again = not event.written and (restarted or comes_too_late(state, event.command))
@@ -114,6 +104,26 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     state = warn_of_takeover(state, event)
     after, more = _toward(state, changed, pauses, now)
     return after, (*superseded, *written, *more)
+
+
+def _supersede(
+    state: PipelineState, by: Command | None, record: PipelineRecord
+) -> tuple[tuple[actions.Answer, ...], tuple[Command, ...]]:
+    """Return the answers to pending commands that fail, and the commands that are pending now."""
+    if by is None:
+        return (), state.pending
+    same = tuple(c for c in state.pending if asks_for_same(c, by))
+    failed = tuple(
+        actions.Answer(
+            command=c,
+            state=OperationState.FAILED,
+            errors=(problem_of_superseded(state, c, record),),
+            problem=Slug.SUPERSEDED,
+        )
+        for c in state.pending
+        if c.id != by.id and c not in same
+    )
+    return failed, (*same, by)
 
 
 def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Decision:
