@@ -61,3 +61,8 @@ def test_pipelines_that_fail_together_do_not_start_again_together(running: Decis
         assert 3 * BACKOFF_MS_MAX // 4 <= next_at <= BACKOFF_MS_MAX
         waits.add(next_at)
     assert len(waits) > 40
+
+
+def test_the_wait_of_one_pipeline_is_shorter_by_another_part_each_time(running: Decisions) -> None:
+    longest = [replace(running.state, attempt=attempt) for attempt in range(9, 29)]
+    assert len({wait_longer(state, ERROR, 0).next_at for state in longest}) > 15
