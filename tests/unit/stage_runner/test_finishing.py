@@ -247,3 +247,8 @@ def test_a_run_that_finishes_is_not_killed_because_an_earlier_stop_was_forced(
     running.state = replace(running.state, stop_mode=StopMode.FORCE)
     running.want(replace(running.state.record, desired="paused"), "c2", "pause")
     assert StopDriver(mode=StopMode.CHECKPOINT) in running.on(DriverFinished())
+
+
+def test_a_run_with_a_next_one_is_not_killed_either(running: Decisions) -> None:
+    running.state = replace(running.state, stop_mode=StopMode.FORCE, runs_again=True)
+    assert StopDriver(mode=StopMode.CHECKPOINT) in running.on(DriverFinished())

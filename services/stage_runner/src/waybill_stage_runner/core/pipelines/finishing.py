@@ -34,10 +34,10 @@ def note_finished(state: PipelineState, now: int) -> Decision:
     """
     if (state.phase, Happening.FINISH) not in MOVES:
         return state, ()
-    if state.runs_again:
-        return move(reset_attempts(state), Happening.STOP, now, NEXT_RUN)
-    happening = Happening.FINISH if state.record.desired == "running" else Happening.STOP
     ending = replace(reset_attempts(state), stop_mode=StopMode.CHECKPOINT)
+    if state.runs_again:
+        return move(ending, Happening.STOP, now, NEXT_RUN)
+    happening = Happening.FINISH if state.record.desired == "running" else Happening.STOP
     return move(ending, happening, now, REASON)
 
 
