@@ -116,6 +116,7 @@ type StageOutcome = {
   batch: number | null;
   committed_at: string | null;
   blocked_by: string | null;
+  next_run_at?: string;
   sinks: SinkOutcome[];
 };
 

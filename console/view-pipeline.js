@@ -141,7 +141,15 @@ export function pipelineView(name, query) {
 		const stuck = summary.stuck;
 		say(phase, summary.phase);
 		set(phase, "data-tone", toneOfPhase(summary.phase, stuck !== null));
-		fill(since, "since ", time(summary.since), `, generation ${summary.generation}`);
+		const next = detail.next_run_at;
+		fill(
+			since,
+			"since ",
+			time(summary.since),
+			`, generation ${summary.generation}`,
+			next && ", next run ",
+			next && time(next),
+		);
 		say(why, stuck ? [stuck.cause, stuck.hint].filter(Boolean).join(" — ") : "");
 		actions(doing, summary, () => void read());
 		manifest.show(detail);
@@ -271,6 +279,7 @@ function eventLine(event) {
 	const what = {
 		transition: [event.phase_from, event.phase].filter(Boolean).join(" → "),
 		claim: "claimed by a runner",
+		schedule: "time of its schedule",
 		blocked: event.blocked_by ? `waits: ${spelled(event.blocked_by)}` : "no longer waits",
 		maintenance: event.maintenance ? `${event.maintenance.task} of ${event.maintenance.sink}` : "maintenance",
 	};

@@ -213,7 +213,8 @@ class RunnerProcess:
         epoch = next(at for at, event in enumerate(self._topics.lifecycle) if event is claim)
         return Lease(epoch=epoch, lifecycle_id="lifecycle")
 
-    def phase(self, state: PipelineState, phase_from: str) -> None:
+    def phase(self, state: PipelineState, phase_from: str, *, recorded: bool) -> None:
+        assert not recorded, "no pipeline of the simulation has a schedule"
         event = self._event(state, "transition", phase_from)
 
         def append() -> None:
@@ -222,6 +223,9 @@ class RunnerProcess:
                 self._world.runs.finished(state.record.pipeline_uid)
 
         self._publish(append, "event")
+
+    def skipped(self, state: PipelineState, reason: str) -> None:
+        raise NotImplementedError("no pipeline of the simulation has a schedule")
 
     def report_blocked(self, state: PipelineState) -> None:
         self._say([self._event(state, "heartbeat", None)])

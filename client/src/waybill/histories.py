@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEvent:
-    """Something that happened to a pipeline: a claim, a change of phase, an obstacle, maintenance.
+    """Something that happened to a pipeline: a claim, a change of phase, an obstacle, maintenance,
+    or a time of its schedule that was skipped.
 
     `id` may be given to `Client.history` as `after`. `actor` asked for it. `gap`: a word that says
     why events before this one may be missing.

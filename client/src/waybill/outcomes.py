@@ -85,7 +85,8 @@ class SinkProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProgress:
-    """How far a token is in one stage, and what blocks it."""
+    """How far a token is in one stage, and what blocks it. `next_run_at`: when a pipeline that has
+    finished runs again, if it has a schedule."""
 
     stage: str
     state: str
@@ -93,6 +94,7 @@ class StageProgress:
     committed_at: datetime | None
     blocked_by: str | None
     sinks: tuple[SinkProgress, ...]
+    next_run_at: datetime | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> "StageProgress":
@@ -103,6 +105,7 @@ class StageProgress:
             committed_at=fields.moment_or_none("committed_at"),
             blocked_by=fields.text_or_none("blocked_by"),
             sinks=tuple(SinkProgress.read(sink) for sink in fields.objects("sinks")),
+            next_run_at=fields.moment_or_none("next_run_at"),
         )
 
 

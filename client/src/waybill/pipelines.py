@@ -208,7 +208,10 @@ class PipelineStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A pipeline: what is wanted (`desired`), what is (`phase`), and since when."""
+    """A pipeline: what is wanted (`desired`), what is (`phase`), and since when.
+
+    `next_run_at`: when its schedule begins the next run.
+    """
 
     name: str
     phase: str
@@ -225,6 +228,7 @@ class Pipeline:
     attempt: int = 0
     next_attempt_at: datetime | None = None
     escalates_at: datetime | None = None
+    next_run_at: datetime | None = None
     error: PipelineFailure | None = None
     sql_guard: str | None = None
     inputs: tuple[PipelineInput, ...] = ()
@@ -255,6 +259,7 @@ class Pipeline:
             attempt=fields.whole_or_none("attempt") or 0,
             next_attempt_at=fields.moment_or_none("next_attempt_at"),
             escalates_at=fields.moment_or_none("escalates_at"),
+            next_run_at=fields.moment_or_none("next_run_at"),
             error=None if error is None else PipelineFailure.read(error),
             sql_guard=fields.text_or_none("sql_guard"),
             inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),
@@ -270,8 +275,9 @@ def is_in(pipeline: Pipeline, phase: str) -> bool:
 
 
 def out_of_reach(pipeline: Pipeline, phase: str) -> bool:
-    """Return True if the pipeline rests, and gets into the phase only if somebody acts."""
-    rest = RESTS.get(pipeline.phase)
+    """Return True if the pipeline rests, and gets into the phase only if somebody acts, because no
+    schedule does."""
+    rest = None if pipeline.next_run_at else RESTS.get(pipeline.phase)
     if rest is None or rest.desired != pipeline.desired or is_in(pipeline, phase):
         return False
     return phase not in rest.may_come and phase != UNKNOWN

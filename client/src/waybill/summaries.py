@@ -70,4 +70,6 @@ def _waiting_for(outcome: "Outcome") -> Iterator[str]:
             if sink.behind:
                 yield f"{sink.behind} to come in {owner}{sink.name}"
         if stage.blocked_by:
-            yield f"{owner}{stage.stage} blocked by {stage.blocked_by}"
+            at = stage.next_run_at
+            until = "" if at is None else f" until {at.isoformat(timespec='seconds')}"
+            yield f"{owner}{stage.stage} blocked by {stage.blocked_by}{until}"

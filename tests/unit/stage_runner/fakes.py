@@ -48,6 +48,9 @@ class World:
     warnings: list[tuple[str, ...]] = field(default_factory=list)
     reasons: list[Slug | None] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
+    asked_by: list[str] = field(default_factory=list)
+    """The actor of each phase."""
+    skips: list[str] = field(default_factory=list)
     beats: list[str | None] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
     urgent: list[bool] = field(default_factory=list)
@@ -101,8 +104,15 @@ class World:
         self.claimed.append(record)
         return Lease(epoch=self.claims, lifecycle_id="L1")
 
-    def phase(self, state: PipelineState, phase_from: str) -> None:
+    def phase(self, state: PipelineState, phase_from: str, *, recorded: bool) -> None:
         self.phases.append(state.phase)
+        self.asked_by.append(state.actor)
+        if recorded:
+            self.records.append(state.record)
+
+    def skipped(self, state: PipelineState, reason: str) -> None:
+        self.skips.append(reason)
+        self.records.append(state.record)
 
     def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
         self.kept.append(maintenance)

@@ -109,6 +109,20 @@ def test_what_goes_on_has_no_effect(old: str, new: str, kind: str, message: str)
     assert all("\n" not in each.message for each in found)
 
 
+def test_another_schedule_is_said() -> None:
+    ends = EXAMPLE.replace("    trigger: {processingTime: 1 second}\n", "").replace(
+        "    sinks:", "    trigger: {once: true}\n    sinks:"
+    )
+    nightly = "version: 1\nschedule: {cron: 0 3 * * *, timezone: Europe/Berlin}"
+    (added,) = changes(ends.replace("version: 1", nightly), ends)
+    assert (added.kind, added.effect) == ("change_schedule", "")
+    assert added.message == (
+        "~ schedule: it would be cron 0 3 * * *, timezone Europe/Berlin, is none; no effect on rows"
+    )
+    (removed,) = changes(ends, ends.replace("version: 1", nightly))
+    assert "it would be none, is cron 0 3" in removed.message
+
+
 def test_an_input_may_be_called_otherwise_or_go() -> None:
     renamed = EXAMPLE.replace("- name: orders\n", "- name: sales\n").replace("[orders]", "[sales]")
     found = changes(renamed.replace("FROM orders", "FROM sales"))

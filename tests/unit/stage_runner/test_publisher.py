@@ -10,6 +10,7 @@ from unit.stage_runner.fakes import SameTopics
 from waybill_shared.contract import codec
 from waybill_shared.contract.commands import Logs
 from waybill_shared.contract.events import Fact, PipelineRecord, Reply, command_key, pipeline_key
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Obstacle, OperationState
@@ -87,7 +88,7 @@ def test_what_a_driver_waits_for_stays_in_the_history() -> None:
 def test_a_change_of_phase_names_who_wanted_it_and_a_life_sign_does_not() -> None:
     producer = Producer()
     state = PipelineState(record=RECORD, actor="ada")
-    publisher(producer).phase(state, "Running")
+    publisher(producer).phase(state, "Running", recorded=False)
     publisher(producer).report_blocked(state)
     said = [decoded(LifecycleEvent, event).actor for (event,) in producer.sent]
     assert said == ["ada", "stage_runner"]
@@ -101,7 +102,7 @@ def test_the_epoch_is_where_the_claim_stands() -> None:
 def test_people_read_the_next_attempt_on_the_clock_that_they_have() -> None:
     producer = Producer()
     state = PipelineState(record=RECORD, next_at=3_600_500)
-    publisher(producer).phase(state, "Running")
+    publisher(producer).phase(state, "Running", recorded=False)
     ((event,),) = producer.sent
     said = decoded(LifecycleEvent, event)
     assert (said.at, said.next_at) == (NOW - 3_600_000, NOW - 3_600_000 + 500)
@@ -141,3 +142,18 @@ def test_an_answer_says_why_a_command_has_failed() -> None:
     ((answer,),) = producer.sent
     reply = decoded(Reply, answer)
     assert (reply.problem, reply.result) == ("plan_incompatible", None)
+
+
+def test_what_a_time_of_the_schedule_does_is_one_transaction_with_the_record() -> None:
+    producer = Producer()
+    state = PipelineState(record=replace(RECORD, run=4, next_run_at=NOW), phase=Phase.RUNNING)
+    publisher(producer).phase(state, "Finished", recorded=True)
+    publisher(producer).skipped(state, "skipped: run 4 is Running")
+    for sent, kind in zip(producer.sent, ("transition", "schedule"), strict=True):
+        event, record = sent
+        assert (event.topic, record.topic) == ("waybill.lifecycle", "waybill.pipelines")
+        assert decoded(LifecycleEvent, event).kind == kind
+        assert decoded(PipelineRecord, record).next_run_at == NOW
+    skipped = decoded(LifecycleEvent, producer.sent[1][0])
+    assert (skipped.actor, skipped.reason) == ("schedule", "skipped: run 4 is Running")
+    assert skipped.next_run_at == NOW

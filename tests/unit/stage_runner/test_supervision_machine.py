@@ -1,13 +1,21 @@
-"""Any sequence of commands, crashes and ticks: only legal moves, one driver, one answer each."""
+"""Any sequence of commands, crashes, ticks and times of a schedule: only legal moves, one driver,
+one answer each.
+"""
 
 from dataclasses import replace
 from typing import Final, get_args
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
-from builders import NOW, make_record, make_sink, make_stage
+from builders import MANIFEST, NOW, applied, make_record, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
@@ -18,7 +26,9 @@ from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
     PauseDriver,
+    PipelineAction,
     ReportPhase,
+    ReportSkipped,
     SendHeartbeat,
     StartDriver,
     StopDriver,
@@ -35,11 +45,15 @@ from waybill_stage_runner.core.pipelines.events import (
     Event,
     RecordRequested,
 )
+from waybill_stage_runner.core.pipelines.scheduling import GOES_ON, with_next_time
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
 WITH_RUN: Final = ("running", "paused")
+READS: Final = "    inputs: [orders]\n"
+ENDS: Final = MANIFEST.replace(READS, f"{READS}    trigger: {{availableNow: true}}\n")
+SCHEDULE: Final = "schedule: {{every: 1 minute, concurrency: {}}}\n"
 
 
 class Supervision(RuleBasedStateMachine):
@@ -59,42 +73,64 @@ class Supervision(RuleBasedStateMachine):
         self.starts_paused = False
         self.answered: list[str] = []
 
+    @initialize(concurrency=st.sampled_from(["forbid", "replace", None]))
+    def has_a_schedule(self, concurrency: str | None) -> None:
+        """Or none. The runner finds the pipeline as it was recorded."""
+        text = ENDS if concurrency is None else SCHEDULE.format(concurrency) + ENDS
+        scheduled = concurrency is not None
+        record = replace(self.state.record, manifest=applied(text), finished=scheduled)
+        self.said = with_next_time(record, None, self.now)
+        assert (self.said.next_run_at is None) is (concurrency is None)
+        self.state = PipelineState(record=self.said)
+        if scheduled:
+            self.on(RecordRequested(record=self.said, command=None, written=True))
+
     def on(self, event: Event) -> None:
         phase = self.state.phase
         self.state, actions = decide(self.state, event, self.now)
         for action in actions:
-            match action:
-                case StartDriver(closing=closing):
-                    assert not self.alive
-                    self.starts(closing)
-                case StopDriver(mode=mode):
-                    assert self.alive
-                    assert mode is StopMode.FORCE or not self.told_to_stop, (
-                        "a second SIGTERM ends it at once"
-                    )
-                    self.told_to_stop |= mode is not StopMode.FORCE
-                case PauseDriver():
-                    assert self.alive
-                    self.orders.append(action)
-                    assert action.order == len(self.orders)
-                case ReportPhase(phase_from=phase_from):
-                    assert phase_from is phase
-                    assert self.state.phase in {
-                        row.target for (at, _), row in MOVES.items() if at is phase
-                    }
-                    phase = self.state.phase
-                case WriteRecord():
-                    self.says(self.state.record)
-                case SendHeartbeat():
-                    assert isinstance(event, DriverBlocked)
-                case WriteLastDefinition():
-                    assert not self.ended
-                    assert not self.alive
-                    assert event != DriverEnded(exit_code=0) or sinks(self.said) <= self.closed
-                    self.ended = True
-                case Answer(command=command):
-                    self.answered.append(command.id)
+            if isinstance(action, ReportPhase):
+                self.reports(action, phase)
+                phase = self.state.phase
+            else:
+                self.does(action, event, phase)
         assert phase is self.state.phase, "a phase changed without a word"
+
+    def reports(self, action: ReportPhase, phase: Phase) -> None:
+        assert action.phase_from is phase
+        assert self.state.phase in {row.target for (at, _), row in MOVES.items() if at is phase}
+        if action.recorded:
+            self.says(self.state.record)
+
+    def does(self, action: PipelineAction, event: Event, phase: Phase) -> None:
+        match action:
+            case StartDriver(closing=closing):
+                assert not self.alive
+                self.starts(closing)
+            case StopDriver(mode=mode):
+                assert self.alive
+                assert mode is StopMode.FORCE or not self.told_to_stop, (
+                    "a second SIGTERM ends it at once"
+                )
+                self.told_to_stop |= mode is not StopMode.FORCE
+            case PauseDriver():
+                assert self.alive
+                self.orders.append(action)
+                assert action.order == len(self.orders)
+            case ReportSkipped():
+                assert phase in GOES_ON
+                self.says(self.state.record)
+            case WriteRecord():
+                self.says(self.state.record)
+            case SendHeartbeat():
+                assert isinstance(event, DriverBlocked) or self.state.record.has_finished
+            case WriteLastDefinition():
+                assert not self.ended
+                assert not self.alive
+                assert event != DriverEnded(exit_code=0) or sinks(self.said) <= self.closed
+                self.ended = True
+            case Answer(command=command):
+                self.answered.append(command.id)
 
     def starts(self, closing: tuple[StageDefinition, ...]) -> None:
         assert (not closing) <= (self.state.record.desired in WITH_RUN)
@@ -135,6 +171,7 @@ class Supervision(RuleBasedStateMachine):
             stages = (make_stage(sinks=kept),)
             record = replace(record, generation=generation, stages=stages, finished=False)
         self.sent.append(f"c{len(self.sent)}")
+        record = with_next_time(record, before, self.now)
         self.on(RecordRequested(record=record, command=make_command(action, id=self.sent[-1])))
 
     @precondition(lambda self: self.alive)
@@ -176,7 +213,10 @@ class Supervision(RuleBasedStateMachine):
     @rule(milliseconds=st.sampled_from([1, 500, 60_000, 180_000]))
     def time_passes(self, milliseconds: int) -> None:
         self.now += milliseconds
-        self.on(Tick())
+        before = self.state.record.next_run_at
+        self.on(Tick(at=self.now))
+        if self.state.phase in GOES_ON or self.state.phase is Phase.FINISHED:
+            assert before is None or self.state.record.next_run_at not in range(self.now + 1)
 
     @invariant()
     def knows_whether_a_driver_lives(self) -> None:

@@ -24,6 +24,7 @@ from unit.status.slots import (
     token,
     view,
 )
+from waybill_shared.contract.events import Desired
 from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
@@ -147,6 +148,40 @@ def test_an_outcome_reads_as_the_contract_has_it() -> None:
     assert told["issued_at"] == "2026-11-18T11:06:40.000Z"
     assert list(told["stages"][0]) == list(shown["stages"][0])
     assert list(told["stages"][1]["sinks"][0]) == list(shown["stages"][1]["sinks"][0])
+
+
+@pytest.mark.parametrize(
+    ("phase", "at"), [("Finished", 99), ("Finishing", 99), ("Running", None), ("Stopped", None)]
+)
+def test_a_stage_says_when_a_pipeline_that_has_finished_runs_again(
+    phase: str, at: int | None
+) -> None:
+    """Unless the stage has all of the token."""
+    finished = replace(life(phase), next_run_at=99)
+    content = slot(enriched=(9,), copy=(9,), lifecycle=finished)
+    outcome = describe(token(span(3, 5)), [judge(claim(span(3, 5)), view(content))], BATCHES)
+    assert [stage.next_run_at for stage in outcome.stages] == [None, at]
+    told = json.loads(TypeAdapter(Outcome).dump_json(outcome))
+    assert "next_run_at" not in told["stages"][0]
+    assert ("next_run_at" in told["stages"][1]) is (at is not None)
+
+
+@pytest.mark.parametrize(
+    ("phase", "desired", "at"),
+    [
+        ("Finished", "running", 99),
+        ("Running", "running", 99),
+        ("Paused", "paused", None),
+        ("Failed", "running", None),
+    ],
+)
+def test_a_pipeline_says_when_its_schedule_begins_the_next_run(
+    phase: str, desired: Desired, at: int | None
+) -> None:
+    finished = phase == "Finished"
+    known = replace(record(), desired=desired, next_run_at=99, finished=finished)
+    content = slot(lifecycle=replace(life(phase), run=known.run))
+    assert detail_of(known, reading(content), KnownConnectors()).next_run_at == at
 
 
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:

@@ -41,6 +41,20 @@ def version_of(state: SinkState) -> dict[str, str]:
     return state.batch.version
 
 
+def test_a_time_that_was_skipped_changes_no_phase() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Running", at=NOW), NOW)
+    skipped = replace(make_lifecycle("Running", at=NOW + 9), kind="schedule", reason="skipped")
+    assert apply_lifecycle(slot, skipped, NOW + 9) == replace(slot, heard_at=NOW + 9)
+
+
+def test_a_heartbeat_says_when_the_next_run_begins_by_now() -> None:
+    slot = apply_lifecycle(EMPTY, make_lifecycle("Finished", at=NOW), NOW)
+    changed = replace(make_lifecycle("Finished", kind="heartbeat", at=NOW + 9), next_run_at=77)
+    slot = apply_lifecycle(slot, changed, NOW + 9)
+    assert slot.lifecycle is not None
+    assert (slot.lifecycle.at, slot.lifecycle.next_run_at) == (NOW, 77)
+
+
 def test_commit_moves_frontier_and_reached_of_its_sink() -> None:
     commit = make_commit({("AAAAAAAAAAAAAAAAAAAAAA", 0): 5}, version=77)
     commit = with_batch(commit, started_at=commit.batch.committed_at - 90)

@@ -70,6 +70,12 @@ def test_describe_says_when_a_stop_becomes_a_stronger_one(
     assert "Escalates:   2026-11-21T09:02:00+00:00" in command("describe", "orders").stdout
 
 
+def test_describe_says_when_the_next_run_begins(server: ScriptedServer, command: Command) -> None:
+    waits = {**PIPELINE, "phase": "Finished", "next_run_at": "2026-11-21T09:02:00.120Z"}
+    server.answer("GET", PATH, Response(json=waits))
+    assert "Next run:    2026-11-21T09:02:00+00:00" in command("describe", "orders").stdout
+
+
 def test_describe_warns_of_fields_that_are_left_out(
     server: ScriptedServer, command: Command
 ) -> None:

@@ -20,6 +20,7 @@ RUNNING = {
     "blocked_by": None,
     "error": None,
 }
+SKIPPED = {**RUNNING, "id": "2.1", "kind": "schedule", "reason": "skipped: run 4 is Running"}
 BLOCKED = {**RUNNING, "id": "2.0", "kind": "blocked", "blocked_by": "blocked_by_open_transaction"}
 FAILED = {
     **RUNNING,
@@ -51,6 +52,22 @@ def test_events_are_told_as_lines(server: ScriptedServer, command: Command) -> N
         ["hint:", "mend", "the", "SQL"],
     ]
     assert json.loads(command("events", "orders", "-o", "json").stdout.splitlines()[1]) == BLOCKED
+
+
+def test_a_time_that_was_skipped_is_told(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, Response(json={"items": [SKIPPED]}))
+    (line,) = command("events", "orders").stdout.splitlines()
+    assert line.split("Z", 1)[1].split() == [
+        "time",
+        "of",
+        "its",
+        "schedule",
+        "skipped:",
+        "run",
+        "4",
+        "is",
+        "Running",
+    ]
 
 
 def test_why_a_table_was_not_kept_in_order_is_said(

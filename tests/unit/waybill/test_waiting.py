@@ -80,6 +80,17 @@ def test_wait_raises_the_last_outcome_at_its_deadline(
     assert raised.value.outcome.stages[0].blocked_by == "stage_stopped"
 
 
+def test_a_wait_that_ends_says_when_the_next_run_begins(
+    server: ScriptedServer, client: Client
+) -> None:
+    at = {"blocked_by": "not_running", "next_run_at": "2026-11-29T03:00:00.000Z"}
+    stage = {"stage": "load", "state": "blocked", **at}
+    server.answer("GET", TOKEN_PATH, Response(json={"outcome": "in_progress", "stages": [stage]}))
+    said = "load blocked by not_running until 2026-11-29T03:00:00"
+    with pytest.raises(StillInProgress, match=said):
+        client.wait("wb1.abc", timeout_s=1)
+
+
 def test_wait_without_time_looks_once(server: ScriptedServer, client: Client) -> None:
     server.answer("GET", TOKEN_PATH, IN_PROGRESS)
     with pytest.raises(StillInProgress):
@@ -236,6 +247,13 @@ def test_a_phase_that_may_come_by_itself_is_waited_for(
     server.answer("GET", "/v1/pipelines/orders", pipeline(phase, desired=desired), pipeline(wanted))
     found = client.wait_pipeline("orders", wanted, timeout_s=60, somebody_acts=False)
     assert found.phase == wanted
+
+
+def test_a_wait_goes_on_while_a_schedule_acts(server: ScriptedServer, client: Client) -> None:
+    finished = pipeline("Finished", desired="running", next_run_at="2026-11-29T03:00:00.000Z")
+    server.answer("GET", "/v1/pipelines/orders", finished, pipeline("Failed"))
+    with pytest.raises(PipelineFailed):
+        client.wait_pipeline("orders", "Starting", timeout_s=60, somebody_acts=False)
 
 
 def test_a_wait_goes_on_while_others_may_act(server: ScriptedServer, client: Client) -> None:

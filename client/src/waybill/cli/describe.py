@@ -51,6 +51,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
         ("Escalates", _moment(pipeline.escalates_at)),
+        ("Next run", _moment(pipeline.next_run_at)),
         ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),

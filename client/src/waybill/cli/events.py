@@ -153,7 +153,8 @@ def describe_event(event: Fields) -> tuple[str, str]:
     moved = f"{event.text_or_none('phase_from') or ''} -> {event.text('phase')}".strip()
     trusted = event.text_or_none("sql_guard") == "trusted"
     claimed = "claimed, SQL guard: trusted" if trusted else "claimed"
-    what = {"transition": moved, "claim": claimed}.get(event.text("kind"), _obstacle(event))
+    known = {"transition": moved, "claim": claimed, "schedule": "time of its schedule"}
+    what = known.get(event.text("kind"), _obstacle(event))
     return what, event.text_or_none("reason") or ""
 
 

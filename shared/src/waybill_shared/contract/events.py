@@ -188,6 +188,7 @@ class PipelineRecord:
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the newest stop
     run: int = 0  # the number of its newest run; 0: it never ran
     finished: bool = False  # that run has read all that there was, and no other is wanted
+    next_run_at: int | None = None  # the first time of its schedule that has not come yet
 
     @property
     def wants_run(self) -> bool:

@@ -71,7 +71,7 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
     ),  # sinks may wait a minute each when they are closed
     Phase.FINISHED: PhaseRow(
         "all that there was is read; later records wait",
-        PERSON,
+        "a person, or its schedule",
         (Action.START, *CHANGE, *END),
     ),
     Phase.FAILED: PhaseRow(
@@ -108,7 +108,8 @@ class Happening(StrEnum):
     STOP = "stop"  # it is to stop, or to run otherwise, and a driver lives
     CLOSE = "close"  # sinks are to be removed, and no driver lives
     FINISH = "finish"  # its driver has read all that there was, and ends
-    REST = "rest"  # it has read all that there was, and no driver lives
+    REST = "rest"  # it has read all that there was, or waits for a time, and no driver lives
+    FALL_DUE = "fall_due"  # the time of its next run has come, and no driver lives
     END = "end"  # it is not to run, and no driver lives
     DELETE = "delete"  # all its sinks are closed
     RETRY = "retry"  # its driver has ended by itself, and is started again later
@@ -119,6 +120,7 @@ class MoveAction(StrEnum):
     """What a move does, in the order of its row."""
 
     REPORT_PHASE = "report_phase"
+    RECORD_PHASE = "record_phase"  # report it, and write the record at the same moment
     SEND_HEARTBEAT = "send_heartbeat"
     START_DRIVER = "start_driver"
     STOP_DRIVER = "stop_driver"
@@ -141,9 +143,12 @@ WITHOUT_DRIVER: Final = frozenset(
 """In STOPPING the driver may still live: then nothing moves before it has ended."""
 LIVING: Final = WITH_DRIVER | {Phase.FINISHING}
 AT_WORK: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
-RESTING: Final = frozenset({Phase.CREATED, Phase.STOPPING, Phase.FINISHING, Phase.FINISHED})
+RESTING: Final = frozenset(
+    {Phase.CREATED, Phase.STOPPING, Phase.STOPPED, Phase.FINISHING, Phase.FINISHED}
+)
 REPORT: Final = MoveAction.REPORT_PHASE
 ARRIVAL: Final = (REPORT, MoveAction.ANSWER_DONE)
+DUE: Final = (MoveAction.RECORD_PHASE, MoveAction.START_DRIVER)
 DELETION: Final = (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE)
 ROWS: Final = (
     Move(WITHOUT_DRIVER, Happening.START, Phase.STARTING, (REPORT, MoveAction.START_DRIVER)),
@@ -158,6 +163,7 @@ ROWS: Final = (
     Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, ARRIVAL),
     Move(AT_WORK, Happening.FINISH, Phase.FINISHING, (REPORT,)),
     Move(RESTING, Happening.REST, Phase.FINISHED, ARRIVAL),
+    Move({Phase.FINISHED}, Happening.FALL_DUE, Phase.STARTING, DUE),
     Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
     Move(WITH_DRIVER, Happening.FAIL, Phase.FAILED, (REPORT, MoveAction.ANSWER_FAILED)),
@@ -173,6 +179,7 @@ STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.CLOSE: LIVING,
     Happening.FINISH: set(Phase) - AT_WORK,
     Happening.REST: set(Phase) - RESTING,
+    Happening.FALL_DUE: set(Phase) - {Phase.FINISHED},
     Happening.END: LIVING,
     Happening.DELETE: set(Phase) - {Phase.STOPPING},
     Happening.RETRY: WITHOUT_DRIVER | {Phase.FINISHING},

@@ -26,7 +26,7 @@ class LifecycleEvent:
     pipeline_uid: str
     pipeline: str
     generation: int
-    kind: Literal["claim", "transition", "heartbeat", "maintenance"]
+    kind: Literal["claim", "transition", "heartbeat", "maintenance", "schedule"]
     phase_from: str | None
     phase: str
     reason: str
@@ -41,6 +41,7 @@ class LifecycleEvent:
     maintenance: TableMaintenance | None = None
     sql_guard: SqlGuard = "strict"
     escalates_at: int | None = None  # when a stop becomes a stronger one
+    next_run_at: int | None = None  # when its schedule begins the next run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,14 @@ PHASE_TABLE = "\n".join(
         *(_phase_row(phase, PHASES[phase]) for phase in Phase),
     )
 )
+SCHEDULE_TABLE = """| when a time of the schedule comes, the pipeline is | then |
+|---|---|
+| `Finished` | the next run begins; the actor is `schedule` |
+| `Running` | `forbid`: the time is skipped, which is an event; `replace`: the run is stopped as \
+`checkpoint` does, and the next one begins |
+| `Scheduling`, `Starting`, `Recovering` or `Paused` | the time is skipped, which is an event |
+| `Finishing` or `Stopping` | it waits until the pipeline is in another phase |
+| `Stopped` or `Failed` | there are no times, until somebody starts the pipeline |"""
 INTRODUCTION = f"""# The life of a pipeline
 
 <!-- Made by `python -m waybill_shared.tools.lifecycle_diagram > docs/lifecycle.md`. Change
@@ -63,6 +71,12 @@ is in every sink, it is `{Phase.FINISHING}` until its driver has ended, then `{P
 That is written down, so that a new runner, or an `apply` without a change, starts nothing. `start`,
 `restart` and a change begin the next run. A `start` that comes while a run goes on lets the next
 one follow it, because that run may leave later records unread.
+
+So does its [schedule](manifest.md#schedules). The record has the next time. When it comes, the
+record gets the one after it in the same transaction as what this time does, so that no time counts
+twice, whatever becomes of the runner. Of times that nobody was there for, one run is made up.
+
+{SCHEDULE_TABLE}
 
 A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
 ask for a stronger one at any time; a weaker one changes nothing, and the same one joins the first.

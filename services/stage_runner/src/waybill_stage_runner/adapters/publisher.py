@@ -63,9 +63,14 @@ class KafkaPublisher:
         epoch, _ = self._producer.send([self._to("lifecycle", event), self._record(record)])
         return Lease(epoch=epoch, lifecycle_id=lifecycle_id)
 
-    def phase(self, state: PipelineState, phase_from: str) -> None:
+    def phase(self, state: PipelineState, phase_from: str, *, recorded: bool) -> None:
         event = self._event(state, "transition", phase_from)
-        self._producer.send([self._to("lifecycle", event)])
+        written = [self._record(state.record)] if recorded else []
+        self._producer.send([self._to("lifecycle", event), *written])
+
+    def skipped(self, state: PipelineState, reason: str) -> None:
+        event = self._event(state, "schedule", None, skipped=reason)
+        self._producer.send([self._to("lifecycle", event), self._record(state.record)])
 
     def report_blocked(self, state: PipelineState) -> None:
         event = self._event(state, "heartbeat", None)
@@ -119,13 +124,14 @@ class KafkaPublisher:
         kind: EventKind,
         phase_from: str | None,
         maintenance: TableMaintenance | None = None,
+        skipped: str | None = None,
     ) -> LifecycleEvent:
         origin = MessageOrigin(
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,
         )
-        return state.event(kind, phase_from, origin, maintenance)
+        return state.event(kind, phase_from, origin, maintenance, skipped)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
         return self._with_key(topic, pipeline_key(message.tenant, message.pipeline_uid), message)

@@ -33,6 +33,7 @@ from waybill_stage_runner.core.pipelines.records import (
     refuse_not_allowed,
     restart_record,
 )
+from waybill_stage_runner.core.pipelines.scheduling import with_next_time
 
 
 class Changes:
@@ -145,6 +146,7 @@ class Changes:
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
+        record = with_next_time(record, before, self._clock.now_ms())
         if before is None or record.desired != before.desired:
             record = replace(record, desired_by=command.actor)
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)

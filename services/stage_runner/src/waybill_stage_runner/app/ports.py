@@ -82,7 +82,11 @@ class Publisher(Protocol):
         to run.
         """
 
-    def phase(self, state: PipelineState, phase_from: str) -> None: ...
+    def phase(self, state: PipelineState, phase_from: str, *, recorded: bool) -> None:
+        """Report the phase. `recorded`: write the record, too."""
+
+    def skipped(self, state: PipelineState, reason: str) -> None:
+        """Report why a time of the schedule begins no run, and write the record."""
 
     def report_blocked(self, state: PipelineState) -> None:
         """Report that what the driver waits for has changed."""

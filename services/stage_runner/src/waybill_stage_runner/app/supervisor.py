@@ -73,8 +73,9 @@ class PipelineSupervisor:
             self._apply(pipeline_uid, event)
 
     def tick(self) -> None:
+        tick = Tick(at=self._clock.now_ms())
         for uid in list(self._states):
-            self._apply(uid, Tick())
+            self._apply(uid, tick)
 
     def answer(self, answer: actions.Answer) -> None:
         self._todo.append((self._states.get(answer.command.pipeline_uid), answer))
@@ -137,12 +138,8 @@ class PipelineSupervisor:
                 self._drivers.stop(record.pipeline_uid, mode)
             case actions.PauseDriver(paused=paused, order=order):
                 self._drivers.pause(record.pipeline_uid, paused=paused, order=order)
-            case actions.ReportPhase(phase_from=phase_from):
-                logger.info(
-                    "phase changed",
-                    extra={"pipeline": record.name, "phase": state.phase, "reason": state.reason},
-                )
-                self._publisher.phase(state, phase_from)
+            case actions.ReportPhase() | actions.ReportSkipped():
+                self._report(state, action)
             case actions.SendHeartbeat():
                 self._publisher.report_blocked(state)
             case actions.ReportMaintenance(maintenance=maintenance):
@@ -151,6 +148,20 @@ class PipelineSupervisor:
                 self._write_last_definition(record, error)
             case _:
                 assert_never(action)
+
+    def _report(
+        self, state: PipelineState, action: actions.ReportPhase | actions.ReportSkipped
+    ) -> None:
+        name = state.record.name
+        if isinstance(action, actions.ReportSkipped):
+            logger.info("no run begins", extra={"pipeline": name, "reason": action.reason})
+            self._publisher.skipped(state, action.reason)
+            return
+        logger.info(
+            "phase changed",
+            extra={"pipeline": name, "phase": state.phase, "reason": state.reason},
+        )
+        self._publisher.phase(state, action.phase_from, recorded=action.recorded)
 
     def _start_driver(self, state: PipelineState, closing: tuple[StageDefinition, ...]) -> None:
         record = state.record

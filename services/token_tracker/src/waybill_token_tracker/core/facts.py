@@ -69,18 +69,19 @@ def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
 def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
     """Return the slot with an event of the lifecycle topic. The last transition received is the
     newest: only one runner writes at a time, in the order of the topic, and its clock may have been
-    set back. Other events say what blocks the pipeline now, and its position in a queue.
+    set back. Other events say what blocks the pipeline now, its position in a queue, and when its
+    schedule begins the next run; claims and times that were skipped say nothing of that.
 
     `now_ms`: when the event was received, by the clock that later measures how long ago that is.
     """
     slot = replace(slot, heard_at=max(slot.heard_at, now_ms))
-    if event.kind == "claim":
+    if event.kind in ("claim", "schedule"):
         return slot
     said = slot.lifecycle
     if event.kind == "transition" or said is None:
         said = event
     elif said.phase == event.phase:
-        said = replace(said, reason=event.reason)
+        said = replace(said, reason=event.reason, next_run_at=event.next_run_at)
     return replace(slot, lifecycle=said, blocked_by=event.blocked_by, waits=event.waits)
 
 

@@ -1,6 +1,7 @@
 """What is wrong with the triggers of a pipeline that ends by itself.
 
-All its stages have one trigger: one that never ended would keep the others from `Finished`.
+All its stages have one trigger: one that never ended would keep the others from `Finished`. Only
+what ends can have a schedule.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ def find_ending_problems(manifest: Manifest) -> Iterator[tuple[Path, Problem]]:
     """Find stages that do not end as the first one that ends, and bounds of a batch without one."""
     first = next((s for s in manifest.stages if ends(s.effective_trigger)), None)
     if first is None:
+        if manifest.schedule is not None:
+            message = "a schedule starts runs that end, and the stages of this pipeline never end"
+            hint = "write trigger: {availableNow: true} in each stage, or leave out schedule"
+            yield ("schedule",), Problem(message=message, hint=hint)
         return
     wanted = first.effective_trigger
     for number, stage in enumerate(manifest.stages):

@@ -31,6 +31,7 @@ Told = tuple[str, str]
 EXAMPLES: Final = {
     "version": "1",
     "trigger": "{processingTime: 5 seconds}",
+    "schedule": "{cron: 0 3 * * *}",
     "kafka": "{topic: orders}",
     "iceberg": "{table: raw.orders}",
     **{key: value for row in FORMATS.values() for key, value in row.examples.items()},

@@ -24,6 +24,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.formats import RecordKeys, keys_needed
+from waybill_shared.contract.manifest.schedules import ScheduleSettings
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
@@ -250,6 +251,7 @@ class Manifest(Strict):
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
     tags: tuple[Name, ...] = Field(default=(), max_length=32)
     state: Literal["running", "stopped"] = "running"
+    schedule: ScheduleSettings | None = None
     inputs: tuple[Input, ...] = Field(min_length=1, max_length=64)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=64)
     dead_letter: DeadLetterSettings = DeadLetterSettings()

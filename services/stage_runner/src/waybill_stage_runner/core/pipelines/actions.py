@@ -46,9 +46,19 @@ class PauseDriver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPhase:
-    """Report that the phase has changed."""
+    """Report that the phase has changed. `recorded`: write the record in the same transaction."""
 
     phase_from: Phase
+    recorded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSkipped:
+    """Report that a time of the schedule begins no run, and write the record in the same
+    transaction.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +101,7 @@ PipelineAction = (
     | StopDriver
     | PauseDriver
     | ReportPhase
+    | ReportSkipped
     | SendHeartbeat
     | ReportMaintenance
     | WriteLastDefinition

@@ -8,6 +8,7 @@ from typing import Final
 
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
 from waybill_shared.contract.manifest.model import DeadLetterSettings, Manifest, Sink, Stage
+from waybill_shared.contract.manifest.schedules import ScheduleSettings
 from waybill_shared.contract.manifest.triggers import describe
 from waybill_shared.contract.words import LossReason
 from waybill_stage_runner.core.pipelines.change import Change
@@ -37,6 +38,7 @@ def changes_of(
     known = {stage.name: stage for stage in before.stages}
     found = [
         *_state(before, manifest_now),
+        *_schedule(manifest_before.schedule, manifest_now.schedule),
         *_dead_letter(manifest_before.dead_letter, manifest_now.dead_letter),
         *input_changes(manifest_before.inputs, manifest_now.inputs),
         *_stages(before, known, stages_now, manifest_before, manifest_now),
@@ -55,6 +57,13 @@ def _state(before: PipelineRecord, now: Manifest) -> Iterator[Change]:
     if before.desired != now.state:
         message = f"~ state: it would be {now.state}, is {before.desired}"
         yield Change(kind="change_state", path="state", message=message)
+
+
+def _schedule(before: ScheduleSettings | None, now: ScheduleSettings | None) -> Iterator[Change]:
+    if before != now:
+        said, was = ("none" if each is None else each.describe() for each in (now, before))
+        message = f"~ schedule: it would be {said}, is {was}; no effect on rows"
+        yield Change(kind="change_schedule", path="schedule", message=message)
 
 
 def _dead_letter(before: DeadLetterSettings, now: DeadLetterSettings) -> Iterator[Change]:

@@ -9,18 +9,21 @@ from typing import Final, assert_never
 
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
+from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.run_words import TO_BE
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
-from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
+from waybill_stage_runner.core.pipelines.states import ITSELF, SCHEDULE, PipelineState
 
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
 """In these phases the pipeline still waits for a sink that has failed, until a driver has opened it
 again.
 """
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
+UNTIL_IT_HAS_BEGUN: Final = (Phase.STOPPING, Phase.SCHEDULING, Phase.STARTING)
+"""In these phases the run still begins for which a time of the schedule has come."""
 
 Decision = tuple[PipelineState, tuple[actions.PipelineAction, ...]]
 
@@ -43,7 +46,14 @@ def why(state: PipelineState, otherwise: str = "definition changed") -> str:
     if not state.record.wants_run:
         return f"{TO_BE}{state.record.desired}"
     words = {Action.RESTART: "restarted", Action.START: "started"}
+    if not state.pending and state.due is not None:
+        return of_time(state.due)
     return next((words[c.action] for c in state.pending if c.action in words), otherwise)
+
+
+def of_time(due: int) -> str:
+    """Return the reason of what a time of the schedule begins."""
+    return f"scheduled for {format_moment(due)}"
 
 
 def answer_all(
@@ -71,12 +81,14 @@ def answer_failed(state: PipelineState) -> Decision:
 
 def _enter(state: PipelineState, phase: Phase, now: int, reason: str) -> PipelineState:
     wanted = () if phase in BY_ITSELF else state.pending
+    scheduled = state.due is not None and phase not in BY_ITSELF
     return replace(
         state,
         phase=phase,
         since=now,
         reason=reason,
-        actor=wanted[-1].actor if wanted else ITSELF,
+        actor=wanted[-1].actor if wanted else SCHEDULE if scheduled else ITSELF,
+        due=state.due if phase in UNTIL_IT_HAS_BEGUN else None,
         blocked_by=state.blocked_by if phase in (Phase.RUNNING, Phase.PAUSED) else None,
         waits=state.waits if phase in UNTIL_IT_RUNS else (),
         ignored=() if phase is Phase.STARTING else state.ignored,
@@ -99,6 +111,8 @@ def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
         case MoveAction.REPORT_PHASE:
             changed = state.phase is not phase_from
             return state, (actions.ReportPhase(phase_from=phase_from),) if changed else ()
+        case MoveAction.RECORD_PHASE:
+            return state, (actions.ReportPhase(phase_from=phase_from, recorded=True),)
         case MoveAction.SEND_HEARTBEAT:
             return state, (actions.SendHeartbeat(),)
         case MoveAction.START_DRIVER:

@@ -18,6 +18,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
+from waybill_stage_runner.core.pipelines.scheduling import schedule_in
 
 DESIRED_BY_ACTION: Final[Mapping[Action, Desired]] = {
     Action.START: "running",
@@ -49,6 +50,7 @@ def create_record(
         updated_at=now,
         commanded_at=-1,
         life=command.life,
+        finished=schedule_in(manifest) is not None and desired == "running",
     )
 
 
@@ -62,18 +64,21 @@ def change_record(
     """Return the record after `apply`: a new generation if the native manifest or
     the stages differ.
 
-    A paused pipeline stays paused. Raises UserError if the stages cannot continue with the change.
+    A paused pipeline stays paused, and one that waits for a time of its schedule waits for it.
+    Raises UserError if the stages cannot continue with the change.
     """
     wanted: Desired = "paused" if (desired, before.desired) == ("running", "paused") else desired
+    scheduled = schedule_in(manifest) is not None and wanted == "running"
     if manifest.native == before.manifest.native and stages == before.stages:
-        finished = before.finished and wanted == before.desired
-        return replace(before, desired=wanted, manifest=manifest, finished=finished)
+        rests = before.finished if wanted == before.desired else scheduled
+        return replace(before, desired=wanted, manifest=manifest, finished=rests)
     refuse_incompatible(before, stages)
+    rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
         before,
         generation=before.generation + 1,
         desired=wanted,
-        finished=False,
+        finished=rests,
         manifest=manifest,
         stages=stages,
         updated_at=now,

@@ -17,6 +17,8 @@ from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEv
 from waybill_shared.contract.words import Obstacle
 
 ITSELF: Final = "stage_runner"
+SCHEDULE: Final = "schedule"
+"""The actor of what the schedule of a pipeline does."""
 REACHED: Final[Mapping[Desired, Phase]] = {
     "running": Phase.RUNNING,
     "paused": Phase.PAUSED,
@@ -24,7 +26,7 @@ REACHED: Final[Mapping[Desired, Phase]] = {
     "deleted": Phase.STOPPED,
 }
 """The phase in which a pipeline is as its record wants it."""
-EventKind = Literal["claim", "transition", "heartbeat", "maintenance"]
+EventKind = Literal["claim", "transition", "heartbeat", "maintenance", "schedule"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class PipelineState:
     attempt: int = 0
     crashes: int = 0  # of these attempts, those that failed for no outside reason
     next_at: int | None = None
+    due: int | None = None  # the time of the schedule for which the next run begins
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None
     pending: tuple[Command, ...] = ()
@@ -69,13 +72,21 @@ class PipelineState:
         finished = self.record.has_finished and self.phase is Phase.FINISHED
         return finished or self.phase is REACHED[self.record.desired]
 
+    @property
+    def next_run_at(self) -> int | None:
+        """When its schedule begins the next run; None if it begins none."""
+        begins = self.record.desired == "running" and self.phase is not Phase.FAILED
+        return self.record.next_run_at if begins else None
+
     def event(
         self,
         kind: EventKind,
         phase_from: str | None,
         origin: MessageOrigin,
         maintenance: TableMaintenance | None = None,
+        skipped: str | None = None,
     ) -> LifecycleEvent:
+        """Return the event. `skipped`: why a time of the schedule begins no run."""
         return LifecycleEvent(
             tenant=self.record.tenant,
             pipeline_uid=self.record.pipeline_uid,
@@ -84,9 +95,9 @@ class PipelineState:
             kind=kind,
             phase_from=phase_from,
             phase=self.phase,
-            reason=self.reason,
+            reason=self.reason if skipped is None else skipped,
             error=self.error,
-            actor=self.actor if kind == "transition" else ITSELF,
+            actor={"transition": self.actor, "schedule": SCHEDULE}.get(kind, ITSELF),
             run=self.record.run,
             attempt=self.attempt,
             next_at=None if self.next_at is None else origin.at + max(0, self.next_at - origin.now),
@@ -96,6 +107,7 @@ class PipelineState:
             at=origin.at,
             sql_guard=origin.sql_guard,
             escalates_at=self._escalates_at(origin),
+            next_run_at=self.next_run_at,
         )
 
     def _escalates_at(self, origin: MessageOrigin) -> int | None:

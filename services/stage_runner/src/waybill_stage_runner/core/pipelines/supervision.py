@@ -27,7 +27,7 @@ driver reports that no batch runs.
 the pipeline is FAILED and waiting commands fail.
 
 6. A run that has read all that there was is FINISHING until its driver has ended, then FINISHED:
-see `finishing`.
+see `finishing`. The times of its schedule begin the next runs: see `scheduling`.
 
 7. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
 too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
@@ -55,6 +55,7 @@ from waybill_stage_runner.core.pipelines.driver_reports import decide_report
 from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish, note_start
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
+from waybill_stage_runner.core.pipelines.scheduling import decide_due
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.stopping import (
     escalate,
@@ -77,8 +78,8 @@ def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
             return _accept_record(state, event, now)
         case events.DriverEnded():
             return _handle_end(replace(state, driver=False), event, now)
-        case Tick():
-            return _tick_closing(state, now) if state.closing else _tick(state, now)
+        case Tick(at=at):
+            return decide_due(state, now, at) or _decide_tick(state, now)
         case _:
             return decide_report(state, event, now)
 
@@ -99,8 +100,10 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
-        state = replace(state, record=record, next=None, pending=pending)
         written = () if event.written else (actions.WriteRecord(),)
+        if record.has_finished and record.next_run_at != state.record.next_run_at:
+            written = (*written, actions.SendHeartbeat())  # tokens say when the next run begins
+        state = replace(state, record=record, next=None, pending=pending)
     state = warn_of_takeover(state, event)
     after, more = _toward(state, changed, pauses, now)
     return after, (*superseded, *written, *more)
@@ -256,6 +259,10 @@ def _refuse_removal(state: PipelineState, now: int) -> Decision:
         reset_attempts(replace(refused, next=None)), now, "a change was refused"
     )
     return after, (*answers, *more)
+
+
+def _decide_tick(state: PipelineState, now: int) -> Decision:
+    return _tick_closing(state, now) if state.closing else _tick(state, now)
 
 
 def _tick(state: PipelineState, now: int) -> Decision:

@@ -88,12 +88,12 @@ class MaintainedTable(_Answer):
 class EventAnswer(_Answer):
     id: str = Field(description="for `after` and Last-Event-ID")
     at: Moment
-    kind: str = Field(description="claim | transition | blocked | maintenance")
+    kind: str = Field(description="claim | transition | blocked | maintenance | schedule")
     generation: int
     phase_from: str | None
     phase: str
     reason: str
-    actor: str = Field(description=f"{ACTOR}; stage_runner for what nobody asked for")
+    actor: str = Field(description=f"{ACTOR}; schedule for what its time does; else stage_runner")
     blocked_by: str | None
     maintenance: MaintainedTable | None = Field(
         description="of kind `maintenance`: a task has kept a table in order, or could not"
@@ -102,6 +102,7 @@ class EventAnswer(_Answer):
     attempt: int
     next_attempt_at: Moment | None
     escalates_at: Moment | None = Field(description="when the stop becomes a stronger one")
+    next_run_at: Moment | None = Field(description="when its schedule begins the next run")
     run: int = Field(description="the number of the run; 0: it never ran")
     sql_guard: str = Field(description=SQL_GUARD)
 

@@ -251,7 +251,13 @@ def _stages(wanted: _Wanted, topology: Topology, view: View) -> Iterable[StageJu
             waits = (sink.wait for sink in sinks if sink.wait is not None)
             by = next((wait.blocked_by for wait in waits), view.blocked_by)
             drops_of = _drops_of(stage, wanted)
-            yield StageJudgement(name=stage.name, blocked_by=by, sinks=sinks, drops_of=drops_of)
+            yield StageJudgement(
+                name=stage.name,
+                blocked_by=by,
+                sinks=sinks,
+                drops_of=drops_of,
+                next_run_at=view.next_run_at,
+            )
 
 
 def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:

@@ -84,12 +84,13 @@ class SinkJudgement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageJudgement:
     """The judgement of one stage. `drops_of`: the inputs of the token for which its batches count
-    dropped records."""
+    dropped records. `next_run_at`: when a pipeline that has finished runs again."""
 
     name: str
     blocked_by: str | None
     sinks: tuple[SinkJudgement, ...]
     drops_of: frozenset[str] = frozenset()
+    next_run_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

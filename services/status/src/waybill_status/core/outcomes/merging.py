@@ -48,6 +48,7 @@ def _stage(stages: Sequence[StageJudgement]) -> StageJudgement:
         name=stages[0].name,
         blocked_by=next((stage.blocked_by for stage in stages if stage.blocked_by), None),
         sinks=tuple(_sink(sinks) for sinks in by_key.values()),
+        next_run_at=stages[0].next_run_at,
         drops_of=frozenset().union(*(stage.drops_of for stage in stages)),
     )
 

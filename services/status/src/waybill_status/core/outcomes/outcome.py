@@ -74,6 +74,10 @@ class StageOutcome:
     batch: int | None
     committed_at: Moment | None
     blocked_by: str | None = field(metadata={"description": meanings(words.Obstacle)})
+    next_run_at: Moment | None = field(
+        default=None,
+        metadata={"description": "of `not_running`, with a schedule", "exclude_if": _silent},
+    )
     sinks: tuple[SinkOutcome, ...]
 
 
@@ -228,6 +232,7 @@ def _stage(stage: StageJudgement, pipeline: PipelineKey, batches: Batches) -> St
         batch=None if last is None else last.batch_id,
         committed_at=None if last is None else last.committed_at,
         blocked_by=None if done or lost else stage.blocked_by,
+        next_run_at=None if done or lost else stage.next_run_at,
         sinks=tuple(_sink(sink, batch) for sink, batch in zip(stage.sinks, made, strict=True)),
     )
 

@@ -131,6 +131,8 @@ class View:
     dead: Mapping[TopicPartition, DeadCount] = field(default_factory=dict)
     dead_missing: frozenset[str] = frozenset()
     blocked_by: str | None = None
+    next_run_at: int | None = None
+    """When its schedule begins the next run, if it has finished."""
     waits: tuple[SinkWait, ...] = ()
     version: int = field(compare=False)
     versions_from: Mapping[str, int] = field(default_factory=dict)
@@ -176,6 +178,7 @@ def view_of(reading: SlotReading | None) -> View:
         dead=reading.dead,
         dead_missing=reading.dead_missing,
         blocked_by=_find_obstacle(slot, stamp.now_ms),
+        next_run_at=_next_run_at(slot),
         waits=waits_of(slot, stamp.now_ms),
         version=stamp.version,
         versions_from={
@@ -240,6 +243,12 @@ def _losses_in(state: SinkState) -> SinkLosses:
             if span.end == ENDLESS:
                 gone.setdefault(span.topic_id, reason)
     return SinkLosses(spans=spans, gone=gone)
+
+
+def _next_run_at(slot: Slot) -> int | None:
+    event = slot.lifecycle
+    rests = event is not None and BLOCKED_BY_PHASE.get(event.phase) is Obstacle.NOT_RUNNING
+    return event.next_run_at if event is not None and rests else None
 
 
 def _find_obstacle(slot: Slot, now_ms: int) -> str | None:

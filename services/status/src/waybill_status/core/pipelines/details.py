@@ -104,7 +104,7 @@ class StageDetail:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDetail(PipelineSummary):
     """`next_attempt_at`: when its driver is started again. `escalates_at`: when a stop that goes on
-    becomes a stronger one.
+    becomes a stronger one. `next_run_at`: when its schedule begins the next run.
     """
 
     desired_by: str = field(metadata={"description": ACTOR})
@@ -113,6 +113,7 @@ class PipelineDetail(PipelineSummary):
     attempt: int = field(metadata={"description": "starts that failed in a row"})
     next_attempt_at: Moment | None
     escalates_at: Moment | None
+    next_run_at: Moment | None
     error: Failure | None
     sql_guard: str | None = field(metadata={"description": SQL_GUARD})
     inputs: tuple[InputDetail, ...]
@@ -184,6 +185,7 @@ def detail_of(
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         escalates_at=newest.escalates_at if newest is not None else None,
+        next_run_at=_next_run_at(record, summary.phase),
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
@@ -191,6 +193,12 @@ def detail_of(
         graph=graph_of(record.stages),
         manifest=record.manifest.source,
     )
+
+
+def _next_run_at(record: PipelineRecord, phase: str) -> int | None:
+    """Return when its schedule begins the next run. One that has failed waits for a person."""
+    begins = record.desired == "running" and phase != Phase.FAILED
+    return record.next_run_at if begins else None
 
 
 def _condition(
