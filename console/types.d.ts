@@ -52,6 +52,13 @@ type Summary = {
   reason: string | null;
   since: string | null;
   allowed_actions: string[];
+  conditions: {
+    kind: string;
+    stage: string | null;
+    cause: string;
+    since: string;
+    hint: string | null;
+  }[];
   stuck: Stuck | null;
 };
 

@@ -86,6 +86,7 @@ DEEP_S = {
     "integration/local_stack/test_big_batches_on_a_cluster.py": 115,
     "integration/local_stack/test_first_pipeline.py": 25,
     "integration/local_stack/test_first_start.py": 27,
+    "integration/local_stack/test_hanging_batch.py": 150,
     "integration/local_stack/test_installed.py": 30,
     "integration/local_stack/test_killed_broker.py": 15,
     "integration/local_stack/test_life.py": 25,

@@ -199,6 +199,7 @@ DEEP = {
         "records_are_accepted_while",
         "that_never_come",
     ),
+    "integration/local_stack/test_hanging_batch.py": ("",),
     "integration/local_stack/test_installed.py": (
         "with_a_keys_file",
         "modules_of_any_name",

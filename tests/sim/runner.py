@@ -274,6 +274,9 @@ class RunnerProcess:
                 if not STOP_MODES[mode].asks_driver:
                     driver.kill()
 
+    def dump_threads(self, pipeline_uid: str) -> None:
+        """No driver here has threads."""
+
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         for driver in self._world.drivers:
             if driver.host is self and driver.record.pipeline_uid == pipeline_uid:

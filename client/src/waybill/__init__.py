@@ -58,6 +58,7 @@ from waybill.payloads import Payload
 from waybill.pipelines import (
     InputColumn,
     Pipeline,
+    PipelineCondition,
     PipelineConnector,
     PipelineFailure,
     PipelineInput,
@@ -112,6 +113,7 @@ __all__ = [
     "PhaseNotReached",
     "PhaseOutOfReach",
     "Pipeline",
+    "PipelineCondition",
     "PipelineConnector",
     "PipelineEvent",
     "PipelineFailed",

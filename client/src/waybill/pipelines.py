@@ -54,6 +54,27 @@ class PipelineFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineCondition:
+    """Something that is wrong with a pipeline, next to its phase. `kind` is `degraded`."""
+
+    kind: str
+    stage: str | None
+    cause: str
+    since: datetime | None
+    hint: str | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> "PipelineCondition":
+        return cls(
+            kind=fields.text("kind"),
+            stage=fields.text_or_none("stage"),
+            cause=fields.text("cause"),
+            since=fields.moment_or_none("since"),
+            hint=fields.text_or_none("hint"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStuck:
     """Why a pipeline processes nothing now, and what to do."""
 
@@ -220,6 +241,7 @@ class Pipeline:
     generation: int | None = None
     reason: str | None = None
     since: datetime | None = None
+    conditions: tuple[PipelineCondition, ...] = ()
     stuck: PipelineStuck | None = None
     allowed_actions: tuple[str, ...] = ()
     desired_by: str | None = None
@@ -251,6 +273,7 @@ class Pipeline:
             generation=fields.whole_or_none("generation"),
             reason=fields.text_or_none("reason"),
             since=fields.moment_or_none("since"),
+            conditions=tuple(map(PipelineCondition.read, fields.objects("conditions"))),
             stuck=None if stuck is None else PipelineStuck.read(stuck),
             allowed_actions=tuple(fields.texts("allowed_actions")),
             desired_by=fields.text_or_none("desired_by"),

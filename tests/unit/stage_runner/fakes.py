@@ -63,6 +63,7 @@ class World:
     """Claims of drivers that were started and not killed, by pipeline."""
     closing: list[int] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
+    dumped: list[str] = field(default_factory=list)
     pauses: list[tuple[str, bool, int]] = field(default_factory=list)
     claimed: list[PipelineRecord] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
@@ -149,6 +150,9 @@ class World:
         self.stopped.append(pipeline_uid)
         if mode is StopMode.FORCE:
             self.living.pop(pipeline_uid, None)
+
+    def dump_threads(self, pipeline_uid: str) -> None:
+        self.dumped.append(pipeline_uid)
 
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         self.pauses.append((pipeline_uid, paused, order))

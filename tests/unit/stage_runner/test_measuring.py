@@ -6,10 +6,10 @@ from builders import NOW, make_record
 from scraping import Scrape, read_scrape
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import Obstacle
+from waybill_shared.contract.words import DegradedCause, Obstacle
 from waybill_shared.process import metrics
 from waybill_stage_runner.app.measuring import measure, show
-from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import Degraded, PipelineState
 
 STARTING = PipelineState(record=make_record(), phase=Phase.STARTING, since=NOW)
 CRASH = LifecycleError(
@@ -28,6 +28,15 @@ def test_a_pipeline_is_shown_under_its_phase_alone() -> None:
     labels = {"pipeline": "orders", "phase": "Running", "fault": ""}
     assert shown().labels("waybill_pipeline_phase") == [labels]
     assert shown().names(blocked_by="blocked_by_open_transaction")
+
+
+def test_what_a_pipeline_is_degraded_for_is_shown_while_it_is() -> None:
+    hangs = Degraded(stage="load", cause=DegradedCause.NO_PROGRESS, since=NOW)
+    show([replace(STARTING, phase=Phase.RUNNING, degraded=(hangs,))])
+    labels = {"pipeline": "orders", "cause": "no_progress"}
+    assert shown().labels("waybill_pipeline_degraded") == [labels]
+    show([STARTING])
+    assert shown().labels("waybill_pipeline_degraded") == []
 
 
 def test_a_failed_pipeline_is_shown_with_whose_fault_it_is() -> None:

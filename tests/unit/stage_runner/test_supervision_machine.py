@@ -19,12 +19,14 @@ from builders import MANIFEST, NOW, applied, make_record, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
 from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.driver_news import StageActivity
 from waybill_shared.contract.events import Desired, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import MOVES, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     Answer,
+    DumpThreads,
     PauseDriver,
     PipelineAction,
     ReportPhase,
@@ -41,12 +43,13 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverFailed,
     DriverFinished,
     DriverPaused,
+    DriverProgress,
     DriverRuns,
     Event,
     RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.scheduling import GOES_ON, with_next_time
-from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
@@ -72,6 +75,7 @@ class Supervision(RuleBasedStateMachine):
         self.runs = 0
         self.starts_paused = False
         self.answered: list[str] = []
+        self.dumped = False
 
     @initialize(concurrency=st.sampled_from(["forbid", "replace", None]))
     def has_a_schedule(self, concurrency: str | None) -> None:
@@ -107,23 +111,17 @@ class Supervision(RuleBasedStateMachine):
             case StartDriver(closing=closing):
                 assert not self.alive
                 self.starts(closing)
-            case StopDriver(mode=mode):
+            case StopDriver() | PauseDriver() | DumpThreads():
                 assert self.alive
-                assert mode is StopMode.FORCE or not self.told_to_stop, (
-                    "a second SIGTERM ends it at once"
-                )
-                self.told_to_stop |= mode is not StopMode.FORCE
-            case PauseDriver():
-                assert self.alive
-                self.orders.append(action)
-                assert action.order == len(self.orders)
+                self.orders_driver(action)
             case ReportSkipped():
                 assert phase in GOES_ON
                 self.says(self.state.record)
             case WriteRecord():
                 self.says(self.state.record)
             case SendHeartbeat():
-                assert isinstance(event, DriverBlocked) or self.state.record.has_finished
+                known = isinstance(event, DriverBlocked | Tick)
+                assert known or self.state.record.has_finished
             case WriteLastDefinition():
                 assert not self.ended
                 assert not self.alive
@@ -132,11 +130,26 @@ class Supervision(RuleBasedStateMachine):
             case Answer(command=command):
                 self.answered.append(command.id)
 
+    def orders_driver(self, action: StopDriver | PauseDriver | DumpThreads) -> None:
+        match action:
+            case StopDriver(mode=mode):
+                assert mode is StopMode.FORCE or not self.told_to_stop, (
+                    "a second SIGTERM ends it at once"
+                )
+                self.told_to_stop |= mode is not StopMode.FORCE
+            case PauseDriver():
+                self.orders.append(action)
+                assert action.order == len(self.orders)
+            case DumpThreads():
+                assert not self.dumped
+                self.dumped = True
+
     def starts(self, closing: tuple[StageDefinition, ...]) -> None:
         assert (not closing) <= (self.state.record.desired in WITH_RUN)
         self.alive, self.closing, self.told_to_stop = True, closing, False
         paused = self.state.record.desired == "paused"
         self.orders, self.starts_paused = [], paused
+        self.dumped = False
         if not closing:
             self.runs += 1
             self.closed.clear()
@@ -186,6 +199,12 @@ class Supervision(RuleBasedStateMachine):
     @rule(blocked_by=st.sampled_from([None, Obstacle.BLOCKED_BY_OPEN_TRANSACTION]))
     def driver_is_blocked(self, blocked_by: Obstacle | None) -> None:
         self.on(DriverBlocked(blocked_by=blocked_by))
+
+    @precondition(lambda self: self.alive and not self.closing)
+    @rule(quiet_ms=st.sampled_from([0, STALL_MS, 2 * STALL_MS]))
+    def driver_reports_progress(self, quiet_ms: int) -> None:
+        stage = StageActivity(stage="enrich", batch_ms=quiet_ms, quiet_ms=quiet_ms)
+        self.on(DriverProgress(stages=(stage,)))
 
     @precondition(lambda self: self.alive)
     @rule(retryable=st.booleans(), told=st.booleans())

@@ -1,21 +1,27 @@
 """Why a pipeline processes nothing, and what to do: one line each, the same wherever it is told."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from clocks import NOW
 from unit.status.fakes import FakeStore
 from unit.status.slots import life, slot
 from waybill_shared.contract.driver_news import SinkWait
-from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import Obstacle
-from waybill_status.core.pipelines.stuck import Condition, stuck_of
+from waybill_shared.contract.lifecycle_events import Condition, LifecycleError
+from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_status.core.pipelines.conditions import HINTS, ConditionDetail
+from waybill_status.core.pipelines.stuck import PipelineNow, stuck_of
 
 NO_KAFKA = LifecycleError(
     domain="external", message="no kafka", hint="wait", stage=None, retryable=True
 )
 AWAY = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.SINK_RETRYING, message="no answer")
+HANGS = ConditionDetail(
+    kind="degraded", stage="load", cause="no_progress", since=NOW, hint="look at its log"
+)
 SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
 
 
@@ -36,6 +42,11 @@ SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
         ),
         ({"phase": "Running", "blocked_by": "of_tomorrow"}, "of_tomorrow"),
         (
+            {"phase": "Running", "conditions": (HANGS,)},
+            "stage load: a batch has done nothing for ten times its usual length",
+        ),
+        ({"phase": "Running", "conditions": (replace(HANGS, cause="odd"),)}, "stage load: odd"),
+        (
             {"phase": "Starting", "attempt": 1, "blocked_by": Obstacle.NO_SPARK_EXECUTOR},
             "the Spark cluster gives it no executor",
         ),
@@ -54,7 +65,7 @@ SLOW = SinkWait(stage="load", sink="lake", blocked_by=Obstacle.BATCH_RUNNING)
     ],
 )
 def test_why_nothing_is_processed(known: dict[str, Any], cause: str | None) -> None:
-    it = Condition(**{"name": "orders", "desired": "running", "reason": None, **known})
+    it = PipelineNow(**{"name": "orders", "desired": "running", "reason": None, **known})
     found = stuck_of(it)
     assert (found and found.cause) == cause
     assert found is None or found.hint or known.get("blocked_by") == "of_tomorrow"
@@ -76,7 +87,7 @@ def test_an_error_of_a_change_names_the_way_back(domain: str, changed: bool, hin
         stage=None,
         retryable=False,
     )
-    it = Condition(
+    it = PipelineNow(
         name="orders", desired="running", phase="Failed", reason=None, error=error, changed=changed
     )
     found = stuck_of(it)
@@ -94,3 +105,22 @@ def test_it_is_told_of_each_pipeline_and_of_all(client: TestClient, store: FakeS
     told = {"cause": "redis does not answer", "hint": "`waybill doctor` says what is away"}
     assert item["stuck"] == told
     assert client.get("/v1/pipelines/orders").json()["stuck"] == told
+
+
+def test_each_cause_has_a_hint() -> None:
+    assert set(HINTS) == set(DegradedCause)
+
+
+def test_what_is_wrong_is_shown_while_its_runner_is_alive(
+    client: TestClient, store: FakeStore
+) -> None:
+    found = (Condition(stage="load", cause="retrying", since=NOW),)
+    store.put(replace(slot(lifecycle=life("Running")), conditions=found), version=1)
+    (shown,) = client.get("/v1/pipelines/orders").json()["conditions"]
+    assert (shown["kind"], shown["stage"], shown["cause"]) == ("degraded", "load", "retrying")
+    assert shown["hint"] == "`waybill events orders` shows what failed before"
+    (item,) = client.get("/v1/pipelines").json()["items"]
+    assert item["conditions"] == [shown]
+    silent = slot(lifecycle=life("Running"), heard_at=NOW - 60_000)
+    store.put(replace(silent, conditions=found), version=2)
+    assert client.get("/v1/pipelines/orders").json()["conditions"] == []

@@ -19,6 +19,7 @@ from message_builders import make_beat, make_lifecycle
 from unit.token_tracker.chains import CHAIN, EMPTY, ENRICH, LOAD, enriched, inner, loaded, reached
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.events import Commit, Definition
+from waybill_shared.contract.lifecycle_events import Condition
 from waybill_shared.contract.slots import SinkState, Slot, slot_from_json, slot_to_json
 from waybill_token_tracker.core import hops
 from waybill_token_tracker.core.facts import Applied, apply_beat, apply_fact, apply_lifecycle
@@ -278,6 +279,16 @@ def test_the_last_beat_says_which_fields_are_left_out() -> None:
     assert slot.ignored == fields
     assert slot_from_json(slot_to_json(slot)) == slot
     assert apply_beat(slot, make_beat(), NOW).ignored == ()
+
+
+def test_the_last_message_says_what_is_wrong_with_the_pipeline() -> None:
+    found = (Condition(stage="load", cause="no_progress", since=NOW),)
+    slot = apply_beat(EMPTY, replace(make_beat(), conditions=found), NOW)
+    assert slot.conditions == found
+    assert slot_from_json(slot_to_json(slot)) == slot
+    assert apply_lifecycle(slot, make_lifecycle(kind="claim"), NOW).conditions == found
+    assert apply_lifecycle(slot, make_lifecycle("Recovering"), NOW).conditions == ()
+    assert apply_beat(slot, make_beat(), NOW).conditions == ()
 
 
 def test_last_event_says_what_blocks_the_driver() -> None:

@@ -118,6 +118,23 @@ def test_describe_says_why_nothing_is_processed(
     assert said == ["stuck: no kafka", *([f"hint: {hint}"] if hint else [])]
 
 
+def test_describe_says_what_is_wrong_next_to_the_phase(
+    server: ScriptedServer, command: Command
+) -> None:
+    since, hint = PIPELINE["since"], "look at its log"
+    hangs = {"kind": "degraded", "stage": "load", "cause": "no_progress", "since": since}
+    silent = {"kind": "degraded", "stage": None, "cause": "driver_silent", "since": since}
+    conditions = [{**hangs, "hint": hint}, {**silent, "hint": None}]
+    server.answer("GET", PATH, Response(json={**PIPELINE, "conditions": conditions}))
+    (line,) = (
+        each for each in command("describe", "orders").stdout.splitlines() if "Degraded" in each
+    )
+    assert line.split(maxsplit=1)[1] == (
+        "no_progress in stage load since 2026-11-21T09:00:00+00:00;"
+        " driver_silent since 2026-11-21T09:00:00+00:00"
+    )
+
+
 def test_describe_says_how_far_each_sink_is_behind(
     server: ScriptedServer, command: Command
 ) -> None:

@@ -198,3 +198,15 @@ def test_a_stop_is_where_the_readable_ends_before_the_written() -> None:
     frontier, stable = {0: 5, 1: 5, 2: 4}, {0: 5, 1: 5, 2: 5}
 
     assert stops(frontier, stable, ends={0: 9, 1: 5, 2: 9}) == {0: 5}
+
+
+def test_records_wait_where_nothing_moves_and_all_of_them_may_be_read() -> None:
+    broker = Broker(stable={0: 9}, high={0: 9})
+    transactions = OpenTransactions(broker, now_s=broker.clock)
+    looks(broker, transactions, 5, 5, 5)
+    assert transactions.backlogs.now()["load"] == (2_000, False)
+    broker.stable[0] = broker.high[0] = 12
+    looks(broker, transactions, 5)
+    assert transactions.backlogs.now()["load"] == (3_000, True)
+    looks(broker, transactions, 9)
+    assert transactions.backlogs.now() == {}

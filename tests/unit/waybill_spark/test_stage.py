@@ -4,6 +4,7 @@ import pytest
 
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench
 from waybill_shared.contract.errors import Retryable
+from waybill_spark.tracking.batch_progress import BatchProgress
 from waybill_spark.tracking.stopping import StageClosed, StageStopped
 
 
@@ -139,3 +140,20 @@ def test_no_batch_begins_after_close(bench: Bench) -> None:
         stage.process(NO_FRAME, 0)
 
     assert bench.first.fences == []
+
+
+def test_a_batch_makes_progress_with_its_rows_and_with_each_sink(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[int] = []
+
+    def note(progress: BatchProgress) -> None:
+        assert progress.report("load").batch_ms is not None
+        noted.append(len(bench.first.fences) + len(bench.second.fences))
+
+    monkeypatch.setattr(BatchProgress, "note", note)
+    stage = bench.stage()
+    bench.plan(0, 4)
+    stage.process(NO_FRAME, 0)
+    assert noted == [0, 0, 1, 2]
+    assert stage.progress.report("load").batch_ms is None

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from waybill.cli import render
 from waybill.flows import PipelineFlow
-from waybill.pipelines import Pipeline, PipelineConnector, PipelineInput, PipelineStage
+from waybill.pipelines import (
+    Pipeline,
+    PipelineCondition,
+    PipelineConnector,
+    PipelineInput,
+    PipelineStage,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,12 +56,19 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Run", str(pipeline.run) if pipeline.run else ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
+        ("Degraded", "; ".join(map(_condition, pipeline.conditions))),
         ("Escalates", _moment(pipeline.escalates_at)),
         ("Next run", _moment(pipeline.next_run_at)),
         ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
         ("Generation", "" if pipeline.generation is None else str(pipeline.generation)),
         ("Uid", pipeline.uid or ""),
     ]
+
+
+def _condition(condition: PipelineCondition) -> str:
+    """Return `no_progress in stage load since 2026-11-21T09:00:00+00:00`, for example."""
+    stage = f" in stage {condition.stage}" if condition.stage else ""
+    return f"{condition.cause}{stage} since {_moment(condition.since)}"
 
 
 def _desired(pipeline: Pipeline) -> str:

@@ -169,6 +169,8 @@ def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
             return events.DriverPaused(order=event.order)
         case "blocked":
             return events.DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
+        case "progress":
+            return events.DriverProgress(stages=event.progress)
         case "ignored":
             return events.DriverIgnores(fields=event.ignored)
         case "maintained":

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.settings.service import ServiceSettings
+from waybill_stage_runner.core.pipelines.states import STALL_MS
 
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
 
@@ -66,6 +67,12 @@ class Settings(ServiceSettings):
         default=30.0,
         gt=0,
         description="so long a manifest may take to compile, from when its driver begins",
+    )
+    stage_runner_stall_s: float = Field(
+        default=STALL_MS / 1000,
+        gt=0,
+        description="so long a batch may do nothing, at least, before its pipeline is degraded;"
+        " after twice that its driver is started again",
     )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",

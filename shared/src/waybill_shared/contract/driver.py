@@ -7,6 +7,7 @@ A driver is a process with Spark in it, a run is one pipeline in one generation 
 check is a compile without effect. A driver does one thing at a time.
 """
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -14,13 +15,19 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import (
+    IgnoredFields,
+    SinkWait,
+    StageActivity,
+    TableMaintenance,
+)
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleError, SqlGuard
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.words import Obstacle
 
+DUMP_SIGNAL: Final = signal.SIGUSR1  # a driver that gets it writes where its threads are
 SCRATCH: Final = "tmp"  # in a driver's folder: what Spark and its libraries unpack
 
 
@@ -174,6 +181,7 @@ class DriverEvent(_Message):
         "paused",
         "blocked",
         "ignored",
+        "progress",
         "maintained",
         "drained",
         "finished",
@@ -185,6 +193,8 @@ class DriverEvent(_Message):
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
+    progress: tuple[StageActivity, ...] = ()
+    """Of each stage, every two seconds."""
     maintenance: TableMaintenance | None = None
     problems: tuple[Problem, ...] = ()
     error: LifecycleError | None = None

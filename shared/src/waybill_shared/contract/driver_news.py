@@ -14,6 +14,22 @@ class SinkWait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageActivity:
+    """How the batches of a stage go on. Times are durations, as driver and runner have no clock in
+    common; usual ones are 0 while nothing is known.
+    """
+
+    stage: str
+    batch_ms: int | None = None  # how long its batch has been running; None: it runs none
+    quiet_ms: int = 0  # since the batch has last made progress
+    usual_ms: int = 0  # the usual length of a batch
+    sink: str | None = None  # the sink that the batch waits for, if it waits for nothing else
+    waiting_ms: int = 0  # for how long records have been waiting without a commit
+    usual_pause_ms: int = 0  # the usual pause between commits
+    lag_grows: bool = False  # more records wait than at the beginning of this time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableMaintenance:
     """A task has kept the table of a sink in order, or could not. `done`: by what is counted."""
 

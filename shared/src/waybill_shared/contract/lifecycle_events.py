@@ -21,6 +21,16 @@ class LifecycleError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Something that is wrong with a pipeline, next to its phase."""
+
+    kind: Literal["degraded"] = "degraded"
+    stage: str | None = None
+    cause: str  # a DegradedCause
+    since: int  # milliseconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleEvent:
     tenant: str
     pipeline_uid: str
@@ -42,6 +52,7 @@ class LifecycleEvent:
     sql_guard: SqlGuard = "strict"
     escalates_at: int | None = None  # when a stop becomes a stronger one
     next_run_at: int | None = None  # when its schedule begins the next run
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +66,4 @@ class Beat:
     blocked_by: str | None = None  # an Obstacle
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
+    conditions: tuple[Condition, ...] = ()

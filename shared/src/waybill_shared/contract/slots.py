@@ -12,7 +12,7 @@ from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import Definition, StageDefinition
-from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span
 
@@ -146,6 +146,7 @@ class Slot:
     heard_at: int = 0  # of the runner's last message, by the tracker's clock
     blocked_by: str | None = None  # what a running driver waits for, by the newest of those
     waits: tuple[SinkWait, ...] = ()  # what it waits for in single sinks, by the same
+    conditions: tuple[Condition, ...] = ()  # what is wrong with it, by the same
     ignored: tuple[IgnoredFields, ...] = ()  # by the newest of those too
     former: dict[str, StoredOffsets] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()

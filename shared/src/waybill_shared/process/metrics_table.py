@@ -42,6 +42,7 @@ GaugeName = Literal[
     "waybill_sql_guard_trusted",
     "waybill_pipeline_phase",
     "waybill_pipeline_blocked",
+    "waybill_pipeline_degraded",
     "waybill_driver_attempts",
     "waybill_drivers",
     "waybill_lag_offsets",
@@ -279,6 +280,12 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         labels=("pipeline", "blocked_by"),
         says="1 while a pipeline waits for this.",
         worry="For minutes: somebody's transaction is left open, or a Spark cluster is full.",
+    ),
+    "waybill_pipeline_degraded": Metric(
+        services=RUNNER,
+        labels=("pipeline", "cause"),
+        says="1 while a pipeline is degraded for this cause; `waybill describe` names the stage.",
+        worry="1: what runs does not do its work as usual.",
     ),
     "waybill_drivers": Metric(
         services=RUNNER,

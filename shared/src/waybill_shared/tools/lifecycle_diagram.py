@@ -5,6 +5,7 @@ Prints docs/lifecycle.md; decides nothing about phases.
 
 from waybill_shared.contract.commands import STOP_MODES
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, PHASES, Phase, PhaseRow
+from waybill_shared.contract.words import DegradedCause
 
 MODES = "\n".join(
     (
@@ -15,6 +16,10 @@ MODES = "\n".join(
             for mode, row in STOP_MODES.items()
         ),
     )
+)
+
+CAUSES = "\n".join(
+    ("| cause | meaning |", "|---|---|", *(f"| `{c}` | {c.meaning} |" for c in DegradedCause))
 )
 
 
@@ -103,6 +108,25 @@ ended. After other failures there are 20 attempts, and none if a person must rep
 the pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one
 exception. After 20 crashes a deletion is finished all the same, with an error in the log of the
 runner.
+
+## When a pipeline is degraded
+
+`conditions` of a pipeline lists what is wrong with it next to its phase. Their kind is `degraded`,
+and they name the stage, the cause, since when, and what to do:
+
+{CAUSES}
+
+The least time is a setting of the runner, `WAYBILL_STAGE_RUNNER_STALL_S`, five minutes; a fifth of
+it for `no_commit`. What is usual is the middle of the last 20 batches of the run.
+
+A batch makes progress when its rows are read, when a sink accepts it or a piece of it, and when a
+task of Spark for it ends, or reads or writes records. So a batch that works may take as long as it
+needs. What waits for a sink alone is not started again either: another driver would wait there,
+too, and the driver has limits of its own for a server that does not answer.
+
+If nothing happens for twice that time, the run is stopped by force. Its threads, those of Python
+and those of Java, are written into its log before: `waybill logs NAME`. Then the run is started
+again as after a crash. It repeats its batch, and each row is there once.
 """
 
 

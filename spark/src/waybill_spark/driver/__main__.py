@@ -4,6 +4,7 @@ The runner starts and supervises it. Its orders are JSON lines on its standard i
 events on the pipe that it was given. It ends with the runner.
 """
 
+import faulthandler
 import logging
 import os
 import sys
@@ -11,7 +12,7 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
-from waybill_shared.contract.driver import DriverEvent, DriverHome, SparkPlace
+from waybill_shared.contract.driver import DUMP_SIGNAL, DriverEvent, DriverHome, SparkPlace
 from waybill_shared.process import logs
 from waybill_shared.process.lifetime import shutdown_on_signals
 from waybill_shared.settings.kafka import KafkaSettings
@@ -39,6 +40,8 @@ EVENTS_FD = int(os.environ.get("WAYBILL_DRIVER_EVENTS_FD", "1"))
 def main() -> int:
     home = DriverHome.model_validate_json(Path(sys.argv[1]).read_text())
     die_with_parent()
+    # To the output of this moment, which is the log of a run while there is one.
+    faulthandler.register(DUMP_SIGNAL, file=sys.stderr, all_threads=True)
     logs.configure("stage_runner.driver", "json")
     logger.info("driver begins", extra={"folder": str(home.folder)})
     with ExitStack() as stack:

@@ -95,6 +95,7 @@ class RunningStage:
         self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         """The ids of topics that it writes."""
         self.failure: Exception | None = None
+        self.job_group: str | None = None  # of Spark's jobs for its batches
         self._compiled = compiled
         self._around = around
         self._sinks = sinks
@@ -142,6 +143,7 @@ class RunningStage:
             report_maintenance=around.report_maintenance,
             clock=around.clock,
         )
+        self.progress = self._tracked.progress
 
     def open(self) -> None:
         """Open the sinks and fences.
@@ -169,6 +171,7 @@ class RunningStage:
             .option("checkpointLocation", str(self._folder))
         )
         self._query = set_trigger(writer, self._compiled.stage.effective_trigger).start()
+        self.job_group = str(self._query.runId)
         self._started.set()
 
     @property

@@ -10,7 +10,12 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver import DriverEvent, RunSpec, SparkPlace
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import (
+    IgnoredFields,
+    SinkWait,
+    StageActivity,
+    TableMaintenance,
+)
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
@@ -29,9 +34,12 @@ from waybill_spark.driver.draining import Drain
 from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
+from waybill_spark.driver.jvm.spark_work import SparkWork
 from waybill_spark.driver.pausing import Pausing
+from waybill_spark.driver.progress_reports import ProgressReports
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.executor_rows import can_work
+from waybill_spark.driver.reading.pace import interval_ms
 from waybill_spark.driver.reporting import Reporter, commits_topic
 from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.sinks import open_sinks
@@ -110,6 +118,7 @@ class PipelineRun:
             waits = KafkaWaits(emitter, OpenTransactions(self._admin))
             report = (self._report_blocked, self._report_ignored)
             watcher = Watcher(stages, waits, *report, executors)
+            stack.enter_context(self._progress(engine, stages, compiled, waits.transactions))
             if ending is None:
                 watcher.run(control, pausing)
             elif ending.run(watcher, control, pausing):
@@ -158,6 +167,30 @@ class PipelineRun:
             stages.append(RunningStage(each, going.definition, sinks, dead_letters, around))
             stack.callback(stages[-1].stop)
         return stages
+
+    def _progress(
+        self,
+        engine: Engine,
+        stages: Sequence[RunningStage],
+        compiled: Sequence[CompiledStage],
+        transactions: OpenTransactions,
+    ) -> ProgressReports:
+        """Return what reports how batches go on. A run that ends by itself leaves later records
+        unread, so that it has no backlog.
+        """
+        ends = self._spec.manifest.model.ends
+        return ProgressReports(
+            stages,
+            SparkWork(engine.session),
+            dict if ends else transactions.backlogs.now,
+            self._report_progress,
+            intervals_ms={
+                each.stage.name: interval_ms(each.stage.effective_trigger) for each in compiled
+            },
+        )
+
+    def _report_progress(self, stages: tuple[StageActivity, ...]) -> None:
+        self._report(DriverEvent(kind="progress", run_id=self._spec.run_id, progress=stages))
 
     def _report_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
         run_id = self._spec.run_id

@@ -25,6 +25,7 @@ class BatchWriter:
     `ledgers` are of all its sinks. `check_topics` raises an error if rows that were just read may
     be of another topic of that name. `changes_nothing` is for rows that replace all that is there:
     it returns True if ranges hold no record, and so say nothing of what should be there.
+    `note_progress` is called after each step.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class BatchWriter:
         check_topics: Callable[[], None],
         changes_nothing: Callable[[Ranges], bool],
         loads: Loads,
+        note_progress: Callable[[], None],
     ) -> None:
         self._stage = stage
         self._uid = pipeline_uid
@@ -45,6 +47,7 @@ class BatchWriter:
         self._check_topics = check_topics
         self._changes_nothing = changes_nothing
         self._loads = loads
+        self._note_progress = note_progress
 
     def write(
         self,
@@ -54,17 +57,20 @@ class BatchWriter:
     ) -> None:
         """Write the batch into these sinks. `first` reads all of it the first time."""
         judged = self._triage.judge(batch, first)
+        self._note_progress()
         if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
             batch = replace(batch, has_no_records=True)
         with ExitStack() as stack:
             stack.enter_context(closing(judged.rows))
             self._record_dead(judged, batch, into, self._find_lacking(into))
+            self._note_progress()
             refused = self._load(judged.rows, self._with_facts(batch, judged), into, stack)
         for ledger, why in refused:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
             with closing(judged.rows):
                 self._record_dead(judged, batch, [ledger])
                 ledger.write(judged.rows.by_sink[ledger.sink.name], self._with_facts(batch, judged))
+            self._note_progress()
 
     def _find_lacking(self, into: Sequence[Ledger]) -> list[str]:
         """Return the sinks that lack the dead records of the batch, where others have it
@@ -103,6 +109,7 @@ class BatchWriter:
                 ledger.write(mine, batch)
             except RowsRefused as why:
                 refused.append((ledger, why))
+            self._note_progress()
 
         self._loads.run(
             {

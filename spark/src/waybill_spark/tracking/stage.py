@@ -32,6 +32,7 @@ from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_gate import BatchGate
+from waybill_spark.tracking.batch_progress import BatchProgress
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
@@ -89,6 +90,7 @@ class TrackedStage(Generic[Frame]):
         has_state: bool = False,
     ) -> None:
         self.name = name
+        self.progress = BatchProgress()
         self._has_state = has_state
         self._identity = identity
         self._inputs = inputs
@@ -121,6 +123,7 @@ class TrackedStage(Generic[Frame]):
             check_topics=self._losses.check_topics,
             changes_nothing=lambda ranges: source.must_stay_whole and source.has_no_records(ranges),
             loads=loads,
+            note_progress=self.progress.note,
         )
         self._busy = threading.Lock()
         self.gate = BatchGate()
@@ -208,7 +211,8 @@ class TrackedStage(Generic[Frame]):
 
     def process(self, frame: Frame, batch_id: int) -> None:
         with self.gate.batch(), self._busy:
-            self._process(frame, batch_id)
+            with self.progress.batch():
+                self._process(frame, batch_id)
             self._maintain()
 
     def close(self) -> None:

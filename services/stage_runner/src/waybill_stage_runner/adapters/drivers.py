@@ -95,6 +95,11 @@ class DriverPool:
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         self._decide(model.RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
 
+    def dump_threads(self, pipeline_uid: str) -> None:
+        for driver in self._pool.drivers.values():
+            if driver.holds_run(pipeline_uid):
+                self._processes.dump_threads(driver.id)
+
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         """Pass the order to the run's driver. A run that has none yet starts as it says."""
         spec = self._specs.get(pipeline_uid)
@@ -203,7 +208,15 @@ class DriverPool:
             case "running" | "paused" | "blocked":
                 self._decide(model.RunStarted(driver_id=driver_id))
                 self._report_run(event)
-            case "compiling" | "ignored" | "maintained" | "drained" | "finished" | "failed":
+            case (
+                "compiling"
+                | "ignored"
+                | "progress"
+                | "maintained"
+                | "drained"
+                | "finished"
+                | "failed"
+            ):
                 self._report_run(event)
             case _:
                 assert_never(event.kind)

@@ -3,14 +3,18 @@
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
 import psutil
 
+from waybill_shared.contract.driver import DUMP_SIGNAL
+
 logger = logging.getLogger(__name__)
 
+JVM_DUMP_S: Final = 1.5  # what a JVM needs to write a hundred threads, on a loaded machine
 POLL_S: Final = 0.02
 SAY_S: Final = 30.0  # after SIGKILL; if it takes longer, the kernel keeps a process
 
@@ -36,6 +40,29 @@ def signal_group(group: int, number: int, *, whole: bool) -> None:
         send(group, number)
     except ProcessLookupError:
         pass
+
+
+def dump_threads(leader: int, *, jvm: Callable[[str], bool]) -> None:
+    """Let the JVM of a group dump its threads, and then the leader, which is Python.
+
+    One that somebody has stopped continues first: it could not do it. `jvm`: true of an argument
+    of the JVM. Any Java writes the dump by itself at SIGQUIT; `jcmd` is in no small Java. Python's
+    is last, so that the newest lines of a log have it whole: the other one is longer than these.
+    """
+    signal_group(leader, signal.SIGCONT, whole=True)
+    for pid in _members(leader):
+        if pid != leader and _has_argument(pid, jvm):
+            signal_group(pid, signal.SIGQUIT, whole=False)
+    last = threading.Timer(JVM_DUMP_S, signal_group, (leader, DUMP_SIGNAL), {"whole": False})
+    last.daemon = True
+    last.start()
+
+
+def _has_argument(pid: int, argument: Callable[[str], bool]) -> bool:
+    try:
+        return any(argument(each) for each in psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return False
 
 
 def end_group(group: int) -> None:

@@ -23,7 +23,13 @@ from pydantic import ValidationError
 
 from waybill_shared.contract.driver import SCRATCH, DriverEvent, DriverHome, Order
 from waybill_shared.contract.errors import Retryable
-from waybill_stage_runner.adapters.groups import end_group, groups_with, is_empty, signal_group
+from waybill_stage_runner.adapters.groups import (
+    dump_threads,
+    end_group,
+    groups_with,
+    is_empty,
+    signal_group,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -125,6 +131,14 @@ class DriverProcesses:
         driver = self._drivers.get(driver_id)
         if driver is not None:
             signal_group(driver.process.pid, signal.SIGKILL, whole=True)
+
+    def dump_threads(self, driver_id: str) -> None:
+        """Let Python and the JVM of a driver write where their threads are, to its output."""
+        driver = self._drivers.get(driver_id)
+        if driver is None:
+            return
+        scratch = str(self.folder_of(driver_id) / SCRATCH)
+        dump_threads(driver.process.pid, jvm=lambda argument: scratch in argument)
 
     def log_of(self, driver_id: str) -> bytes:
         """Return the driver's log, also after it has ended."""

@@ -81,15 +81,16 @@ class KafkaPublisher:
         self._producer.send([self._to("lifecycle", event)])
 
     def beat(self, states: Sequence[PipelineState]) -> None:
-        now = self._clock.now_ms()
+        origin = self._origin()
         beats = (
             Beat(
                 tenant=state.record.tenant,
                 pipeline_uid=state.record.pipeline_uid,
-                at=now,
+                at=origin.at,
                 blocked_by=state.blocked_by,
                 waits=state.waits,
                 ignored=state.ignored,
+                conditions=state.conditions(origin),
             )
             for state in states
         )
@@ -126,12 +127,14 @@ class KafkaPublisher:
         maintenance: TableMaintenance | None = None,
         skipped: str | None = None,
     ) -> LifecycleEvent:
-        origin = MessageOrigin(
+        return state.event(kind, phase_from, self._origin(), maintenance, skipped)
+
+    def _origin(self) -> MessageOrigin:
+        return MessageOrigin(
             at=self._clock.now_ms(),
             now=self._clock.monotonic_ms(),
             sql_guard=self._sql_guard,
         )
-        return state.event(kind, phase_from, origin, maintenance, skipped)
 
     def _to(self, topic: str, message: PipelineRecord | Fact | LifecycleEvent | Beat) -> Outgoing:
         return self._with_key(topic, pipeline_key(message.tenant, message.pipeline_uid), message)

@@ -22,6 +22,14 @@ def show(states: Iterable[PipelineState]) -> None:
         "waybill_pipeline_blocked",
         {(s.record.name, word): 1 for s in shown for word in _obstacles(s)},
     )
+    _show_conditions(shown)
+
+
+def _show_conditions(states: Iterable[PipelineState]) -> None:
+    metrics.show(
+        "waybill_pipeline_degraded",
+        {(s.record.name, str(each.cause)): 1 for s in states for each in s.degraded},
+    )
 
 
 def _fault(state: PipelineState) -> str:

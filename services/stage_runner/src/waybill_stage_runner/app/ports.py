@@ -122,6 +122,11 @@ class Drivers(Protocol):
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None: ...
 
+    def dump_threads(self, pipeline_uid: str) -> None:
+        """Let the driver write where its threads are into the run's log, even one that is stopped
+        by a signal.
+        """
+
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         """Let a run begin no batch, or begin them again. It reports `order` when that is so."""
 

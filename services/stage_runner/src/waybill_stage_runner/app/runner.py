@@ -18,7 +18,7 @@ from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.app.questions import Questions
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.events import RunEvent
-from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
 
 
 class Runner:
@@ -30,11 +30,14 @@ class Runner:
         clock: Clocks,
         *,
         admission: Admission | None = None,
+        stall_ms: int = STALL_MS,
     ) -> None:
-        """Keep the ports. `admission` limits checks; runners that share drivers share it."""
+        """Keep the ports. `admission` limits checks; runners that share drivers share it.
+        `stall_ms`: so long a batch may do nothing, at least.
+        """
         admission = admission or Admission()
         self._clock = clock
-        self._supervisor = PipelineSupervisor(publisher, drivers, clock)
+        self._supervisor = PipelineSupervisor(publisher, drivers, clock, stall_ms=stall_ms)
         self._changes = Changes(self._supervisor, topics, drivers, clock, admission)
         self._questions = Questions(self._supervisor, topics, drivers, clock, admission)
         self._answered: frozenset[str] = frozenset()

@@ -20,7 +20,7 @@ from waybill_stage_runner.app.measuring import count_answer, count_start, forget
 from waybill_stage_runner.app.ports import Drivers, Publisher
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
-from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
@@ -28,7 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 class PipelineSupervisor:
-    def __init__(self, publisher: Publisher, drivers: Drivers, clock: Clocks) -> None:
+    def __init__(
+        self, publisher: Publisher, drivers: Drivers, clock: Clocks, *, stall_ms: int = STALL_MS
+    ) -> None:
+        self._stall_ms = stall_ms
         self._publisher = publisher
         self._drivers = drivers
         self._clock = clock
@@ -63,7 +66,8 @@ class PipelineSupervisor:
 
     def request(self, record: PipelineRecord, command: Command | None, *, written: bool) -> None:
         """Bring about what the record wants. `written`: the record is in Kafka already."""
-        self._states.setdefault(record.pipeline_uid, PipelineState(record=record))
+        new = PipelineState(record=record, stall_ms=self._stall_ms)
+        self._states.setdefault(record.pipeline_uid, new)
         event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)
 
@@ -132,12 +136,6 @@ class PipelineSupervisor:
                 # The last definition is written after its sinks were closed.
                 definition = None if record.desired == "deleted" else _definition(record)
                 self._publisher.change(record, definition)
-            case actions.StartDriver(closing=closing):
-                self._start_driver(state, closing)
-            case actions.StopDriver(mode=mode):
-                self._drivers.stop(record.pipeline_uid, mode)
-            case actions.PauseDriver(paused=paused, order=order):
-                self._drivers.pause(record.pipeline_uid, paused=paused, order=order)
             case actions.ReportPhase() | actions.ReportSkipped():
                 self._report(state, action)
             case actions.SendHeartbeat():
@@ -146,6 +144,20 @@ class PipelineSupervisor:
                 self._publisher.maintenance(state, maintenance)
             case actions.WriteLastDefinition(error=error):
                 self._write_last_definition(record, error)
+            case _:
+                self._order(state, action)
+
+    def _order(self, state: PipelineState, action: actions.DriverAction) -> None:
+        uid = state.record.pipeline_uid
+        match action:
+            case actions.StartDriver(closing=closing):
+                self._start_driver(state, closing)
+            case actions.StopDriver(mode=mode):
+                self._drivers.stop(uid, mode)
+            case actions.DumpThreads():
+                self._drivers.dump_threads(uid)
+            case actions.PauseDriver(paused=paused, order=order):
+                self._drivers.pause(uid, paused=paused, order=order)
             case _:
                 assert_never(action)
 

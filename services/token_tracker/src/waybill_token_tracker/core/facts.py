@@ -63,6 +63,7 @@ def apply_beat(slot: Slot, beat: Beat, now_ms: int) -> Slot:
     pipeline, what sinks wait for, and which fields the driver ignores."""
     heard_at = max(slot.heard_at, now_ms)
     slot = replace(slot, heard_at=heard_at, ignored=beat.ignored)
+    slot = replace(slot, conditions=beat.conditions)
     return replace(slot, blocked_by=beat.blocked_by, waits=beat.waits)
 
 
@@ -82,7 +83,8 @@ def apply_lifecycle(slot: Slot, event: LifecycleEvent, now_ms: int) -> Slot:
         said = event
     elif said.phase == event.phase:
         said = replace(said, reason=event.reason, next_run_at=event.next_run_at)
-    return replace(slot, lifecycle=said, blocked_by=event.blocked_by, waits=event.waits)
+    slot = replace(slot, lifecycle=said, conditions=event.conditions)
+    return replace(slot, blocked_by=event.blocked_by, waits=event.waits)
 
 
 def _apply_definition(slot: Slot, generation: int, definition: Definition) -> Slot:

@@ -6,7 +6,7 @@ topics between stages are open for a moment too, so only a stop that lasts count
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -14,6 +14,7 @@ from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin_answers import TopicIdentity
+from waybill_spark.driver.reading.backlogs import Backlogs
 from waybill_spark.tracking.fencing import StageInput
 
 logger = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ class OpenTransactions:
         self._frontiers: dict[tuple[str, str], Mapping[int, int]] = {}
         self._stops: dict[StagePartition, StuckOffset] = {}
         self._blocked: Obstacle | None = None
+        self.backlogs = Backlogs(now_s)
+        """Of the stages in which nothing moves."""
 
     def look(self, stages: Iterable[Reading]) -> Obstacle | None:
         """Return BLOCKED_BY_OPEN_TRANSACTION if a stage waits for one, else None.
@@ -129,11 +132,17 @@ class OpenTransactions:
 
     def _look(self, stages: tuple[Reading, ...], now_s: float) -> None:
         at_rest = [reading for reading in stages if self._rests(reading)]
-        found = {
-            StagePartition(stage=reading.stage, topic=reading.topic, partition=partition): offset
-            for reading in at_rest
-            for partition, offset in self._find_stuck(reading).items()
-        }
+        lags = dict.fromkeys((reading.stage for reading in at_rest), 0)
+        found: dict[StagePartition, int] = {}
+        for reading in at_rest:
+            stable = self._stable_ends(reading)
+            lags[reading.stage] += _lag(reading, stable)
+            for partition, offset in self._find_stuck(reading, stable).items():
+                place = StagePartition(
+                    stage=reading.stage, topic=reading.topic, partition=partition
+                )
+                found[place] = offset
+        self._note_backlogs(stages, at_rest, lags)
         self._stops = find_lasting(self._stops, found, now_s)
         self._conclude({p: s for p, s in self._stops.items() if now_s - s.since_s >= LASTS_S})
 
@@ -144,11 +153,20 @@ class OpenTransactions:
         self._frontiers[key] = reading.frontier
         return before == reading.frontier
 
-    def _find_stuck(self, reading: Reading) -> dict[int, int]:
+    def _note_backlogs(
+        self, stages: Iterable[Reading], at_rest: Sequence[Reading], lags: Mapping[str, int]
+    ) -> None:
+        moving = {reading.stage for reading in stages if reading not in at_rest}
+        names = {reading.stage for reading in stages}
+        self.backlogs.note({name: n for name, n in lags.items() if name not in moving}, names)
+
+    def _stable_ends(self, reading: Reading) -> Mapping[int, int]:
         identity = self._offsets.identify([reading.topic]).get(reading.topic)
         if identity is None or identity.topic_id != reading.topic_id:
             return {}  # what becomes of a deleted topic is not decided here
-        stable = self._offsets.stable_ends(reading.topic, identity.partitions)
+        return self._offsets.stable_ends(reading.topic, identity.partitions)
+
+    def _find_stuck(self, reading: Reading, stable: Mapping[int, int]) -> dict[int, int]:
         processed = [p for p, offset in stable.items() if reading.frontier.get(p, 0) >= offset]
         ends = self._offsets.ends(reading.topic, processed) if processed else {}
         return stops(reading.frontier, stable, ends)
@@ -162,6 +180,11 @@ class OpenTransactions:
             )
             logger.warning(text, extra={"begins_at": places})
         self._blocked = blocked
+
+
+def _lag(reading: Reading, stable: Mapping[int, int]) -> int:
+    """Return how many offsets the stage may read and has not processed."""
+    return sum(max(0, end - reading.frontier.get(p, 0)) for p, end in stable.items())
 
 
 def _lowest(topic_id: str, frontiers: tuple[Vector, ...]) -> dict[int, int]:

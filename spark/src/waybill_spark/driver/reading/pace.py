@@ -47,6 +47,11 @@ class Pace:
                 stage.ask_every(pause_ms)
 
 
+def interval_ms(trigger: Trigger) -> int:
+    """Return how long a trigger lets pass between two batches, at least."""
+    return trigger.ms if isinstance(trigger, Interval) else 0
+
+
 def set_pause(execution: JavaObject, pause_ms: int) -> None:
     """Set the pause of a running query.
 

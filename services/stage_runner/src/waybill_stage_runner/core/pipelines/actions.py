@@ -35,6 +35,11 @@ class StopDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DumpThreads:
+    """Let the driver write into the log of its run where its threads are: Python's and Java's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PauseDriver:
     """Let the driver begin no batch, or let it begin them again. It reports `order` when that is
     so.
@@ -95,11 +100,10 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
+DriverAction = StartDriver | StopDriver | DumpThreads | PauseDriver
 PipelineAction = (
     WriteRecord
-    | StartDriver
-    | StopDriver
-    | PauseDriver
+    | DriverAction
     | ReportPhase
     | ReportSkipped
     | SendHeartbeat

@@ -20,8 +20,8 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
             return _note_paused(state, event, now)
         case events.DriverBlocked():
             return _note_blocked(state, event)
-        case events.DriverIgnores():
-            return replace(state, ignored=event.fields), ()
+        case events.DriverProgress() | events.DriverIgnores():
+            return _keep(state, event, now), ()
         case events.DriverMaintained():
             return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
         case events.DriverDrained():
@@ -43,6 +43,15 @@ def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int
     reason = f"{position}. in the line for a driver" if position else "it has a driver"
     waiting, more = move(state, happening, now, reason)
     return replace(waiting, reason=reason) if position else waiting, more
+
+
+def _keep(
+    state: PipelineState, event: events.DriverProgress | events.DriverIgnores, now: int
+) -> PipelineState:
+    """Keep what the next beat says, or the next tick decides about."""
+    if isinstance(event, events.DriverIgnores):
+        return replace(state, ignored=event.fields)
+    return replace(state, progress=event.stages, silent_ms=0, looked_at=now)
 
 
 def _note_running(state: PipelineState, now: int) -> Decision:

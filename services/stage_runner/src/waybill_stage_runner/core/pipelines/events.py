@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import (
+    IgnoredFields,
+    SinkWait,
+    StageActivity,
+    TableMaintenance,
+)
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle_events import LifecycleError
@@ -53,6 +58,13 @@ class DriverBlocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverProgress:
+    """How the batches of each stage go on, as the driver reports it every two seconds."""
+
+    stages: tuple[StageActivity, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverIgnores:
     """The fields of its inputs that the driver has left out since it started."""
 
@@ -96,6 +108,7 @@ DriverReport = (
     | DriverRuns
     | DriverPaused
     | DriverBlocked
+    | DriverProgress
     | DriverIgnores
     | DriverMaintained
     | DriverDrained

@@ -12,10 +12,15 @@ from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phas
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.run_words import TO_BE
-from waybill_shared.contract.words import Action, OperationState
+from waybill_shared.contract.words import Action, DegradedCause, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
-from waybill_stage_runner.core.pipelines.states import ITSELF, SCHEDULE, PipelineState
+from waybill_stage_runner.core.pipelines.states import (
+    ITSELF,
+    SCHEDULE,
+    Degraded,
+    PipelineState,
+)
 
 UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
 """In these phases the pipeline still waits for a sink that has failed, until a driver has opened it
@@ -92,7 +97,15 @@ def _enter(state: PipelineState, phase: Phase, now: int, reason: str) -> Pipelin
         blocked_by=state.blocked_by if phase in (Phase.RUNNING, Phase.PAUSED) else None,
         waits=state.waits if phase in UNTIL_IT_RUNS else (),
         ignored=() if phase is Phase.STARTING else state.ignored,
+        silent_ms=0,
+        looked_at=now,
+        degraded=_lasting(state) if phase in (*UNTIL_IT_RUNS, Phase.RUNNING) else (),
     )
+
+
+def _lasting(state: PipelineState) -> tuple[Degraded, ...]:
+    """Return the conditions that outlive a driver."""
+    return tuple(each for each in state.degraded if each.cause is DegradedCause.RETRYING)
 
 
 def _start_driver(state: PipelineState) -> Decision:
@@ -101,6 +114,7 @@ def _start_driver(state: PipelineState) -> Decision:
     if state.closing is None:
         record = replace(record, run=record.run + 1)
     fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    fresh = replace(fresh, progress=(), dumped_at=None)
     started = replace(fresh, driver=True, next_at=None, runs_again=False, drained=False)
     closing = () if state.closing is None else state.closing.stages
     return started, (actions.StartDriver(closing=closing),)

@@ -9,16 +9,27 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from waybill_shared.contract.commands import STOP_MODES, StopMode
-from waybill_shared.contract.driver_news import IgnoredFields, SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import (
+    IgnoredFields,
+    SinkWait,
+    StageActivity,
+    TableMaintenance,
+)
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, Desired, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent, SqlGuard
-from waybill_shared.contract.words import Obstacle
+from waybill_shared.contract.lifecycle_events import (
+    Condition,
+    LifecycleError,
+    LifecycleEvent,
+    SqlGuard,
+)
+from waybill_shared.contract.words import DegradedCause, Obstacle
 
 ITSELF: Final = "stage_runner"
 SCHEDULE: Final = "schedule"
 """The actor of what the schedule of a pipeline does."""
+STALL_MS: Final = 300_000
 REACHED: Final[Mapping[Desired, Phase]] = {
     "running": Phase.RUNNING,
     "paused": Phase.PAUSED,
@@ -38,6 +49,15 @@ class MessageOrigin:
     at: int
     now: int
     sql_guard: SqlGuard = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degraded:
+    """A condition of a pipeline. `since` is a time of the clock for waits."""
+
+    stage: str | None
+    cause: DegradedCause
+    since: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +85,12 @@ class PipelineState:
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
+    stall_ms: int = STALL_MS  # so long a batch may do nothing, at least
+    progress: tuple[StageActivity, ...] = ()  # the newest report of the driver
+    silent_ms: int = 0  # since then, or since it runs or is paused, as ticks count
+    looked_at: int = 0  # when that was counted last
+    degraded: tuple[Degraded, ...] = ()
+    dumped_at: int | None = None  # when the threads of its driver, which hangs, were dumped
 
     @property
     def is_as_desired(self) -> bool:
@@ -108,6 +134,14 @@ class PipelineState:
             sql_guard=origin.sql_guard,
             escalates_at=self._escalates_at(origin),
             next_run_at=self.next_run_at,
+            conditions=self.conditions(origin),
+        )
+
+    def conditions(self, origin: MessageOrigin) -> tuple[Condition, ...]:
+        """Return what is wrong with it, as messages say it."""
+        return tuple(
+            Condition(stage=each.stage, cause=each.cause, since=origin.at - origin.now + each.since)
+            for each in self.degraded
         )
 
     def _escalates_at(self, origin: MessageOrigin) -> int | None:

@@ -29,7 +29,9 @@ the pipeline is FAILED and waiting commands fail.
 6. A run that has read all that there was is FINISHING until its driver has ended, then FINISHED:
 see `finishing`. The times of its schedule begin the next runs: see `scheduling`.
 
-7. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
+7. A run of which `degraded` says that it hangs is stopped by force and started again.
+
+8. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
 too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
 long healthy run.
 """
@@ -51,6 +53,7 @@ from waybill_stage_runner.core.pipelines.attempts import (
     reset_attempts,
     wait_longer,
 )
+from waybill_stage_runner.core.pipelines.degraded import look
 from waybill_stage_runner.core.pipelines.driver_reports import decide_report
 from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish, note_start
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
@@ -262,7 +265,9 @@ def _refuse_removal(state: PipelineState, now: int) -> Decision:
 
 
 def _decide_tick(state: PipelineState, now: int) -> Decision:
-    return _tick_closing(state, now) if state.closing else _tick(state, now)
+    after, made = _tick_closing(state, now) if state.closing else _tick(state, now)
+    watched, more = look(after, now)
+    return watched, (*made, *more)
 
 
 def _tick(state: PipelineState, now: int) -> Decision:

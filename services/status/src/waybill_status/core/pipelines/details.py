@@ -17,14 +17,14 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.slots import Slot, sink_key
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
+from waybill_status.core.pipelines.conditions import SHOWN, ConditionDetail, conditions_of
 from waybill_status.core.pipelines.phases import newest_event
-from waybill_status.core.pipelines.stuck import Condition, Stuck, stuck_of
+from waybill_status.core.pipelines.stuck import PipelineNow, Stuck, stuck_of
 
 ACTOR: Final = "who asked for what is desired"
 ALLOWED: Final = "the changes that can be made now; others are refused with `not_allowed_now`"
-STUCK: Final = "why it processes nothing now; null: all is well"
+STUCK: Final = "why it processes nothing, or not as usual; null: all is well"
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
-
 IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver started"
 DROPPED: Final = "by rule, or `malformed`: records that were left out, since the driver started"
 WARNED: Final = (
@@ -42,6 +42,7 @@ class PipelineSummary:
     reason: str | None
     since: Moment | None
     allowed_actions: tuple[str, ...] = field(metadata={"description": ALLOWED})
+    conditions: tuple[ConditionDetail, ...] = field(metadata=SHOWN)
     stuck: Stuck | None = field(metadata={"description": STUCK})
 
 
@@ -168,7 +169,8 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
         reason=reason or None,
         since=since,
         allowed_actions=allowed_actions(phase, record.desired),
-        stuck=stuck_of(_condition(record, phase, reason or None, reading)),
+        conditions=conditions_of(record.name, reading),
+        stuck=stuck_of(_now(record, phase, reason or None, reading)),
     )
 
 
@@ -201,11 +203,11 @@ def _next_run_at(record: PipelineRecord, phase: str) -> int | None:
     return record.next_run_at if begins else None
 
 
-def _condition(
+def _now(
     record: PipelineRecord, phase: str, reason: str | None, reading: SlotReading | None
-) -> Condition:
+) -> PipelineNow:
     newest = _newest(record, reading)
-    return Condition(
+    return PipelineNow(
         name=record.name,
         desired=record.desired,
         phase=phase,
@@ -215,6 +217,7 @@ def _condition(
         waits=_waits(usable_slot(reading), reading),
         attempt=newest.attempt if newest is not None else 0,
         next_at=newest.next_at if newest is not None else None,
+        conditions=conditions_of(record.name, reading),
         changed=bool(record.earlier),
     )
 

@@ -1,4 +1,4 @@
-"""Explains why a pipeline processes nothing now, and what to do about it. Pure."""
+"""Explains why a pipeline processes nothing, or not as usual, and what to do about it. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import Obstacle
+from waybill_status.core.pipelines.conditions import ConditionDetail, sentence_of
 
 OBSTACLES: Final[Mapping[str, tuple[str, str]]] = {
     Obstacle.BLOCKED_BY_OPEN_TRANSACTION: (
@@ -34,7 +35,7 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class PipelineNow:
     """What is known of a pipeline at one moment. `attempt` counts starts that failed in a row."""
 
     name: str
@@ -46,11 +47,12 @@ class Condition:
     waits: tuple[SinkWait, ...] = ()
     attempt: int = 0
     next_at: int | None = None
+    conditions: tuple[ConditionDetail, ...] = ()
     changed: bool = False
     """True if an earlier manifest is kept, which can be applied again."""
 
 
-def stuck_of(it: Condition) -> Stuck | None:
+def stuck_of(it: PipelineNow) -> Stuck | None:
     """Return the cause and a hint; None if all is well."""
     if it.phase == Phase.UNKNOWN:
         hint = "`waybill doctor` says what is away"
@@ -64,6 +66,9 @@ def stuck_of(it: Condition) -> Stuck | None:
     if refusing is not None:
         cause = f"sink {refusing.sink} takes nothing now: {refusing.message}"
         return Stuck(cause=cause, hint="it is tried again by itself")
+    if it.phase == Phase.RUNNING and it.conditions:
+        worst = it.conditions[0]
+        return Stuck(cause=sentence_of(worst), hint=worst.hint)
     if it.phase == Phase.STARTING and it.attempt:
         hint = f"`waybill events {it.name}` shows what failed before"
         return Stuck(cause="it starts again", hint=hint)
@@ -75,7 +80,7 @@ def stuck_of(it: Condition) -> Stuck | None:
     return None
 
 
-def _way_out(it: Condition) -> str:
+def _way_out(it: PipelineNow) -> str:
     """Return the hint of the error, and of a person's error also that the change can be undone."""
     assert it.error is not None
     undo = f"`waybill rollback {it.name}` applies the manifest before this one again"
@@ -83,7 +88,7 @@ def _way_out(it: Condition) -> str:
     return "; or ".join(way for way in ways if way)
 
 
-def _again(it: Condition) -> str:
+def _again(it: PipelineNow) -> str:
     if it.next_at is None or it.phase == Phase.FAILED:
         return ""
     return f"; attempt {it.attempt + 1} comes at {format_moment(it.next_at)}"
