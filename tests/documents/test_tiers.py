@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deep_edges import DEEP
 from deep_parts import (
     AREAS,
     BEGIN_S,
@@ -23,7 +24,7 @@ from deep_parts import (
     parts,
     turn,
 )
-from tiers import DEEP, TESTS, is_wholly_deep
+from tiers import TESTS, is_wholly_deep
 
 
 @pytest.mark.parametrize("file", DEEP)

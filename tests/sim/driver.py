@@ -17,12 +17,13 @@ from sim.stages import SimStage, open_journal, open_sink
 from waybill_shared.contract.errors import Retryable, UserError
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.app import RunningStage, open_stages, report_losses, start_stages
+from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.definitions import later_sinks, stage_inputs
 from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.failures import StageFailed, describe
+from waybill_spark.driver.stages import open_stages, report_losses, start_stages
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger

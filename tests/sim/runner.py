@@ -61,9 +61,9 @@ class RunnerProcess:
 
     def turn(self) -> None:
         """As the loop does it: hear, act, then one command."""
-        if not self._adopted and not self.reachable:
-            return  # Kafka has not given it the partition yet
         if not self._adopted:
+            if not self.reachable:
+                return  # Kafka has not given it the partition yet
             self._adopt()
         while self._heard:
             driver, event = self._heard.pop(0)
@@ -224,11 +224,11 @@ class RunnerProcess:
 
         self._publish(append, "event")
 
-    def skipped(self, state: PipelineState, reason: str) -> None:
-        raise NotImplementedError("no pipeline of the simulation has a schedule")
+    def skipped(self, state: PipelineState, reason: str) -> None: ...
 
     def report_blocked(self, state: PipelineState) -> None:
-        self._say([self._event(state, "heartbeat", None)])
+        event = self._event(state, "heartbeat", None)
+        self._publish(lambda: self._topics.lifecycle.append(event), "event")
 
     def maintenance(self, state: PipelineState, maintenance: TableMaintenance) -> None:
         raise NotImplementedError("sinks of the simulation need none")
@@ -274,8 +274,7 @@ class RunnerProcess:
                 if not STOP_MODES[mode].asks_driver:
                     driver.kill()
 
-    def dump_threads(self, pipeline_uid: str) -> None:
-        """No driver here has threads."""
+    def dump_threads(self, pipeline_uid: str) -> None: ...
 
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         for driver in self._world.drivers:
@@ -313,9 +312,6 @@ class RunnerProcess:
 
     def _shut_out(self) -> bool:
         return self._operations.owner is not self
-
-    def _say(self, events: list[LifecycleEvent]) -> None:
-        self._publish(lambda: self._topics.lifecycle.extend(events), "event")
 
     def _fact(self, record: PipelineRecord, body: Definition) -> Fact:
         return Fact(

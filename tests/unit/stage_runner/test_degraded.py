@@ -12,7 +12,8 @@ from unit.stage_runner.fakes import running as runner_with_driver
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import StageActivity
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.actions import (
     DumpThreads,
     PipelineAction,

@@ -6,7 +6,8 @@ from builders import NOW, make_record
 from scraping import Scrape, read_scrape
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.process import metrics
 from waybill_stage_runner.app.measuring import measure, show
 from waybill_stage_runner.core.pipelines.states import Degraded, PipelineState

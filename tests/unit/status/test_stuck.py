@@ -11,7 +11,8 @@ from unit.status.fakes import FakeStore
 from unit.status.slots import life, slot
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.lifecycle_events import Condition, LifecycleError
-from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.words import Obstacle
 from waybill_status.core.pipelines.conditions import HINTS, ConditionDetail
 from waybill_status.core.pipelines.stuck import PipelineNow, stuck_of
 

@@ -27,3 +27,17 @@ class RunEnd(Word):
         "taken_over",
         "another runner has the pipeline now, and when the driver ended was not written down",
     )
+
+
+class DegradedCause(Word):
+    """Why a pipeline is degraded.
+
+    `cause` in `conditions` of a pipeline, and of `waybill_pipeline_degraded`.
+    """
+
+    DRIVER_SILENT = "driver_silent", "its driver has reported nothing for five minutes"
+    NO_PROGRESS = "no_progress", "a batch has done nothing for ten times its usual length"
+    SINK_WAITS = "sink_waits", "a batch has waited only for a sink for ten times its usual length"
+    BATCH_LONG = "batch_long", "a batch has run for ten times its usual length, and goes on"
+    NO_COMMIT = "no_commit", "records wait, and five times the usual pause had no commit"
+    RETRYING = "retrying", "its driver has failed three times or more, one after the other"

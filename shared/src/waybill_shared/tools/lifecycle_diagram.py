@@ -5,7 +5,7 @@ Prints docs/lifecycle.md; decides nothing about phases.
 
 from waybill_shared.contract.commands import STOP_MODES
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, PHASES, Phase, PhaseRow
-from waybill_shared.contract.words import DegradedCause
+from waybill_shared.contract.run_words import DegradedCause
 
 MODES = "\n".join(
     (

@@ -4,7 +4,7 @@ fails.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,6 @@ from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.ports import DeadJournal
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
-from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
 
@@ -307,32 +306,3 @@ class RunningStage:
             # text by a recursive expression, which overflows the stack of its thread.
             self.failure = error
             raise StageFailed(self.name) from None
-
-
-def open_stages(stages: Sequence[RunningStage]) -> None:
-    """Claim every sink, report their fences and what can never arrive. Queries start only then."""
-    for stage in stages:
-        stage.open()
-        logger.info("fences are read", extra={"stage": stage.name})
-    report_losses(stages)
-
-
-def start_stages(stages: Sequence[RunningStage]) -> None:
-    for stage in stages:
-        stage.start()
-        logger.info("stage is started", extra={"stage": stage.name})
-
-
-def report_losses(stages: Iterable[RunningStage]) -> None:
-    """Report the losses of every stage, even if another one fails. Then raise the first error."""
-    stopped: StageFailed | None = None
-    for stage in stages:
-        try:
-            stage.report_losses()
-        except StageStopped as error:
-            logger.error("stage cannot go on", extra={"stage": stage.name, "reason": str(error)})
-            if stopped is None:
-                stopped = StageFailed(stage.name)
-                stopped.__cause__ = error
-    if stopped is not None:
-        raise stopped

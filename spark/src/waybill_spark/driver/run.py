@@ -21,13 +21,7 @@ from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
-from waybill_spark.driver.app import (
-    DeadLetterRules,
-    RunningStage,
-    Surroundings,
-    open_stages,
-    start_stages,
-)
+from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
 from waybill_spark.driver.draining import Drain
@@ -45,6 +39,7 @@ from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
+from waybill_spark.driver.stages import open_stages, start_stages
 from waybill_spark.driver.watching import KafkaWaits, Watcher
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.kafka.fence_topic.reading import Fences

@@ -10,7 +10,7 @@ from typing import Protocol
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.words import Obstacle
-from waybill_spark.driver.app import RunningStage, report_losses
+from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.jvm.executors import Executors
 from waybill_spark.driver.pausing import Pausing
@@ -18,6 +18,7 @@ from waybill_spark.driver.reading.blocking import OpenTransactions, Reading
 from waybill_spark.driver.reading.ignored import unite
 from waybill_spark.driver.reading.pace import Pace
 from waybill_spark.driver.run_control import RunControl
+from waybill_spark.driver.stages import report_losses
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,8 @@ from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import StageActivity
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.moves import Decision
 from waybill_stage_runner.core.pipelines.states import Degraded, PipelineState

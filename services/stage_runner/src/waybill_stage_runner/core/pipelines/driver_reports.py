@@ -9,6 +9,10 @@ from waybill_stage_runner.core.pipelines.finishing import note_finished
 from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
+KeptReport = (
+    events.DriverProgress | events.DriverIgnores | events.DriverDrained | events.DriverFailed
+)
+
 
 def decide_report(state: PipelineState, event: events.DriverReport, now: int) -> Decision:
     match event:
@@ -20,16 +24,25 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
             return _note_paused(state, event, now)
         case events.DriverBlocked():
             return _note_blocked(state, event)
-        case events.DriverProgress() | events.DriverIgnores():
-            return _keep(state, event, now), ()
         case events.DriverMaintained():
             return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
-        case events.DriverDrained():
-            return replace(state, drained=True), ()
         case events.DriverFinished():
             return note_finished(state, now)
+        case _:
+            return _keep(state, event, now), ()
+
+
+def _keep(state: PipelineState, event: KeptReport, now: int) -> PipelineState:
+    """Keep what the driver has reported. Nothing follows from it by itself."""
+    match event:
+        case events.DriverProgress():
+            return replace(state, progress=event.stages, silent_ms=0, looked_at=now)
+        case events.DriverIgnores():
+            return replace(state, ignored=event.fields)
+        case events.DriverDrained():
+            return replace(state, drained=True)
         case events.DriverFailed():
-            return replace(state, problems=event.problems, error=event.error), ()
+            return replace(state, problems=event.problems, error=event.error)
         case _:
             assert_never(event)
 
@@ -43,15 +56,6 @@ def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int
     reason = f"{position}. in the line for a driver" if position else "it has a driver"
     waiting, more = move(state, happening, now, reason)
     return replace(waiting, reason=reason) if position else waiting, more
-
-
-def _keep(
-    state: PipelineState, event: events.DriverProgress | events.DriverIgnores, now: int
-) -> PipelineState:
-    """Keep what the next beat says, or the next tick decides about."""
-    if isinstance(event, events.DriverIgnores):
-        return replace(state, ignored=event.fields)
-    return replace(state, progress=event.stages, silent_ms=0, looked_at=now)
 
 
 def _note_running(state: PipelineState, now: int) -> Decision:

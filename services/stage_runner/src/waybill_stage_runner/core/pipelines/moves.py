@@ -11,8 +11,8 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.run_words import TO_BE
-from waybill_shared.contract.words import Action, DegradedCause, OperationState
+from waybill_shared.contract.run_words import TO_BE, DegradedCause
+from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
 from waybill_stage_runner.core.pipelines.states import (

@@ -24,7 +24,8 @@ from waybill_shared.contract.lifecycle_events import (
     LifecycleEvent,
     SqlGuard,
 )
-from waybill_shared.contract.words import DegradedCause, Obstacle
+from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.words import Obstacle
 
 ITSELF: Final = "stage_runner"
 SCHEDULE: Final = "schedule"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.words import DegradedCause
+from waybill_shared.contract.run_words import DegradedCause
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot
 
 SHOWN: Final = {"description": "what is wrong with it next to its phase; empty: nothing"}

@@ -18,7 +18,7 @@ from waybill_shared.contract.slots import Slot, sink_key
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
 from waybill_status.core.pipelines.conditions import SHOWN, ConditionDetail, conditions_of
-from waybill_status.core.pipelines.phases import newest_event
+from waybill_status.core.pipelines.phases import newest_event, next_run_at
 from waybill_status.core.pipelines.stuck import PipelineNow, Stuck, stuck_of
 
 ACTOR: Final = "who asked for what is desired"
@@ -187,7 +187,7 @@ def detail_of(
         attempt=newest.attempt if newest is not None else 0,
         next_attempt_at=newest.next_at if newest is not None else None,
         escalates_at=newest.escalates_at if newest is not None else None,
-        next_run_at=_next_run_at(record, summary.phase),
+        next_run_at=next_run_at(record, summary.phase),
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
@@ -195,12 +195,6 @@ def detail_of(
         graph=graph_of(record.stages),
         manifest=record.manifest.source,
     )
-
-
-def _next_run_at(record: PipelineRecord, phase: str) -> int | None:
-    """Return when its schedule begins the next run. One that has failed waits for a person."""
-    begins = record.desired == "running" and phase != Phase.FAILED
-    return record.next_run_at if begins else None
 
 
 def _now(

@@ -41,6 +41,12 @@ def newest_event(record: PipelineRecord, event: LifecycleEvent | None) -> Lifecy
     )
 
 
+def next_run_at(record: PipelineRecord, phase: str) -> int | None:
+    """Return when its schedule begins the next run. One that has failed waits for a person."""
+    begins = record.desired == "running" and phase != Phase.FAILED
+    return record.next_run_at if begins else None
+
+
 def _overtaken_by(record: PipelineRecord, event: LifecycleEvent) -> Phase | None:
     if event.run < record.run:
         return Phase.STARTING
