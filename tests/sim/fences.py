@@ -38,7 +38,7 @@ class Fences:
         self._written: dict[str, set[Row]] = {}
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
-        if before is not None and batch is None and before.frontier == after.frontier:
+        if before is not None and batch is None and before.position == after.position:
             self._world.say(f"{key} #{after.batch.sequence} is held")
             return
         self._world.say(f"{key} #{after.batch.sequence} takes {_runs(after.inputs)}")
@@ -94,12 +94,12 @@ class Fences:
         return old and grave.stage == self._world.life_of(uid, sink)
 
     def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
-        """I8: every step of the frontier is a range that was taken, or set aside, from its end."""
+        """I8: every step of the position is a range that was taken, or set aside, from its end."""
         uid, stage, sink = key.split("/")
-        held = before.frontier if before is not None else {}
+        held = before.position if before is not None else {}
         taken = {(r.topic_id, r.partition): r for r in after.inputs}
         aside = [r for each in after.set_aside for r in each.ranges]
-        for place, end in after.frontier.items():
+        for place, end in after.position.items():
             at = held.get(place, self._world.base(uid, stage, sink, place))
             run = taken.pop(place, None)
             if run is not None and run.start != at:
@@ -108,7 +108,7 @@ class Fences:
             if at != end:
                 self._report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
         if taken:
-            self._report("I8", f"{key} takes what its frontier does not pass: {taken}")
+            self._report("I8", f"{key} takes what its position does not pass: {taken}")
 
     def _check_open(self, key: str) -> None:
         """I4: what goes is closed before that is said: nothing comes there that was told lost."""

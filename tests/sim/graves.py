@@ -11,9 +11,10 @@ from typing import Protocol
 
 from sim.effects import Dead
 from sim.log import Place, Row
-from waybill_shared.contract.dead_letter_facts import DeadLetter
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadPositions
 from waybill_shared.contract.events import Fact, Fence, SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.vectors import Vector
 from waybill_spark.kafka.dead_letter_journal import facts_of
 from waybill_spark.tracking.dead_letters.letters import letter_of
 from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
@@ -101,6 +102,20 @@ class SimJournal:
 
     def last(self) -> Fence | None:
         return self._graves.fences.get(self._key)
+
+    def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
+        of = (self._uid, stage_key(self._stage))
+        return tuple(
+            DeadPositions(
+                topic_id=grave.place.topic_id,
+                partition=grave.place.partition,
+                offsets=(grave.place.offset,),
+                sink=grave.sink,
+            )
+            for grave in self._graves.all
+            if (grave.uid, grave.stage) == of
+            and grave.place.offset >= starts.get(grave.place[:2], grave.place.offset + 1)
+        )
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         self._check_owner()

@@ -9,7 +9,7 @@ from sim.pipelines import Pipeline
 from sim.world import Rates, World
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
-from waybill_spark.tracking.stage import DAMAGED
+from waybill_spark.tracking.opening import DAMAGED
 
 ROUNDS: Final = 60
 LOOKS: Final = 5

@@ -66,6 +66,7 @@ def opened(source: str, fences: Fences) -> KafkaDeadJournal:
             stage="load",
             since=1,
             fence_key=f"c/p/default/{source}/load@1/!dead",
+            facts_key=pipeline_key("default", source),
             topics={source: f"{source}.dlq"},
             topic_ids={source: f"id of {source}"},
         ),

@@ -91,6 +91,15 @@ def rows(answer: dict[str, Any]) -> list[tuple[object, ...]]:
     return found
 
 
+def test_a_rewound_stage_has_a_position_below_its_frontier(
+    store: FakeStore, asking: TestClient
+) -> None:
+    sinks = {**HERE.sinks, COPY: replace(HERE.sinks[COPY], rewind=1, rewound=offsets(4))}
+    store.put(replace(HERE, sinks=sinks), version=1)
+    first, _ = ask(asking)["stages"][0]["inputs"][0]["partitions"]
+    assert [first[name] for name in ("position", "frontier", "end", "lag")] == [4, 7, 9, 5]
+
+
 def test_where_each_stage_is_and_where_its_topics_end(store: FakeStore, asking: TestClient) -> None:
     store.put(HERE, version=1)
     answer = ask(asking)

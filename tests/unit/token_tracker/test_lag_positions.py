@@ -40,6 +40,14 @@ def test_the_slowest_sink_counts() -> None:
     assert only(slot).offset(ORDERS_ID, 0) == 4
 
 
+def test_what_is_read_again_is_lag() -> None:
+    slot = make_slot(lake={(ORDERS_ID, 0): 9})
+    (key,) = slot.sinks
+    state = replace(slot.sinks[key], rewind=1, rewound={(ORDERS_ID, 0): 2})
+
+    assert only(replace(slot, sinks={key: state})).offset(ORDERS_ID, 0) == 2
+
+
 def test_a_sink_that_has_not_reported_stands_where_its_stage_began() -> None:
     stage = make_stage(
         inputs=(make_input(bases=(3,)),), sinks=(make_sink("lake"), make_sink("copy"))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sim.loads import SimLoads
+from waybill_shared.contract.dead_letter_facts import DeadPositions
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
@@ -27,6 +28,7 @@ from waybill_spark.tracking.dead_letters.records import (
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.pieces import Ranges, in_pieces
+from waybill_spark.tracking.rewinding import Rewind
 from waybill_spark.tracking.sink import SinkSuperseded, Written
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
@@ -142,6 +144,8 @@ class ListJournal:
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         if self.dying:
             raise Retryable("it dies here")
+        moved = fence.batch.sequence if records else fence.batch.sequence - 1
+        fence = replace(fence, batch=replace(fence.batch, sequence=moved))
         self.fences.append(fence)
         self.buried += records
         return fence
@@ -160,6 +164,20 @@ class JournalHand:
 
     def last(self) -> Fence | None:
         return self.journal.fences[-1] if self.journal.fences else None
+
+    def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
+        ids = {TOPIC: next(iter(starts))[0]}
+        return tuple(
+            DeadPositions(
+                topic_id=ids[record.topic],
+                partition=record.partition,
+                offsets=(record.offset,),
+                sink=dead.cause.sink,
+            )
+            for dead in self.journal.buried
+            for record in [dead.record]
+            if record.offset >= starts.get((ids[record.topic], record.partition), 0)
+        )
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         if self.claimed != self.journal.owner:
@@ -197,6 +215,7 @@ class Bench:
     sizes: dict[int, int] = field(default_factory=dict)
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
+    rewind: Rewind | None = None
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
@@ -241,6 +260,7 @@ class Bench:
             report_maintenance=self.kept.append,
             clock=self,
             has_state=self.has_state,
+            rewind=self.rewind,
         )
         stage.open()
         return stage

@@ -38,7 +38,7 @@ def test_sink_without_a_fence_is_written_from_the_base() -> None:
 def test_sink_without_a_fence_takes_no_batch_behind_the_base() -> None:
     decision = decide_one(None, (make_range(2, 3),), BASES)
     assert isinstance(decision, Diverged)
-    assert "the batch takes 2 to 3, the sink holds everything below 0" in decision.detail
+    assert "the batch takes 2 to 3, the next one of the sink begins at 0" in decision.detail
 
 
 def test_same_range_is_already_done() -> None:

@@ -18,7 +18,7 @@ from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.status_events import StatusEvent
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
@@ -88,6 +88,8 @@ class Commit:
     outputs: tuple[Output, ...]
     set_aside: tuple[SetAside, ...] = ()  # cumulative, as in the fence
     versions_from: int = 0  # the versions of batches with a lower sequence are unknown
+    rewind: int = 0  # as in the fence
+    rewound: Offsets = field(default_factory=dict, hash=False)  # as in the fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,9 +161,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierManifest:
-    """An earlier manifest. `generation`: the last one that it was applied as. `until`: when another
-    one replaced it.
-    """
+    """An earlier manifest, the last generation that it was applied as, and its end."""
 
     generation: int
     manifest: AppliedManifest
@@ -250,6 +250,7 @@ class Fence:
     """Up to where a stage has written in one sink.
 
     `frontier`, `outputs` and `set_aside` are cumulative; the frontier has passed what is set aside.
+    `rewind` is the number of the newest rewind in the sink, `rewound` what it has moved back.
     """
 
     tenant: str
@@ -266,6 +267,13 @@ class Fence:
     batches: int = 0  # how many it took in turn with the stage's other sinks
     lifecycle_id: str = ""  # of the topic in which `epoch` counts
     dead: tuple[DeadPositions, ...] = ()  # of a journal: what a batch that comes again leaves out
+    rewind: int = 0
+    rewound: Offsets = field(default_factory=dict, hash=False)
+
+    @property
+    def position(self) -> Vector:
+        """Where the next batch begins: at the frontier, if the partition is not rewound."""
+        return {**self.frontier, **self.rewound} if self.rewound else self.frontier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
         _grant("Read", "Write", topic=f"{PREFIX}.pipelines", why="definitions"),
         _grant("Write", topic=f"{PREFIX}.commits", why="a forged one completes tokens"),
+        _grant("Read", topic=f"{PREFIX}.commits", why="what died before a stage is rewound"),
         _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
         _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Write", topic=f"{PREFIX}.beats", why="that it is alive"),

@@ -6,7 +6,7 @@ started.
 
 from waybill_shared.contract.events import SinkDefinition, StageDefinition
 from waybill_shared.contract.slots import SinkState, Slot, sink_key
-from waybill_shared.contract.vectors import TopicPartition, Vector, join
+from waybill_shared.contract.vectors import TopicPartition, Vector, behind, join
 
 
 def state_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkState:
@@ -14,10 +14,17 @@ def state_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkSt
     return slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
 
 
-def position_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> Vector:
+def frontier_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> Vector:
     """Return the offsets below which the sink has every record, or the record was set aside."""
     begun = join(stage.bases, sink.bases)
     return join(begun, state_of(slot, stage, sink).frontier)
+
+
+def position_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> Vector:
+    """Return the offsets where the next batch of the sink begins. It is at the frontier, or before
+    it where the stage was rewound."""
+    frontier = frontier_of(slot, stage, sink)
+    return {**frontier, **behind(state_of(slot, stage, sink).rewound, frontier)}
 
 
 def offset_in(position: Vector, partition: TopicPartition) -> int:

@@ -14,7 +14,7 @@ from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.offsets import StoredOffsets
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import Span, Vector
 
 SLOT_VERSION = 8  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
@@ -61,6 +61,14 @@ class SinkState:
     """The offsets of its first rows in the partitions of its topic, if not 0."""
     steps: int = 0
     """How many Progress it has made."""
+    rewind: int = 0
+    rewound: StoredOffsets = field(default_factory=dict)
+    """As in the fence: the number of its newest rewind, and what that has moved back."""
+
+    @property
+    def position(self) -> Vector:
+        """Where its next batch begins."""
+        return {**self.frontier, **self.rewound} if self.rewound else self.frontier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

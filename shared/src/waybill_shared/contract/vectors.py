@@ -68,6 +68,11 @@ def join(left: Vector, right: Vector) -> Vector:
     return {**left, **ahead} if ahead else left
 
 
+def behind(position: Vector, frontier: Vector) -> dict[TopicPartition, int]:
+    """Return the part of `position` that is below `frontier`."""
+    return {key: at for key, at in position.items() if at < frontier.get(key, 0)}
+
+
 def meet(left: Vector, right: Vector) -> dict[TopicPartition, int]:
     """Return the nearer offset of the two for each partition.
 

@@ -203,13 +203,13 @@ class RunningStage:
     def readings(self) -> tuple[Reading, ...]:
         """Return where it reads; nowhere if it has ended."""
         return (
-            () if self.has_ended() else readings(self.name, self._inputs, self._tracked.frontiers())
+            () if self.has_ended() else readings(self.name, self._inputs, self._tracked.positions())
         )
 
     def lacks(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Return True if a sink does not have everything below `ends`."""
-        frontiers = self._tracked.frontiers()
-        return any(each.get(at, 0) < end for each in frontiers for at, end in ends.items())
+        """Return True if a sink does not have everything below `ends`, or is to get it again."""
+        positions = self._tracked.positions()
+        return any(each.get(at, 0) < end for each in positions for at, end in ends.items())
 
     def has_passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Return True if each sink has everything below `ends`, and readers can see it."""

@@ -15,7 +15,8 @@ from waybill_shared.contract.events import StageDefinition
 from waybill_spark.driver.dead_letter_journals import open_journal
 from waybill_spark.driver.reporting import Reporter
 from waybill_spark.driver.sql.planned import join
-from waybill_spark.tracking.ledger import Ledger, find_start
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.opening import find_start
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from waybill_shared.contract.driver import RunSpec
-from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.events import StageDefinition, pipeline_key
 from waybill_shared.contract.manifest.model import DeadLetterSettings, Manifest
 from waybill_shared.contract.slots import stage_key
 from waybill_spark.driver.sinks import fence_key
@@ -27,6 +27,7 @@ def open_journal(
             stage=stage.name,
             since=stage.since,
             fence_key=fence_key(spec, fences, f"{stage_key(stage)}/{JOURNAL}"),
+            facts_key=pipeline_key(spec.tenant, spec.pipeline_uid),
             topics=_topics(manifest, [stage]),
             topic_ids={source.topic: source.topic_id for source in stage.inputs},
         ),

@@ -14,13 +14,15 @@ from typing import Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from waybill_shared.contract import codec
-from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters, DeadPositions
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Fact, Fence, pipeline_key
+from waybill_shared.contract.vectors import Vector
 from waybill_shared.kafka.clients import position_of
 from waybill_shared.kafka.errors import explain
 from waybill_spark.kafka.fence_topic.moving import FenceTransactions
 from waybill_spark.kafka.fence_topic.reading import Fences
+from waybill_spark.kafka.past_letters import FactsOf, read_past
 from waybill_spark.tracking.dead_letters.letters import headers_of, letter_of
 from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
 
@@ -43,6 +45,7 @@ class JournalOf:
     stage: str
     since: int
     fence_key: str
+    facts_key: str
     topics: Mapping[str, str]
     topic_ids: Mapping[str, str]
 
@@ -50,6 +53,7 @@ class JournalOf:
 class KafkaDeadJournal:
     def __init__(self, of: JournalOf, fences: Fences) -> None:
         self._of = of
+        self._admin = fences.admin
         self._facts = f"{fences.prefix}.commits"
         self._transactions = FenceTransactions(
             f"journal of stage {of.stage}",
@@ -64,6 +68,11 @@ class KafkaDeadJournal:
 
     def last(self) -> Fence | None:
         return self._transactions.last()
+
+    def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
+        of = self._of
+        facts = FactsOf(topic=self._facts, key=of.facts_key, stage=of.stage, since=of.since)
+        return read_past(self._admin, facts, starts)
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         return self._transactions.move(lambda producer: self._produce(producer, records, fence))

@@ -88,7 +88,7 @@ class BatchWriter:
         self._check_topics()
         for ledger in into if judged.dead else ():
             ledger.move_claim()
-        reached = reduce(meet, [ledger.frontier() for ledger in self._ledgers])
+        reached = reduce(meet, [ledger.position() for ledger in self._ledgers])
         self._triage.record_dead(judged.dead, batch, reached, lacking)
         if judged.dead:
             reach(f"{self._uid}.{self._stage}.after_journal")

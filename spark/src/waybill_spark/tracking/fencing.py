@@ -1,6 +1,8 @@
 """Decides what a batch must do, and in which sinks. Never does I/O, never reads the clock.
 
-Each sink has a fence: the vector (an offset for each partition) below which it has everything.
+Each sink has a fence with two vectors (an offset for each partition). Below the frontier the sink
+has everything; it never goes back. At the position its next batch begins. The two are the same,
+unless a person has rewound the stage: a rewind alone moves the position back, and has a number.
 The fence moves in the transaction that writes the rows. Only rows that are printed, or that
 executors send to Kafka, are written before it, and may come twice. For each batch this happens:
 
@@ -8,12 +10,12 @@ executors send to Kafka, are written before it, and may come twice. For each bat
 2. `batch_runs` makes a range of them for each partition. A new partition starts at its base.
 3. `decide` compares these ranges with the fence of each sink of the stage. The last write of a sink
    may have been exactly these ranges: the driver failed after it, and Spark repeats the batch. Or
-   each range starts where the fence ends, and the sink lacks the batch. There are four answers:
+   each range starts at the position, and the sink lacks the batch. There are four answers:
    - `Write`: these sinks lack the batch. The rows are written there, and their fences move.
    - `RunOnly`: no sink lacks it, but the query keeps state, which the batch must change again.
    - `AlreadyDone`: no sink lacks it. Nothing runs; the fences are reported again.
-   - `Diverged`: a range starts before or after a fence. To write it would double or lose rows, so
-     the stage stops. At its next start it continues at the fences (`resuming`).
+   - `Diverged`: a range starts before or after a position. To write it would double or lose rows,
+     so the stage stops. At its next start it continues at the positions (`resuming`).
 
 Batch ids are never compared. A checkpoint that lost its last files returns with the same id and a
 longer range, and skipping that by its id would lose rows.
@@ -141,16 +143,16 @@ def decide(
 
 
 def _misfit(fence: Fence | None, runs: tuple[Range, ...], bases: Vector) -> str | None:
-    """Return where the batch does not start at the fence; None if it follows the fence.
+    """Return where the batch does not start at the position; None if it follows there.
 
     An empty run is checked too, because the next batch of its partition starts at the same offset.
     """
-    frontier = join(bases, fence.frontier) if fence is not None else bases
+    position = join(bases, fence.position) if fence is not None else bases
     for run in runs:
-        expected = frontier.get((run.topic_id, run.partition), 0)
+        expected = position.get((run.topic_id, run.partition), 0)
         if run.start != expected:
             return (
                 f"{run.topic}[{run.partition}]: the batch takes {run.start} to {run.end},"
-                f" the sink holds everything below {expected}"
+                f" the next one of the sink begins at {expected}"
             )
     return None

@@ -12,7 +12,9 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
    run is called paused.
 5. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
    ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
-6. `close_for_good` moves the fence a last time when the sink is removed. Then no earlier driver
+6. `rewind` moves the fence alone: its position goes back, its frontier stays. Nothing else moves
+   the position back.
+7. `close_for_good` moves the fence a last time when the sink is removed. Then no earlier driver
    can write.
 
 Each fence has the next sequence number and includes all before it, so a lost report does no harm.
@@ -21,23 +23,27 @@ Each fence has the next sequence number and includes all before it, so a lost re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 
-from waybill_shared.contract.batches import follow, planned
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Commit, Fence, SetAside
 from waybill_shared.contract.slots import sink_key
-from waybill_shared.contract.vectors import Vector, join
+from waybill_shared.contract.vectors import Vector, behind, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.tracking.batch import NO_BATCH, Batch
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import LaterSink, StageInput, bases_of
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
+from waybill_spark.tracking.next_fence import next_fence, no_batch
+from waybill_spark.tracking.rewinding import Rewind, rewound_position
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
+
+NOWHERE: Final[Vector] = {}
 
 
 class Ledger:
@@ -101,6 +107,27 @@ class Ledger:
         fence = self.fence
         return self._bases if fence is None else join(self._bases, fence.frontier)
 
+    def position(self) -> Vector:
+        """Return the vector where the next batch of the sink begins."""
+        fence = self.fence
+        return self._bases if fence is None else join(self._bases, fence.position)
+
+    @property
+    def rewind_number(self) -> int:
+        """The number of the newest rewind that was done here; 0: none."""
+        return 0 if self.fence is None else self.fence.rewind
+
+    def rewind(self, to: Rewind) -> None:
+        """Move the fence alone, so that the next batch begins where the rewind says."""
+        moved = self._next({}, self._no_batch())
+        starts = rewound_position(
+            to.starts, bases=self._bases, frontier=moved.frontier, set_aside=moved.set_aside
+        )
+        rewound = behind({**moved.position, **starts}, moved.frontier)
+        self._reach("before_rewind")
+        self._move(None, replace(moved, rewind=to.number, rewound=rewound))
+        self._reach("after_rewind")
+
     def has_written_since(self, generation: int) -> bool:
         """Return True if the stage has written here since this generation. To start or to close a
         sink is no writing.
@@ -110,9 +137,9 @@ class Ledger:
             return False
         return self.later is None or fence.batches > 0
 
-    def start_at(self, others: Vector) -> None:
+    def start_at(self, others: Vector, rewind: int) -> None:
         """Give a sink that was added later its first fence; `others` is where the stage's other
-        sinks are.
+        sinks are, after the rewind of that number.
 
         A partition that was added after the sink belongs to it from its first offset.
         """
@@ -125,7 +152,7 @@ class Ledger:
         }
         fence = self._next(begin, self._no_batch())
         aside = find_before_start(self._inputs, self._bases, begin)
-        self._move(None, replace(fence, set_aside=aside))
+        self._move(None, replace(fence, set_aside=aside, rewind=rewind))
 
     def move_claim(self) -> None:
         """Move the fence alone, to where it is, so that no driver of an earlier claim can write any
@@ -159,13 +186,20 @@ class Ledger:
         self.report(committed_at=self._clock.now_ms())
         self._reach("after_event")
 
-    def set_aside(self, found: tuple[SetAside, ...], generation: int | None = None) -> None:
+    def set_aside(
+        self,
+        found: tuple[SetAside, ...],
+        generation: int | None = None,
+        *,
+        removed_again: Vector = NOWHERE,
+    ) -> None:
         """Move the fence alone past what will never be processed, and report it.
 
-        `generation`: the one that the fence is of, if not this driver's.
+        `generation`: the one that the fence is of, if not this driver's. `removed_again`: up to
+        where records that the sink has, and was to read again, are gone.
         """
         ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
-        moved = self._next(ends, self._no_batch())
+        moved = self._next({**removed_again, **ends}, self._no_batch())
         kept = moved.generation if generation is None else generation
         self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
         self.report()
@@ -228,6 +262,8 @@ class Ledger:
                 outputs=fence.outputs,
                 set_aside=fence.set_aside,
                 versions_from=self._versions_from,
+                rewind=fence.rewind,
+                rewound=fence.rewound,
             )
         )
 
@@ -276,48 +312,19 @@ class Ledger:
         )
 
     def _no_batch(self) -> Batch:
-        """Return what moves a fence alone: nothing, after the last batch."""
-        last, now_ms = self.fence, self._clock.now_ms()
-        if last is None:
-            return Batch(report=planned(NO_BATCH, "", now_ms), runs=())
-        return Batch(report=planned(last.batch.batch_id, last.batch.lineage, now_ms), runs=())
+        return no_batch(self.fence, self._clock.now_ms())
 
     def _next(self, ends: Vector, batch: Batch) -> Fence:
         """Return the fence after the present one, without rows yet."""
-        before = self.fence
-        return Fence(
-            tenant=self._identity.tenant,
-            pipeline_uid=self._identity.pipeline_uid,
+        return next_fence(
+            self.fence,
+            batch,
+            ends=ends,
+            bases=self._bases,
             stage=self.stage,
             sink=self.sink.name,
-            generation=self._identity.generation,
-            epoch=self._identity.epoch,
-            lifecycle_id=self._identity.lifecycle_id,
-            batch=follow(before.batch if before is not None else None, batch.report),
-            inputs=batch.ranges,
-            frontier=join(self.frontier(), ends),
-            outputs=before.outputs if before is not None else (),
-            set_aside=before.set_aside if before is not None else (),
-            batches=before.batches if before is not None else 0,
+            identity=self._identity,
         )
 
     def _reach(self, edge: str) -> None:
         reach(f"{self._identity.pipeline_uid}.{self.sink.name}.{edge}")
-
-
-def find_start(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
-    """Return where a sink starts that was added after its stage had started: where the other sinks
-    are.
-
-    None for any other sink, also for one that has lost its fence.
-    """
-    started = [other for other in stage if other.fence is not None]
-    if ledger.fence is not None or ledger.later is None or not started:
-        return None
-    since = ledger.later.since
-    if any(other.has_written_since(since) for other in started):
-        return None
-    start: Vector = {}
-    for other in started:
-        start = join(start, other.frontier())
-    return start

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.ledger import Ledger
-from waybill_spark.tracking.losses import Looks, TopicLook, find_losses, find_stop
+from waybill_spark.tracking.losses import (
+    Looks,
+    TopicLook,
+    find_losses,
+    find_removed_again,
+    find_stop,
+)
 from waybill_spark.tracking.ports import Source
 from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
@@ -44,16 +50,17 @@ class LossReporter:
         stops: list[StageStopped] = []
         for ledger in self._fenceless_first():
             found = find_losses(self._inputs, looks, ledger.frontier())
+            removed = find_removed_again(self._inputs, looks, ledger.position(), ledger.frontier())
             stop = find_stop(self._inputs, looks, found)
             if stop is not None:
                 stops.append(stop)
-            if found:
+            if found or removed:
                 logger.warning(
-                    "records will never be processed",
+                    "records will never be processed" if found else "records are not read again",
                     extra={"stage": self._stage, "sink": ledger.sink.name, "set_aside": str(found)},
                 )
                 with collect(stops):
-                    ledger.set_aside(found)
+                    ledger.set_aside(found, removed_again=removed)
         return stops
 
     def report_topics(self) -> list[StageStopped]:
@@ -89,9 +96,9 @@ class LossReporter:
 
     def _starts(self, topic: str, topic_id: str) -> Mapping[int, int]:
         """Return the first offsets: what is below them, and not in every sink, is lost."""
-        frontiers = [ledger.frontier() for ledger in self._ledgers]
-        partitions = {partition for each in frontiers for of, partition in each if of == topic_id}
-        least = {p: min(each.get((topic_id, p), 0) for each in frontiers) for p in partitions}
+        positions = [ledger.position() for ledger in self._ledgers]
+        partitions = {partition for each in positions for of, partition in each if of == topic_id}
+        least = {p: min(each.get((topic_id, p), 0) for each in positions) for p in partitions}
         return self._source.starts(topic, least)
 
     def _topic_ids(self) -> dict[str, str]:

@@ -46,6 +46,20 @@ def find_losses(
     return tuple(aside for reason, ranges in found.items() for aside in _aside(reason, ranges))
 
 
+def find_removed_again(
+    inputs: tuple[StageInput, ...], looks: Looks, position: Vector, frontier: Vector
+) -> Vector:
+    """Return up to where a sink cannot read again what it has: retention removed that meanwhile."""
+    found = {
+        (run.topic_id, run.partition): run.end
+        for source in inputs
+        if _find_reason(source, looks) is None
+        for run in _find_removed(source, looks, position)
+    }
+    ends = {place: min(end, frontier.get(place, 0)) for place, end in found.items()}
+    return {place: end for place, end in ends.items() if position.get(place, 0) < end}
+
+
 def find_before_start(
     inputs: tuple[StageInput, ...], bases: Vector, begin: Vector
 ) -> tuple[SetAside, ...]:

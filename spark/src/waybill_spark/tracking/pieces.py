@@ -3,10 +3,11 @@
 Parts follow one another, partition after partition: each begins where the one before has ended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from waybill_shared.contract.events import Range
+from waybill_shared.contract.vectors import Vector
 
 Ranges = tuple[Range, ...]
 Place = tuple[str, int]
@@ -28,6 +29,15 @@ def are_within(ranges: Ranges, others: Ranges) -> bool:
         )
         for run in ranges
     )
+
+
+def in_parts(ranges: Ranges, bounds: Iterable[Vector]) -> tuple[Ranges, ...]:
+    """Cut ranges so that no part has offsets on both sides of one of these vectors."""
+    parts: tuple[Ranges, ...] = (ranges,)
+    for bound in bounds:
+        cut = (side for part in parts for side in _sides(part, bound))
+        parts = tuple(side for side in cut if side)
+    return parts
 
 
 def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
@@ -69,3 +79,12 @@ def in_pieces(
             size_of_piece += size
         piece.append(replace(run, start=start))
     return (*pieces, tuple(piece))
+
+
+def _sides(ranges: Ranges, bound: Vector) -> Iterator[Ranges]:
+    """Yield what is before `bound`, and what is after it."""
+    ends = [min(run.end, bound.get((run.topic_id, run.partition), 0)) for run in ranges]
+    pairs = tuple(zip(ranges, ends, strict=True))
+    yield tuple(replace(run, end=end) for run, end in pairs if run.start < end)
+    starts = ((run, max(run.start, end)) for run, end in pairs)
+    yield tuple(replace(run, start=start) for run, start in starts if start < run.end)

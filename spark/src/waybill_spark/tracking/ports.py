@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from waybill_shared.contract.dead_letter_facts import DeadPositions
 from waybill_shared.contract.events import Fence
+from waybill_shared.contract.vectors import Vector
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     DeadLetterRecord,
@@ -24,6 +26,9 @@ class DeadJournal(Protocol):
 
     def last(self) -> Fence | None:
         """Return the newest entry, read after `claim`."""
+
+    def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
+        """Return what was ever reported of the stage from `starts` on, by the facts."""
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
         """Write an entry, and return its fence with the number of the last fact; `fence` has that

@@ -2,8 +2,8 @@
 
 Never does I/O.
 
-Fences are what the sinks really contain, so a checkpoint that does not fit them is not used. If
-sinks of one stage have different positions, each first gets exactly what it lacks.
+Fences are what the sinks really contain, so a checkpoint that does not fit their positions is not
+used. If sinks of one stage have different positions, each first gets exactly what it lacks.
 """
 
 from collections.abc import Mapping
@@ -37,40 +37,38 @@ def resume(
     """
     if planned is not None and _fits(inputs, planned, fences):
         return ContinueCheckpoint()
-    frontiers = {sink: frontier_of(inputs, fence) for sink, fence in fences.items()}
+    positions = {sink: position_of(inputs, fence) for sink, fence in fences.items()}
     starts: Vector = {}
-    for frontier in frontiers.values():
-        starts = join(starts, frontier)
-    missing = {sink: _between(inputs, frontier, starts) for sink, frontier in frontiers.items()}
+    for position in positions.values():
+        starts = join(starts, position)
+    missing = {sink: _between(inputs, position, starts) for sink, position in positions.items()}
     return StartNewQuery(
         starts=starts, missing={sink: ranges for sink, ranges in missing.items() if ranges}
     )
 
 
-def frontier_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
-    """Return the vector below which a sink has everything, for the topics as the stage reads them
-    now.
-    """
-    frontier: Vector = fencing.bases_of(inputs)
+def position_of(inputs: tuple[StageInput, ...], fence: Fence | None) -> dict[TopicPartition, int]:
+    """Return where the next batch of a sink begins, for the topics as the stage reads them now."""
+    position: Vector = fencing.bases_of(inputs)
     if fence is not None:
-        frontier = join(frontier, fence.frontier)
+        position = join(position, fence.position)
     current = {source.topic_id for source in inputs}
-    return {key: end for key, end in frontier.items() if key[0] in current}
+    return {key: end for key, end in position.items() if key[0] in current}
 
 
 def _fits(
     inputs: tuple[StageInput, ...], planned: Planned, fences: Mapping[str, Fence | None]
 ) -> bool:
-    frontiers = [frontier_of(inputs, fence) for fence in fences.values()]
+    positions = [position_of(inputs, fence) for fence in fences.values()]
     starts, ends = _by_id(inputs, planned.starts), _by_id(inputs, planned.ends)
     if planned.committed:
-        return all(_same(each, ends) for each in frontiers)
+        return all(_same(each, ends) for each in positions)
     if any(end < starts.get(key, 0) for key, end in ends.items()):
         return False  # Spark would try for ever to read backwards
     runs = fencing.batch_runs(inputs, planned.starts, planned.ends)
     if isinstance(fencing.decide(fences, runs, fencing.bases_of(inputs)), Diverged):
         return False
-    return all(_same(each, ends) or _same(each, starts) for each in frontiers)
+    return all(_same(each, ends) or _same(each, starts) for each in positions)
 
 
 def _same(left: Vector, right: Vector) -> bool:

@@ -4,7 +4,8 @@ It knows no manifests and no runners. It gets inputs, sinks and a function from 
 The driver calls, in this order:
 
 1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
-   the fences, gives a first one to sinks that were added later, and stops if one is missing.
+   the fences, gives a first one to sinks that were added later, and stops if one is missing. A
+   rewind that was not done in each sink yet is done (`rewinding`).
 2. `report_losses` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
@@ -21,7 +22,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from waybill_shared.contract.batches import planned
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
@@ -50,18 +51,23 @@ from waybill_spark.tracking.fencing import (
     batch_runs,
     decide,
 )
-from waybill_spark.tracking.ledger import Ledger, find_start
+from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.loss_reporter import LossReporter
-from waybill_spark.tracking.pieces import Ranges, in_steps
+from waybill_spark.tracking.opening import (
+    do_rewind,
+    refuse_missing_fences,
+    start_later_sinks,
+)
+from waybill_spark.tracking.pieces import Ranges, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
+from waybill_spark.tracking.rewinding import Rewind
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
 logger = logging.getLogger(__name__)
 
-DAMAGED: Final = "is damaged"
 Frame = TypeVar("Frame")
 """The type of a batch as the engine passes it. It is only handed to `to_rows`."""
 
@@ -88,10 +94,12 @@ class TrackedStage(Generic[Frame]):
         report_maintenance: Callable[[TableMaintenance], None],
         clock: Clock,
         has_state: bool = False,
+        rewind: Rewind | None = None,
     ) -> None:
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
+        self._rewind = rewind
         self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
@@ -136,8 +144,10 @@ class TrackedStage(Generic[Frame]):
             for ledger in self._ledgers:
                 ledger.read()
             self._triage.read(ledger.fence for ledger in self._ledgers)
-            self._start_later_sinks()
-            self._refuse_missing_fences()
+            start_later_sinks(self._ledgers)
+            refuse_missing_fences(self.name, self._ledgers, self._checkpoint)
+            if self._rewind is not None:
+                do_rewind(self.name, self._ledgers, self._triage, self._rewind)
 
     def report_losses(self) -> None:
         """Report every fence, and set aside what can never be processed.
@@ -187,9 +197,9 @@ class TrackedStage(Generic[Frame]):
         """Return True if a sink has rows that its readers cannot see yet."""
         return any(ledger.hidden for ledger in self._ledgers)
 
-    def frontiers(self) -> list[Mapping[TopicPartition, int]]:
-        """Return how far each sink is."""
-        return [ledger.frontier() for ledger in self._ledgers]
+    def positions(self) -> list[Mapping[TopicPartition, int]]:
+        """Return where the next batch of each sink begins."""
+        return [ledger.position() for ledger in self._ledgers]
 
     def move_claims(self) -> None:
         """Let no earlier driver commit a batch any more, in a table either. Moves nothing where
@@ -234,11 +244,19 @@ class TrackedStage(Generic[Frame]):
 
     def _write(self, batch: Batch, into: Sequence[Ledger], frame: Frame) -> None:
         """Run the batch, in one piece or in several, and write it into these sinks."""
-        pieces = self._source.pieces(batch.ranges)
+        pieces = self._pieces(batch.ranges, into)
         for piece in pieces:
             at_once = len(pieces) == 1 and not self._source.distributes(piece)
             first = partial(self._to_rows, frame) if at_once else None
             self._writer.write(replace(batch, runs=piece), into, first)
+
+    def _pieces(self, ranges: Ranges, into: Sequence[Ledger]) -> tuple[Ranges, ...]:
+        """Cut the ranges into parts that can be read at once. None of them has both records that a
+        sink gets again and others, so that it stays known from which its new rows are made.
+        """
+        again = [ledger.frontier() for ledger in into if ledger.position() != ledger.frontier()]
+        parts = (ranges,) if self._source.must_stay_whole else in_parts(ranges, again)
+        return tuple(piece for part in parts for piece in self._source.pieces(part))
 
     def _maintain(self) -> None:
         for ledger in self._ledgers:
@@ -279,7 +297,7 @@ class TrackedStage(Generic[Frame]):
         )
         steps = (missing,) if self._source.must_stay_whole else in_steps(missing, self._offsets_max)
         for step in steps:
-            for piece in self._source.pieces(step):
+            for piece in self._pieces(step, [ledger]):
                 self._writer.write(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
@@ -289,35 +307,3 @@ class TrackedStage(Generic[Frame]):
         batch_id, lineage = (model.batch_id, model.lineage) if model else (NO_BATCH, "")
         report = planned(batch_id, lineage, self._clock.now_ms())
         return Batch(report=report, runs=ranges, for_one_sink=True)
-
-    def _start_later_sinks(self) -> None:
-        """Give a first fence to sinks that were added later, not to one that lost its fence."""
-        for ledger in self._ledgers:
-            start = find_start(ledger, self._ledgers)
-            if start is not None:
-                ledger.start_at(start)
-
-    def _refuse_missing_fences(self) -> None:
-        """Raise StageStopped if a sink has no fence though the stage has written before."""
-        for ledger in self._ledgers:
-            if ledger.fence is not None:
-                continue
-            has_written = self._others_have_written() or self._checkpoint.took_something()
-            if has_written is False:
-                continue
-            has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
-            detail = (
-                f"stage {self.name} {has} written, but sink {ledger.sink.name} has no fence of"
-                " it: its table was replaced, or its fence was deleted"
-            )
-            hint = (
-                "restore the sink with its fence; or empty the sinks, delete the pipeline and"
-                " apply it again: it writes again what its inputs still hold"
-            )
-            raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
-
-    def _others_have_written(self) -> bool:
-        """Return True if a second batch was written: it comes after every sink has the first."""
-        return any(
-            ledger.fence is not None and ledger.fence.batches > 1 for ledger in self._ledgers
-        )

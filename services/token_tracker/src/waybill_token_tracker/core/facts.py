@@ -30,7 +30,7 @@ from waybill_shared.contract.events import Commit, Definition, Fact, StageDefini
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import DeadEntry, Hop, Progress, Removal, SinkState, Slot
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import Span, TopicPartition, Vector, join
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector, behind, join
 from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
@@ -158,8 +158,9 @@ def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
 
 def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
+    frontier = join(state.frontier, commit.frontier)
     return SinkState(
-        frontier=join(state.frontier, commit.frontier),
+        frontier=frontier,
         reached=state.reached,
         hops=with_hop(state.hops, _hop(commit)),
         set_aside=unite(state.set_aside, _set_aside(commit)),
@@ -168,7 +169,20 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         versions_from=max(commit.versions_from, state.versions_from),
         began={**_began(commit), **state.began},
         steps=state.steps,
+        rewind=max(state.rewind, commit.rewind),
+        rewound=_rewound(state, commit, frontier),
     )
+
+
+def _rewound(state: SinkState, commit: Commit, frontier: Vector) -> Vector:
+    """Return where the next batch of a sink begins, if that is before its frontier. Commits of the
+    newest rewind say so; of these, the one that is the furthest."""
+    if not (state.rewound or commit.rewound):
+        return {}  # as nearly always
+    said = {**commit.frontier, **commit.rewound}
+    if state.rewind == commit.rewind:
+        said = {**join(state.position, said)}
+    return behind(state.position if state.rewind > commit.rewind else said, frontier)
 
 
 def _began(commit: Commit) -> dict[TopicPartition, int]:

@@ -35,7 +35,7 @@ class Offsets(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A topic as one stage reads it; all its sinks hold everything below `frontier`."""
+    """A topic as one stage reads it; its next batch begins at `frontier`, or after it."""
 
     stage: str
     topic: str
@@ -65,7 +65,7 @@ def readings(
 ) -> tuple[Reading, ...]:
     """Return what each stage reads, with its frontier.
 
-    `frontiers`: how far each sink of the stage is.
+    `frontiers`: where the next batch of each sink begins.
     """
     vectors = tuple(frontiers)
     return tuple(

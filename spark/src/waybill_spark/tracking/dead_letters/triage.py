@@ -29,11 +29,12 @@ from waybill_shared.contract.events import Fence
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import DeadReason, StopReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.tracking.batch import Batch
+from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
 from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.positions import Position, ahead, group, positions_in
 from waybill_spark.tracking.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
     DeadCause,
@@ -51,9 +52,6 @@ from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
-
-_Position = tuple[str, int, int, str | None]
-"""Topic id, partition, offset, and the only sink that lacks it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +141,22 @@ class Triage:
             raise Retryable(f"stage {self._stage}: {count} record(s) die only at a second look")
         return rows
 
+    def recall(self, starts: Vector) -> None:
+        """Note again what died from `starts` on, because its batches come again. The journal gets
+        a new fence, and no record.
+        """
+        past = self.journal.past(starts) if self.sequence else ()
+        known = [position for each in past for position in positions_in(each)]
+        if set(known) <= set(self._entries()):
+            return
+        batch = Batch(report=planned(NO_BATCH, "", self._clock.now_ms()), runs=())
+        dead = group([*self._entries(), *known])
+        self._fence = self.journal.write((), self._next(batch, 0, dead))
+        logger.warning(
+            "records that died before are left out",
+            extra={"stage": self._stage, "records": len(known)},
+        )
+
     def record_dead(
         self,
         dead: tuple[DeadLetterRecord, ...],
@@ -164,8 +178,17 @@ class Triage:
         if not new:
             return
         self._budget.spend(len(dead), self._clock.now_ms())
-        kept = [each for each in self._entries() if _ahead(each, reached)]
-        fence = Fence(
+        kept = [each for each in self._entries() if ahead(each, reached)]
+        dead_now = group([*kept, *(self._position(each) for each in new)])
+        self._fence = self.journal.write(new, self._next(batch, len(new), dead_now))
+        logger.warning(
+            "records went to a dead-letter topic",
+            extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
+        )
+
+    def _next(self, batch: Batch, rows: int, dead: tuple[DeadPositions, ...]) -> Fence:
+        """Return the fence of the journal after the present one."""
+        return Fence(
             tenant=self._identity.tenant,
             pipeline_uid=self._identity.pipeline_uid,
             stage=self._stage,
@@ -176,13 +199,8 @@ class Triage:
             inputs=batch.ranges,
             frontier={},
             outputs=(),
-            batch=self._report(batch, len(new)),
-            dead=_group([*kept, *(self._position(each) for each in new)]),
-        )
-        self._fence = self.journal.write(new, fence)
-        logger.warning(
-            "records went to a dead-letter topic",
-            extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
+            batch=self._report(batch, rows),
+            dead=dead,
         )
 
     def _report(self, batch: Batch, rows: int) -> BatchReport:
@@ -271,37 +289,13 @@ class Triage:
         )
         raise StageStopped(StopReason.DEAD_LETTER_BUDGET, detail, hint)
 
-    def _entries(self) -> list[_Position]:
-        return [
-            (each.topic_id, each.partition, offset, each.sink)
-            for each in (() if self._fence is None else self._fence.dead)
-            for offset in each.offsets
-        ]
+    def _entries(self) -> list[Position]:
+        dead = () if self._fence is None else self._fence.dead
+        return [position for each in dead for position in positions_in(each)]
 
-    def _position(self, dead: DeadLetterRecord) -> _Position:
+    def _position(self, dead: DeadLetterRecord) -> Position:
         record = dead.record
         return (self._ids[record.topic], record.partition, record.offset, dead.cause.sink)
-
-
-def _ahead(position: _Position, reached: Vector) -> bool:
-    topic_id, partition, offset, _ = position
-    return offset >= reached.get((topic_id, partition), 0)
-
-
-def _group(positions: Iterable[_Position]) -> tuple[DeadPositions, ...]:
-    groups: dict[tuple[str, int, str | None], set[int]] = {}
-    for topic_id, partition, offset, sink in positions:
-        groups.setdefault((topic_id, partition, sink), set()).add(offset)
-    ordered = sorted(groups, key=lambda group: (group[0], group[1], group[2] or ""))
-    return tuple(
-        DeadPositions(
-            topic_id=topic_id,
-            partition=partition,
-            offsets=tuple(sorted(groups[topic_id, partition, sink])),
-            sink=sink,
-        )
-        for topic_id, partition, sink in ordered
-    )
 
 
 def _of_sink(dead: DeadLetterRecord, sink: str) -> DeadLetterRecord:

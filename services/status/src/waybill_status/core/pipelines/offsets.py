@@ -16,7 +16,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.sink_positions import offset_in, position_of
+from waybill_shared.contract.sink_positions import frontier_of, offset_in, position_of
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import TopicPartition, Vector, topics_deleted_in
 from waybill_shared.contract.words import UnknownReason
@@ -164,31 +164,35 @@ def _unknown(
 class _SinkPosition:
     name: str
     position: Vector | None
+    frontier: Vector | None
     gone: frozenset[str]
     """The deleted topics: all of them is passed, so no offset says anything."""
 
-    def at(self, place: TopicPartition) -> SinkFrontier:
-        known = self.position is not None and place[0] not in self.gone
-        offset = offset_in(self.position or {}, place)
-        return SinkFrontier(name=self.name, frontier=offset if known else None)
+    def position_at(self, place: TopicPartition) -> int | None:
+        return self._offset(self.position, place)
+
+    def frontier_at(self, place: TopicPartition) -> SinkFrontier:
+        return SinkFrontier(name=self.name, frontier=self._offset(self.frontier, place))
+
+    def _offset(self, vector: Vector | None, place: TopicPartition) -> int | None:
+        known = vector is not None and place[0] not in self.gone
+        return offset_in(vector or {}, place) if known else None
 
 
 def _stage(stage: StageDefinition, slot: Slot | None, ends: EndsById) -> StageOffsets:
-    sinks = tuple(_sink(sink.name, _find_position(slot, stage, sink)) for sink in stage.sinks)
+    sinks = tuple(_sink(slot, stage, sink) for sink in stage.sinks)
     return StageOffsets(
         name=stage.name,
         inputs=tuple(_input(source, sinks, ends[source.topic_id]) for source in stage.inputs),
     )
 
 
-def _find_position(
-    slot: Slot | None, stage: StageDefinition, sink: SinkDefinition
-) -> Vector | None:
-    return None if slot is None else position_of(slot, stage, sink)
-
-
-def _sink(name: str, position: Vector | None) -> _SinkPosition:
-    return _SinkPosition(name, position, topics_deleted_in(position or {}))
+def _sink(slot: Slot | None, stage: StageDefinition, sink: SinkDefinition) -> _SinkPosition:
+    if slot is None:
+        return _SinkPosition(sink.name, None, None, frozenset())
+    frontier = frontier_of(slot, stage, sink)
+    position = position_of(slot, stage, sink)
+    return _SinkPosition(sink.name, position, frontier, topics_deleted_in(frontier))
 
 
 def _input(
@@ -215,15 +219,16 @@ def _partition(
     sinks: tuple[_SinkPosition, ...],
     end: int | None,
 ) -> PartitionOffsets:
-    frontiers = tuple(sink.at(place) for sink in sinks)
-    known = [each.frontier for each in frontiers if each.frontier is not None]
-    lowest = min(known, default=None)
+    frontiers = tuple(sink.frontier_at(place) for sink in sinks)
+    positions = (sink.position_at(place) for sink in sinks)
+    position = min((each for each in positions if each is not None), default=None)
+    known = (each.frontier for each in frontiers)
     return PartitionOffsets(
         partition=place[1],
         base=offset_in(source.bases, place),
-        position=lowest,
-        frontier=lowest,
+        position=position,
+        frontier=min((each for each in known if each is not None), default=None),
         end=end,
-        lag=None if lowest is None or end is None else max(0, end - lowest),
+        lag=None if position is None or end is None else max(0, end - position),
         sinks=frontiers,
     )

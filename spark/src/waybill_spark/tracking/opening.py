@@ -1,0 +1,82 @@
+"""What is done at the start of a stage, after its sinks are claimed and their fences are read."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from waybill_shared.contract.vectors import Vector, join
+from waybill_shared.contract.words import StopReason
+from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.dead_letters.triage import Triage
+from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.rewinding import Rewind
+from waybill_spark.tracking.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
+
+DAMAGED: Final = "is damaged"
+
+
+def start_later_sinks(ledgers: Sequence[Ledger]) -> None:
+    """Give a first fence to sinks that were added later, not to one that lost its fence."""
+    rewind = max(ledger.rewind_number for ledger in ledgers)
+    for ledger in ledgers:
+        start = find_start(ledger, ledgers)
+        if start is not None:
+            ledger.start_at(start, rewind)
+
+
+def find_start(ledger: Ledger, stage: Iterable[Ledger]) -> Vector | None:
+    """Return where a sink starts that was added after its stage had started: where the other sinks
+    are.
+
+    None for any other sink, also for one that has lost its fence.
+    """
+    started = [other for other in stage if other.fence is not None]
+    if ledger.fence is not None or ledger.later is None or not started:
+        return None
+    since = ledger.later.since
+    if any(other.has_written_since(since) for other in started):
+        return None
+    start: Vector = {}
+    for other in started:
+        start = join(start, other.position())
+    return start
+
+
+def refuse_missing_fences(stage: str, ledgers: Sequence[Ledger], checkpoint: Checkpoint) -> None:
+    """Raise StageStopped if a sink has no fence though the stage has written before."""
+    for ledger in ledgers:
+        if ledger.fence is not None:
+            continue
+        has_written = _others_have_written(ledgers) or checkpoint.took_something()
+        if has_written is False:
+            continue
+        has = "has" if has_written else f"may have (its checkpoint {DAMAGED})"
+        detail = (
+            f"stage {stage} {has} written, but sink {ledger.sink.name} has no fence of"
+            " it: its table was replaced, or its fence was deleted"
+        )
+        hint = (
+            "restore the sink with its fence; or empty the sinks, delete the pipeline and"
+            " apply it again: it writes again what its inputs still hold"
+        )
+        raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+
+def do_rewind(stage: str, ledgers: Iterable[Ledger], triage: Triage, to: Rewind) -> None:
+    """Do a rewind in each sink that has not had it. What died before is left out by then."""
+    left = [ledger for ledger in ledgers if ledger.rewind_number < to.number]
+    if left:
+        triage.recall(to.starts)
+    for ledger in left:
+        logger.warning(
+            "sink is rewound",
+            extra={"stage": stage, "sink": ledger.sink.name, "starts": str(to.starts)},
+        )
+        ledger.rewind(to)
+
+
+def _others_have_written(ledgers: Iterable[Ledger]) -> bool:
+    """Return True if a second batch was written: it comes after every sink has the first."""
+    return any(ledger.fence is not None and ledger.fence.batches > 1 for ledger in ledgers)
