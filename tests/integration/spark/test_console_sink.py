@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from builders import make_fence
-from contracts.sink import Place, SinkContract, opened
+from contracts.sink import Place, SinkContract, batch, ledger_of, opened, write
 from integration.conftest import Surroundings
 from waybill_shared.kafka.admin import make_admin
 from waybill_spark.kafka.fence_topic.reading import Fences
@@ -53,6 +53,22 @@ class TestConsoleSink(SinkContract):
     @pytest.fixture
     def place(self, place: LogPlace) -> Place:
         return place
+
+    @pytest.mark.parametrize("written", [True, False], ids=["written before", "empty"])
+    def test_a_batch_of_an_earlier_claim_is_refused_when_the_claim_has_moved(
+        self, place: Place, written: bool
+    ) -> None:
+        """Its rows are printed by then, and the batch that counts is printed after them."""
+        first, second = batch(0, 5), batch(5, 9)
+        if written:
+            write(ledger_of(place), first, place.rows(1))
+        earlier, later = ledger_of(place), ledger_of(place, claim=2)
+        later.move_claim()
+        mine = second if written else first
+        with pytest.raises(SinkSuperseded):
+            write(earlier, mine, place.rows(2))
+        write(later, mine, place.rows(3))
+        assert place.read() == [*[1] * written, 2, 3]
 
 
 def test_a_batch_is_printed_before_the_fence_moves(place: LogPlace) -> None:
