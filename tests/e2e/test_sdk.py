@@ -182,6 +182,8 @@ def test_the_page_about_the_sdk_runs_as_it_stands(
         ('"orders.in"', f'"{orders.topic}"'),
         ('offsets("orders")', f'offsets("{orders.name}")'),
         ('history("orders"', f'history("{orders.name}"'),
+        ('runs("orders"', f'runs("{orders.name}"'),
+        ('batches("orders"', f'batches("{orders.name}"'),
     )
 
     assert str(names["stored"]).startswith("wb1.")

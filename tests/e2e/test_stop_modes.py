@@ -25,7 +25,7 @@ PART = 5
 def await_done(client: Client, operation: Operation) -> None:
     done = client.operation(operation.id, wait_s=WAIT_S)
     assert done.state == "done", done.errors
-    assert done.warnings == (), "the run has stopped as it was asked to"
+    assert not any(each.startswith("the run ") for each in done.warnings), done.warnings
 
 
 def send_part(client: Client, pipeline: str, tokens: list[str]) -> None:

@@ -6,6 +6,7 @@ of each sink: so every token of it can become final without a driver.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Protocol
 
 from sim.contents import Contents, fence_key
@@ -87,8 +88,15 @@ class Runs:
         return place[0] == source.topic_id == self._world.cluster.identify(source.topic)
 
     def _unreported(self, record: PipelineRecord) -> Iterator[str]:
-        """What a sink has and Kafka does not know. A claim that has moved alone says nothing."""
-        known: dict[str, Vector] = {}
+        """What a sink has and Kafka does not know. A claim that has moved alone says nothing, and
+        where a stage began is in its definition.
+        """
+        uid = record.pipeline_uid
+        known: dict[str, Vector] = {
+            fence_key(uid, stage, sink): reduce(join, (i.bases for i in stage.inputs))
+            for stage in record.stages
+            for sink in stage.sinks
+        }
         for fact in self._world.facts_of(record.pipeline_uid):
             if isinstance(fact.body, Commit):
                 commit = fact.body
