@@ -5,7 +5,8 @@ Driver errors become `Retryable` here and in `waybill_shared.kafka.admin`, and n
 
 import logging
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -69,6 +70,34 @@ def make_consumer(kafka: Kafka, group: str, **options: object) -> Consumer:
             **options,
         }
     )
+
+
+Rebalance = Callable[[Consumer, list[TopicPartition]], None]
+
+
+def subscribe(
+    consumer: Consumer, topics: Sequence[str], *, on_assign: Rebalance, on_revoke: Rebalance
+) -> None:
+    """Subscribe a consumer whose `poll` and `close` raise the errors of its callbacks.
+
+    On Python 3.11 the client garbles an error of its own functions that leaves a callback: it
+    raises SystemError, or a KafkaError that no `except` catches. It keeps one that was raised by
+    Python.
+    """
+    consumer.subscribe(list(topics), on_assign=_raising(on_assign), on_revoke=_raising(on_revoke))
+
+
+def _raising(callback: Rebalance) -> Rebalance:
+    """Return the callback with each of its errors raised by Python."""
+
+    @wraps(callback)
+    def call(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        try:
+            callback(consumer, partitions)
+        except Exception:
+            raise  # not superfluous: this makes the error an object, which the client needs
+
+    return call
 
 
 def produce_and_wait(

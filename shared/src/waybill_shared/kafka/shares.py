@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import make_consumer
+from waybill_shared.kafka.clients import make_consumer, subscribe
 from waybill_shared.kafka.errors import REFUSED
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.partitioner import partition_of
@@ -61,7 +61,7 @@ class GroupShares:
         while not self._stop.is_set():
             try:
                 self._take_part()
-            except (Retryable, RuntimeError, KafkaException, SystemError) as error:
+            except (Retryable, RuntimeError, KafkaException) as error:
                 fields = {"group": self._group, "reason": str(error)}
                 logger.warning("no share of the work for now", extra=fields)
                 self._stop.wait(RETRY_S)
@@ -94,7 +94,7 @@ class GroupShares:
             self._give(frozenset())
             membership.left()
 
-        consumer.subscribe([self._topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+        subscribe(consumer, [self._topic], on_assign=assigned, on_revoke=revoked)
         try:
             while not self._stop.is_set():
                 message = consumer.poll(POLL_S)

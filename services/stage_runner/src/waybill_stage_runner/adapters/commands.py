@@ -10,7 +10,7 @@ from confluent_kafka import Message as KafkaMessage
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
 from waybill_shared.contract.events import Command
-from waybill_shared.kafka.clients import position_of
+from waybill_shared.kafka.clients import position_of, subscribe
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import OwnTopics
 from waybill_stage_runner.app.measuring import count_skipped
@@ -50,7 +50,7 @@ class CommandReader:
         self._assigned: list[int] = []
         self._current: tuple[int, int, Command] | None = None
         self._early: KafkaMessage | None = None
-        consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        subscribe(consumer, [topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def next(self, timeout_s: float) -> tuple[int, int, Command] | None:
         """Return the next command with its partition and offset; the same one until `done` is

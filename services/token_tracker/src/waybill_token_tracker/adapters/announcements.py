@@ -17,7 +17,7 @@ from waybill_shared.contract.events import Fact
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
 from waybill_shared.contract.status_events import HEADERS
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import make_consumer, position_of
+from waybill_shared.kafka.clients import make_consumer, position_of, subscribe
 from waybill_shared.kafka.errors import explain
 from waybill_shared.kafka.transactions import Outgoing, make_transactional
 from waybill_token_tracker.app.announcing import Announced, ReceivedMessage
@@ -63,12 +63,12 @@ class KafkaEventSession:
 
     def open(self) -> None:
         self._producer.claim(TIMEOUT_S)
-        self._consumer.subscribe(
-            [self._commits, self._lifecycle], on_assign=self._on_assign, on_revoke=self._on_revoke
-        )
+        topics = [self._commits, self._lifecycle]
+        subscribe(self._consumer, topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def close(self) -> None:
-        self._consumer.close()
+        with errors_as_retryable():
+            self._consumer.close()
         del self._producer
 
     def receive(self) -> list[ReceivedMessage]:
@@ -152,9 +152,5 @@ def errors_as_retryable() -> Iterator[None]:
     """Raise errors of the consumer as Retryable."""
     try:
         yield
-    except SystemError as error:  # from `poll`, if a callback of a rebalance has failed
-        if not isinstance(error.__cause__, KafkaException):
-            raise
-        raise Retryable(explain(error.__cause__.args[0])) from error
     except KafkaException as error:
         raise Retryable(explain(error.args[0])) from error

@@ -25,7 +25,7 @@ from waybill_shared.contract.events import Fact, Snapshot
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.clients import position_of, read_to_end
+from waybill_shared.kafka.clients import position_of, read_to_end, subscribe
 from waybill_shared.kafka.membership import Membership
 from waybill_shared.kafka.own_topics import TopicRecreated
 from waybill_shared.process.clock import Clock
@@ -71,7 +71,7 @@ class FactStream:
         self._lifecycle = f"{prefix}.lifecycle"
         self._beats = f"{prefix}.beats"
         names = [self._commits, self._lifecycle, self._beats]
-        consumer.subscribe(names, on_assign=self._on_assign, on_revoke=self._on_revoke)
+        subscribe(consumer, names, on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     def feed(self, timeout_s: float) -> None:
         """Give new messages to the tracker: wait for the first, then read what else is there, up to
@@ -136,7 +136,10 @@ class FactStream:
         Offsets are read first: that waits for the end of a transaction with some of them. If the
         takeover keeps failing, the process ends, because half a takeover must not receive messages.
         """
-        self._journal.joined()
+        try:
+            self._journal.joined()
+        except RuntimeError:  # the consumer is closing: another process gets these partitions
+            return
         deadline = time.monotonic() + TAKEOVER_MAX_S
         while True:
             try:
