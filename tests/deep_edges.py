@@ -116,6 +116,7 @@ DEEP = {
         "that_is_away",
     ),
     "e2e/test_returns.py": ("",),
+    "e2e/test_rewinds.py": ("",),
     "e2e/test_schedules.py": ("",),
     "e2e/test_sdk.py": ("ten_thousand_tokens",),
     "e2e/test_second_day.py": ("",),

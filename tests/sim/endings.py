@@ -9,12 +9,13 @@ from typing import Protocol
 from sim.checked_world import Around
 from sim.checker import Checker
 from sim.clients import Issued
-from sim.contents import Contents
+from sim.contents import Contents, fence_key
 from sim.effects import effects_beside, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
-from waybill_shared.contract.events import Commit, Definition, Fact, PipelineRecord
+from waybill_shared.contract.events import Commit, Definition, Fact, PipelineRecord, StageDefinition
+from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact
@@ -55,10 +56,37 @@ class End:
             if world.dice.random() < ORDER_SHARE:
                 self._check_order(uid, world.facts_of(uid))
         if not world.disturbed:
+            self._check_rewound()
             for record in {r.pipeline_uid: r for r in world.records}.values():
                 self._check_all_arrived(record)
         self._check_commands()
         Losses(world).check()
+
+    def _check_rewound(self) -> None:
+        """I4: a wanted rewind was done in every sink, and each wanted record was read in it."""
+        for uid in dict.fromkeys(record.pipeline_uid for record in self._world.records):
+            record = self._world.newest(uid)
+            for rewind in record.rewinds if record.wants_run else ():
+                for stage in record.stages:
+                    if (stage.name, stage.since) == (rewind.stage, rewind.since):
+                        self._check_read_again(record, stage, rewind)
+
+    def _check_read_again(
+        self, record: PipelineRecord, stage: StageDefinition, rewind: StageRewind
+    ) -> None:
+        dead = {grave.place for grave in self._world.storage.graves.all}
+        for sink in (sink for sink in stage.sinks if not sink.bases):  # others may have come later
+            key = fence_key(record.pipeline_uid, stage, sink)
+            fence = self._contents.fence(key)
+            if fence is None or fence.rewind < rewind.number:
+                self._report("I4", f"{key} was not rewound: {rewind}")
+                continue
+            read = self._world.checker.fences.read_in(key, rewind.number) | dead
+            for (topic_id, partition), start in rewind.starts.items():
+                for place, _ in self._world.cluster.incarnations[topic_id].rows():
+                    wanted = place.partition == partition and place.offset >= start
+                    if wanted and place not in read:
+                        self._report("I4", f"{key} did not read {place} again")
 
     def _check_commands(self) -> None:
         """I13: commands take effect in their order, and a refused one has none."""
@@ -72,7 +100,9 @@ class End:
             reached[uid] = max(at, reached.get(uid, at))
 
     def _check_once(self, record: PipelineRecord) -> None:
-        """I5, by what stands in the sinks."""
+        """I5, by what stands in the sinks. `Fences` counts by what they read, also in rewinds."""
+        if self._world.checker.fences.rewound:
+            return
         for stage in record.stages:
             for sink in stage.sinks:
                 counts = Counter(self._contents.rows(record.pipeline_uid, stage, sink))

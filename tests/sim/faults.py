@@ -293,6 +293,7 @@ FAMILIES = (
         ),
     ),
     Family("renames", ((1, operators.rename_sink), (1, operators.rename_stage))),
+    Family("rewinds", ((3, operators.rewind), (1, operators.start), (1, kill_driver))),
 )
 
 

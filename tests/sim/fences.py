@@ -10,7 +10,7 @@ from sim.log import Cluster, Place, Row
 from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, Range
 from waybill_shared.contract.slots import stage_key
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import TopicPartition, covers
 
 
 class Around(Protocol):
@@ -36,8 +36,19 @@ class Fences:
         self._report = report
         self._contents = Contents(world.cluster, world.storage)
         self._written: dict[str, set[Row]] = {}
+        self._read: dict[tuple[str, int], set[Place]] = {}
+        self.rewound: set[str] = set()
+        """The keys of sinks that were rewound, and the uids of their pipelines."""
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
+        if before is not None:
+            self._check_forward(key, before, after)
+        if after.rewind > (0 if before is None else before.rewind):
+            self._world.say(f"{key} #{after.batch.sequence} is rewound to {after.position}")
+            self.rewound |= {key, key.partition("/")[0]}
+            if batch is not None:
+                self._report("I8", f"{key} is rewound with a batch")
+            return
         if before is not None and batch is None and before.position == after.position:
             self._world.say(f"{key} #{after.batch.sequence} is held")
             return
@@ -48,11 +59,26 @@ class Fences:
         self._check_open(key)
         self._check_read(key, after, batch)
         self.taken.setdefault(key, []).append((after.batch.sequence, batch))
+        self._check_once(key, after, batch)
+
+    def _check_once(self, key: str, after: Fence, batch: Batch) -> None:
+        """I5: each record once in each rewind; and each row once, if nobody was rewound."""
+        read = self._read.setdefault((key, after.rewind), set())
+        again = read.intersection(batch.read)
+        if again:
+            self._report("I5", f"{key} reads {again} twice in rewind {after.rewind}")
+        read.update(batch.read)
+        if self.rewound:
+            return
         written = self._written.setdefault(key, set())
         doubled = [row for row in batch.rows if row in written]
         if doubled or len(set(batch.rows)) < len(batch.rows):
             self._report("I5", f"{key} gets rows again: {doubled}")
         written.update(batch.rows)
+
+    def read_in(self, key: str, rewind: int) -> set[Place]:
+        """What a sink has read since a rewind."""
+        return self._read.get((key, rewind), set())
 
     def buried(self, grave: Grave) -> None:
         """I5: once; I4: and never what is there already."""
@@ -67,6 +93,8 @@ class Fences:
             if key not in present:  # it was removed, and nobody asks what it lacks
                 continue
             holds = any(grave.place in batch.read for _, batch in taken)
+            if key in self.rewound:  # it lived at its first look, and that counts
+                continue
             if holds and uid == grave.uid and self._lies(grave, uid, sink):
                 self._report("I4", f"{key} holds {grave.place}, which is buried now")
 
@@ -93,6 +121,21 @@ class Fences:
         old = maybe or since <= grave.generation
         return old and grave.stage == self._world.life_of(uid, sink)
 
+    def _check_forward(self, key: str, before: Fence, after: Fence) -> None:
+        """I8: frontiers and numbers of rewinds never go back."""
+        if not covers(after.frontier, before.frontier):
+            self._report("I8", f"{key}: its frontier goes back from {before.frontier}")
+        if after.rewind < before.rewind:
+            self._report("I8", f"{key}: rewind {after.rewind} is done after {before.rewind}")
+
+    def _cannot_come_again(
+        self, place: TopicPartition, end: int, before: Fence | None, aside: Iterable[Range]
+    ) -> bool:
+        """Whether the sink has what it was to read again, and that is gone from its topic."""
+        had = 0 if before is None else before.frontier.get(place, 0)
+        start = self._world.cluster.incarnations[place[0]].partitions[place[1]].start
+        return end <= min(had, start) or (end > had and end == _past(aside, place, had))
+
     def _check_contiguous(self, key: str, before: Fence | None, after: Fence) -> None:
         """I8: every step of the position is a range that was taken, or set aside, from its end."""
         uid, stage, sink = key.split("/")
@@ -105,7 +148,7 @@ class Fences:
             if run is not None and run.start != at:
                 self._report("I8", f"{key} stood at {at} of {place} and takes {_runs([run])}")
             at = _past(aside, place, run.end if run is not None else at)
-            if at != end:
+            if at != end and not self._cannot_come_again(place, end, before, aside):
                 self._report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
         if taken:
             self._report("I8", f"{key} takes what its position does not pass: {taken}")
@@ -129,6 +172,10 @@ class Fences:
         for place in set(batch.read) - due:
             what = "of another topic" if place.topic_id not in ids else "outside of its ranges"
             self._report("I7" if place.topic_id not in ids else "I8", f"{key} takes {place} {what}")
+        aside = [run for each in after.set_aside for run in each.ranges]
+        for place in batch.read:
+            if _past(aside, (place.topic_id, place.partition), place.offset) > place.offset:
+                self._report("I4", f"{key} takes {place}, which was set aside")
         for place in self._dead(key).intersection(batch.read):
             self._report("I4", f"{key} takes {place}, which is buried")
         for place in due - set(batch.read) - self._dead(key, maybe=True):

@@ -10,6 +10,7 @@ from functools import wraps
 from sim.pipelines import Pipeline
 from sim.shapes import Shape, Stage, name_of, place_of_sink, topic_of_input
 from sim.world import World
+from waybill_shared.contract.commands import InputOffset, Restart
 
 
 def _of_some(operator: Callable[[World, Pipeline], None]) -> Callable[[World], None]:
@@ -48,6 +49,28 @@ def restart(world: World, pipeline: Pipeline) -> None:
 @_of_some
 def restart_from(world: World, pipeline: Pipeline) -> None:
     pipeline.command("restart", world.dice.choice(("earliest", "latest")))
+
+
+@_of_some
+def rewind(world: World, pipeline: Pipeline) -> None:
+    """A stage reads some of its inputs again, from anywhere between their ends."""
+    record = pipeline.newest()
+    if record is None or record.desired == "deleted":
+        return
+    stage = world.some(record.stages)
+    found = [(i, world.cluster.topics.get(i.topic)) for i in stage.inputs]
+    offsets = tuple(
+        InputOffset(topic=i.topic, partition=number, offset=world.dice.randint(first, end))
+        for i, topic in found
+        if topic is not None and topic.topic_id == i.topic_id
+        for number, partition in enumerate(topic.partitions)
+        for first in [max(partition.start, i.bases.get((i.topic_id, number), 0))]
+        for end in [partition.end()]
+        if first <= end and world.pick(3)
+    )
+    if offsets:
+        body = Restart(offsets=offsets, stage=stage.name, confirmed=True)
+        pipeline.command("rewind", f"{stage.name} {offsets}", body)
 
 
 @_of_some

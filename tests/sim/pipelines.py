@@ -9,6 +9,7 @@ from sim.hosts import Hosts
 from sim.runs import Runs
 from sim.shapes import Shape, Stage
 from waybill_shared.access.authentication import DEFAULT_TENANT
+from waybill_shared.contract.commands import ChangeBody
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.pipelines import Life
 
@@ -56,7 +57,9 @@ class Pipeline:
     def _life(self) -> Life:
         return self._world.ingress.directory.life_for(DEFAULT_TENANT, self.name)
 
-    def command(self, action: str, start_from: str | None = None) -> None:
+    def command(
+        self, action: str, start_from: str | None = None, body: ChangeBody | None = None
+    ) -> None:
         world, life = self._world, self._life
         number = world.commanded() + 1
         manifest = self.shape.manifest(self.name) if action == "apply" else None
@@ -75,6 +78,6 @@ class Pipeline:
                 actor="sim",
                 request_id=f"r{number}",
                 at=world.clock.now_ms(),
-                body=make_body(action, manifest=manifest or "", start_from=start_from),
+                body=body or make_body(action, manifest=manifest or "", start_from=start_from),
             )
         )

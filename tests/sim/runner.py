@@ -7,11 +7,11 @@ from typing import Final
 from sim.driver import Crash, Driver
 from sim.driver_world import DriverEvent
 from sim.operations import Operations
+from sim.runner_drivers import LocalDrivers
 from sim.runner_producer import RunnerProducer
 from sim.runner_world import PATIENCE_MS, Around
 from sim.sinks import Edge
 from sim.tracker import Topics
-from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
@@ -19,11 +19,9 @@ from waybill_shared.contract.events import (
     Definition,
     Fact,
     PipelineRecord,
-    StageDefinition,
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
-from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -35,7 +33,7 @@ CHECKS_LOST: Final = 20  # one of so many ends with the drivers in which it is m
 
 
 class RunnerProcess:
-    """Fulfils `Topics`, `Publisher` and `Drivers` for its runner."""
+    """Fulfils `Topics` and `Publisher` for its runner."""
 
     def __init__(self, world: Around, operations: Operations, topics: Topics, edge: Edge) -> None:
         self.dead = False
@@ -44,10 +42,10 @@ class RunnerProcess:
         self._operations = operations
         self._topics = topics
         self._edge = edge
+        self.drivers = LocalDrivers(world, self)
         self._runner = self._new()
         self._heard: list[tuple[Driver, DriverEvent]] = []
         self._held: tuple[int, Command] | None = None
-        self._checks: list[str] = []
         self._at = 0
         self._open: dict[int, str] = {}
         self._adopted = False
@@ -83,7 +81,7 @@ class RunnerProcess:
         self._runner = self._new()
         self._open.clear()
         self._refusing.clear()
-        self._checks.clear()
+        self.drivers.checks.clear()
         self._producer = RunnerProducer(self._world)
         self._held, self._adopted = None, False
 
@@ -106,8 +104,8 @@ class RunnerProcess:
 
     def _hear_checks(self) -> None:
         """Each takes its time, and may end with its driver."""
-        if self._checks and self._world.pick(2) == 0:
-            check_id = self._checks.pop(0)
+        if self.drivers.checks and self._world.pick(2) == 0:
+            check_id = self.drivers.checks.pop(0)
             lost = self._world.pick(CHECKS_LOST) == 1
             failed: CheckFailure | None = "driver_exited" if lost else None
             self._edge("runner.checked")
@@ -160,7 +158,7 @@ class RunnerProcess:
             self._operations.committed = min([self._at, *self._open])
 
     def _new(self) -> Runner:
-        return Runner(self, self, self, self._world.clocks.runner)
+        return Runner(self, self, self.drivers, self._world.clocks.runner)
 
     # Topics
 
@@ -186,6 +184,11 @@ class RunnerProcess:
         topics = self._world.cluster.topics
         names = {plan.topic for plan in plans}
         return {name: topic.topic_id for name, topic in topics.items() if name in names}
+
+    def starts_at(
+        self, topics: Mapping[str, TopicState], at_ms: int
+    ) -> Mapping[str, Mapping[int, int]]:
+        raise AssertionError("nobody asks for it here")
 
     def _ask(self) -> None:
         if self._world.stuck():
@@ -254,53 +257,6 @@ class RunnerProcess:
                 operations.refused.add(self._refusing.pop(name))
 
         self._publish(append, "reply")
-
-    # Drivers
-
-    def start(
-        self,
-        record: PipelineRecord,
-        lease: Lease,
-        *,
-        urgent: bool,
-        closing: tuple[StageDefinition, ...] = (),
-    ) -> None:
-        self._world.launch(record, lease.epoch, self, closing=closing)
-
-    def stop(self, pipeline_uid: str, mode: StopMode) -> None:
-        for driver in self._world.drivers:
-            if driver.host is self and driver.record.pipeline_uid == pipeline_uid:
-                driver.stopping = True
-                if not STOP_MODES[mode].asks_driver:
-                    driver.kill()
-
-    def dump_threads(self, pipeline_uid: str) -> None: ...
-
-    def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
-        for driver in self._world.drivers:
-            if driver.host is self and driver.record.pipeline_uid == pipeline_uid:
-                driver.pause(paused, order)
-
-    def check(
-        self,
-        check_id: str,
-        pipeline_uid: str,
-        manifest: AppliedManifest,
-        *,
-        for_run: bool = True,
-        before: AppliedManifest | None = None,
-        compared_with: str | None = None,
-    ) -> None:
-        self._checks.append(check_id)
-
-    def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
-        raise AssertionError("nobody asks for it here")
-
-    def newest_log(self, pipeline_uid: str, lines: int) -> list[str]:
-        raise AssertionError("nobody asks for it here")
-
-    def forget_check(self, check_id: str) -> None:
-        self._checks.remove(check_id)
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
         """One transaction. Whoever gets Retryable does not know whether it is there, or will be."""

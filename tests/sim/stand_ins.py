@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Final
 from unittest.mock import patch
 
 import pyarrow as pa
 
 from sim.clients import Ingress
 from sim.tracker import Topics
+from waybill_shared.contract.dead_letter_facts import DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import (
     Commit,
@@ -233,3 +235,13 @@ JUDGE_NAMED = judging._judge_named
 
 def named_now(claim: Claim, share: judging._Share, view: View, definition: Definition) -> Judgement:
     return JUDGE_NAMED(claim, share, replace(view, removals=()), definition)
+
+
+FRONTIER: Final = property(lambda fence: fence.frontier)
+"""As before there were rewinds: what is not read yet begins where readers see to."""
+NEVER_REWOUND: Final = property(lambda ledger: 0)
+
+
+def none_past(journal: object, starts: Vector) -> tuple[DeadPositions, ...]:
+    """The facts are not asked."""
+    return ()

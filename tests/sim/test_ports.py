@@ -60,7 +60,7 @@ class Run:
     def __init__(self, world: World) -> None:
         self._world = world
         (hosts,) = world.partitions
-        self.topics = self.drivers = hosts.runner
+        self.topics, self.drivers = hosts.runner, hosts.runner.drivers
 
     def write(self) -> None:
         for partition in self._world.cluster.topics[self.topic].partitions:
@@ -93,7 +93,7 @@ class TestRunnersTopics(TopicsContract):
 
 
 class TestRunnersDrivers(DriversContract):
-    """Over `RunnerProcess`."""
+    """Over `LocalDrivers`."""
 
 
 class TestIngressLog(LogContract):

@@ -13,7 +13,8 @@ from waybill.fields import Fields, no_json
 from waybill.pipelines import PipelineConnector
 
 Handle = TypeVar("Handle", bound=str)
-StartFrom = Literal["earliest", "latest"]
+StartFrom = str
+"""`earliest`, `latest`, a time with its zone, or offsets: `orders.in[0]=120,orders.in[1]=80`."""
 """Where to start in a topic."""
 StopMode = Literal["drain", "checkpoint", "force"]
 RestartMode = Literal["safe", "force"]

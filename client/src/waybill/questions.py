@@ -176,9 +176,7 @@ def watch(
 
 
 def watches(cursor: str) -> Question:
-    params = {"limit": "1000"}
-    if cursor:
-        params["cursor"] = cursor
+    params = {"limit": "1000", **({"cursor": cursor} if cursor else {})}
     return Question(method="GET", path="/v1/watches", params=params)
 
 
@@ -229,10 +227,11 @@ def resume(name: str) -> Question:
     return Question(method="POST", path=f"{_pipeline_path(name)}/resume")
 
 
-def restart(name: str, start_from: StartFrom | None, mode: RestartMode) -> Question:
-    params: dict[str, str | Sequence[str]] = {}
-    if start_from is not None:
-        params["from"] = start_from
+def restart(
+    name: str, start_from: StartFrom | None, mode: RestartMode, *, stage: str | None, yes: bool
+) -> Question:
+    said = {"stage": stage, "from": start_from, "yes": "true" if yes else None}
+    params = {key: value for key, value in said.items() if value is not None}
     if mode != "safe":
         params["mode"] = mode
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
@@ -260,9 +259,9 @@ def operation(id: str, *, wait_s: float = 0.0) -> Question:
 
 
 def pipelines(cursor: str | None, phases: Sequence[str] = (), tags: Sequence[str] = ()) -> Question:
-    params: dict[str, str | Sequence[str]] = {} if cursor is None else {"cursor": cursor}
-    named = {name: [*them] for name, them in (("phase", phases), ("tag", tags)) if them}
-    return Question(method="GET", path="/v1/pipelines", params={**params, **named})
+    named = {"cursor": cursor or "", "phase": [*phases], "tag": [*tags]}
+    params = {name: value for name, value in named.items() if value}
+    return Question(method="GET", path="/v1/pipelines", params=params)
 
 
 def flow() -> Question:

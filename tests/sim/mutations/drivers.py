@@ -39,6 +39,26 @@ MUTATIONS: Final = (
         rates=Rates(pause=0.08, takeover=0.2),
     ),
     Mutation(
+        name="a rewind moves no position",
+        invariant="I4",
+        instead={"waybill_shared.contract.events.Fence.position": stand_ins.FRONTIER},
+        only=("rewinds",),
+    ),
+    Mutation(
+        name="nobody knows that a rewind is done",
+        invariant="I8",
+        found_by=2,
+        instead={"waybill_spark.tracking.ledger.Ledger.rewind_number": stand_ins.NEVER_REWOUND},
+        only=("rewinds",),
+    ),
+    Mutation(
+        name="what died comes again after a rewind",
+        invariant="I4",
+        found_by=6,
+        instead={"sim.graves.SimJournal.past": stand_ins.none_past},
+        only=("rewinds", "deaths"),
+    ),
+    Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
         found_by=4,

@@ -13,7 +13,6 @@ from waybill_ingress.core.bodies.forms import FORMS
 from waybill_shared.access.api_keys import add_key
 from waybill_shared.access.authentication import KeysInForce
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.commands import Restart, StopMode
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.routes import Scope
 from waybill_shared.process.clock import SystemClock
@@ -173,25 +172,6 @@ def test_a_pipeline_is_started_stopped_restarted_deleted(
     answer = client.request(method, f"/v1/pipelines/orders{path}")
     assert (answer.status_code, answer.json()["action"]) == (202, action)
     assert client.request(method, f"/v1/pipelines/other{path}").status_code == 404
-
-
-@pytest.mark.parametrize(("word", "mode"), [("safe", "checkpoint"), ("force", "force")])
-def test_a_restart_says_how_the_run_of_before_ends(
-    client: TestClient, kafka: FakeKafka, word: str, mode: str
-) -> None:
-    client.post("/v1/pipelines/orders/restart", params={"mode": word})
-    (written,) = kafka.written
-    assert decode(Command, written.value).body == Restart(mode=StopMode(mode))
-
-
-@pytest.mark.parametrize("start_from", ["noon", ""])
-def test_a_restart_from_elsewhere_is_refused(
-    client: TestClient, kafka: FakeKafka, start_from: str
-) -> None:
-    answer = client.post("/v1/pipelines/orders/restart", params={"from": start_from})
-    assert answer.status_code == 422
-    assert answer.json()["detail"] == "query.from: Input should be 'earliest' or 'latest'"
-    assert kafka.written == []
 
 
 def test_a_recreated_topic_is_refused_with_the_command_that_goes_on(

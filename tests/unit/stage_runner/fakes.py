@@ -93,6 +93,15 @@ class World:
             for plan in plans
         }
 
+    def starts_at(
+        self, topics: Mapping[str, TopicState], at_ms: int
+    ) -> Mapping[str, Mapping[int, int]]:
+        """The first record that is not older than n ms has offset n, up to the end."""
+        return {
+            topic: {p: min(at_ms, end) for p, end in state.ends.items()}
+            for topic, state in topics.items()
+        }
+
     def change(self, record: PipelineRecord, definition: Definition | None) -> None:
         if self.away or self.mute:
             raise Retryable("kafka is away")

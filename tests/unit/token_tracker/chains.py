@@ -13,6 +13,7 @@ from builders import (
     make_sink,
     make_stage,
 )
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import (
     Commit,
     Definition,
@@ -80,7 +81,9 @@ def without(commit: Commit, runs: Runs, *, reason: str = "retention_passed") -> 
     return replace(commit, set_aside=(SetAside(reason=reason, ranges=ranges),))
 
 
-def apply(*bodies: Definition | Commit, slot: Slot = EMPTY, generation: int = 1) -> Slot:
+def apply(
+    *bodies: Definition | Commit | DeadLetters, slot: Slot = EMPTY, generation: int = 1
+) -> Slot:
     for body in bodies:
         slot = apply_fact(slot, make_fact(body, generation=generation)).slot
     return slot

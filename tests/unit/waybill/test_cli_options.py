@@ -96,7 +96,6 @@ def test_what_is_no_url_is_refused(url: str, command: Command) -> None:
     ("arguments", "known"),
     [
         (("wait", "orders", "--for", "Runing"), "'running', 'paused', 'recovering'"),
-        (("restart", "orders", "--from", "noon"), "'earliest', 'latest'"),
         (("get", "-o", "xml"), "'table', 'json'"),
         (("-o", "xml", "get"), "'table', 'json'"),
         (("completion", "tcsh"), "'bash', 'zsh', 'fish'"),

@@ -141,11 +141,25 @@ def test_restart_says_where_to_begin_only_if_it_is_told(
     assert asked.params == {**params, "wait": "1"}
 
 
-def test_restart_from_elsewhere_is_a_usage_error(server: ScriptedServer, command: Command) -> None:
-    result = command("restart", "orders", "--from", "noon")
+def test_restart_asks_before_records_come_again(server: ScriptedServer, command: Command) -> None:
+    """Without a terminal it refuses, and says with which option it does not."""
+    again = "stage enrich: up to 50 records of orders.in[0], from offset 40"
+    fault, problem = {"message": again, "hint": "confirm it"}, "rewind_not_confirmed"
+    end = make_operation("failed", "restart", errors=[fault], problem=problem)
+    accept(server, "POST", f"{PATH}/restart", "restart", end)
+    result = command("restart", "orders", "--from", "orders.in[0]=40", "--stage", "enrich")
     assert result.exit_code == 2
-    assert "earliest" in result.stderr
-    assert server.requests == []
+    assert again in result.stderr
+    assert "--yes" in result.stderr
+    (asked,) = server.asked("POST", f"{PATH}/restart")
+    assert asked.params == {"from": "orders.in[0]=40", "stage": "enrich", "wait": "1"}
+
+
+def test_restart_with_yes_reads_again(server: ScriptedServer, command: Command) -> None:
+    accept(server, "POST", f"{PATH}/restart", "restart", make_operation("done", "restart"))
+    assert command("restart", "orders", "--from", "earliest", "--yes").exit_code == 0
+    (asked,) = server.asked("POST", f"{PATH}/restart")
+    assert asked.params == {"from": "earliest", "yes": "true", "wait": "1"}
 
 
 def test_restart_that_must_be_told_where_to_begin_says_how(

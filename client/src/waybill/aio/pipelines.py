@@ -79,15 +79,20 @@ class AsyncPipelineCalls(AsyncAsking):
         start_from: StartFrom | None = None,
         *,
         mode: RestartMode = "safe",
+        stage: str | None = None,
+        yes: bool = False,
         wait_s: float = ANSWER_WAIT_S,
     ) -> Operation:
         """Restart a pipeline with a new driver, which continues from the positions of its sinks.
 
-        `start_from` says where to start in topics that were deleted and created again. `safe` lets
-        the running batch end first; if it fails, the operation is done with a warning. `force`
-        kills the driver at once.
+        `start_from` says where to start in topics that were deleted and created again. If there are
+        none, stages read again from there (`stage`: only this one), and write their rows again.
+        That needs `yes`: without it, the operation fails with the problem `rewind_not_confirmed`,
+        and its errors say how many records these are. `safe` lets the running batch end first; if
+        it fails, the operation is done with a warning. `force` kills the driver at once.
         """
-        return await self._change(questions.restart(name, start_from, mode), wait_s)
+        question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
+        return await self._change(question, wait_s)
 
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""

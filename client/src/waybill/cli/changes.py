@@ -1,4 +1,4 @@
-"""The commands that change pipelines: apply, rollback, start, stop, restart, delete."""
+"""The commands that change pipelines: apply, rollback, start, stop, delete."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
 from waybill.errors import Conflict
 from waybill.manifest_versions import earlier_of
-from waybill.models import Operation, RestartMode, StartFrom, StopMode
+from waybill.models import Operation, StopMode
 
 if TYPE_CHECKING:
     from waybill.sync.client import Client
@@ -197,52 +197,6 @@ def stop(
     Exit codes: 0 stopped · 1 error · 4 not done in time
     """
     change(lambda client: client.stop(name, mode), timeout, output)
-
-
-def restart(  # noqa: PLR0917 - options of a command line
-    name: PipelineArgument,
-    start_from: Annotated[
-        StartFrom | None,
-        typer.Option(
-            "--from", case_sensitive=False, help="where to begin in topics that were created again"
-        ),
-    ] = None,
-    mode: Annotated[
-        RestartMode,
-        typer.Option(
-            "--mode",
-            case_sensitive=False,
-            help="safe lets the running batch end first, and goes on with a warning if it fails;"
-            " force kills the driver at once, and the next one repeats that batch",
-        ),
-    ] = "safe",
-    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
-    timeout: TimeoutOption = DRIVER_WAIT_S,
-    output: OutputOption = Form.TABLE,
-) -> None:
-    """Restart a pipeline, also a stopped or failed one; it continues where its sinks are.
-
-    A paused pipeline stays paused: its new driver begins no batch before `waybill resume`.
-
-    If it does not run within --timeout, it is reported as accepted and goes on: `waybill wait
-    PIPELINE` then waits for it, as after waybill apply.
-
-    After a topic was deleted and created again, --from says where to start in the new one. What was
-    not processed of the old one ends as lost; what was written is not written again.
-
-    \b
-    Example:
-      waybill restart orders
-      waybill restart orders --from earliest
-      waybill restart orders --mode force
-
-    \b
-    Exit codes: 0 it has a new driver, or accepted · 1 error · 2 usage ·
-      4 not done in time: with --wait, or where the change cannot be remembered
-    """
-    change(
-        lambda client: client.restart(name, start_from, mode=mode), timeout, output, must_end=wait
-    )
 
 
 def delete(

@@ -36,7 +36,7 @@ PLACES: Final = {
     "stop": "changes:stop",
     "pause": "pausing:pause",
     "resume": "pausing:resume",
-    "restart": "changes:restart",
+    "restart": "restarting:restart",
     "delete": "changes:delete",
     "maintain": "maintain:maintain",
     "send": "send:send",

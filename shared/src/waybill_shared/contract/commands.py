@@ -18,6 +18,7 @@ from waybill_shared.contract.words import Action
 
 Beginning = Literal["earliest", "latest"]
 """Where a restart begins in a topic that was created again."""
+BEGINNINGS: Final[tuple[Beginning, ...]] = ("earliest", "latest")
 
 
 class StopMode(StrEnum):
@@ -105,10 +106,29 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputOffset:
+    """An offset in a topic that a stage reads."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
+    """At most one of `start_from`, `at` and `offsets` says where stages begin again."""
+
     start_from: Beginning | None = None
     mode: StopMode = StopMode.CHECKPOINT
     """How its run ends that goes on now."""
+    at: int | None = None
+    """Begin with the first records that are not older than this."""
+    offsets: tuple[InputOffset, ...] = ()
+    stage: str | None = None
+    """The only stage that begins again; None: each that reads root inputs, or the topics that
+    `offsets` name."""
+    confirmed: bool = False
+    """True if whoever asks knows that rows are written again."""
     action: Literal[Action.RESTART] = Action.RESTART
 
 

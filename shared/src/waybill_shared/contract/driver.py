@@ -25,6 +25,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleError, SqlGuard
 from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.words import Obstacle
 
 DUMP_SIGNAL: Final = signal.SIGUSR1  # a driver that gets it writes where its threads are
@@ -99,6 +100,8 @@ class RunSpec(_Message):
     topic_absent_s: float
     replication: int
     """The replication factor of dead-letter topics that the run creates."""
+    rewinds: tuple[StageRewind, ...] = ()
+    """The newest of each stage. A sink that has had it does nothing."""
     paused: bool = False
     """True if no batch begins before an order says so."""
     pause_order: int = 0

@@ -17,6 +17,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
+from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_shared.contract.watches import TokenWatch
@@ -189,6 +190,7 @@ class PipelineRecord:
     run: int = 0  # the number of its newest run; 0: it never ran
     finished: bool = False  # that run has read all that there was, and no other is wanted
     next_run_at: int | None = None  # the first time of its schedule that has not come yet
+    rewinds: tuple[StageRewind, ...] = ()  # the newest of each stage, done or not
 
     @property
     def wants_run(self) -> bool:
@@ -324,7 +326,5 @@ def snapshot_key(snapshot: Snapshot) -> str:
 
 
 def command_key(command: Command) -> str:
-    """Return the Kafka key of a command and its reply. A question about a pipeline has the key of
-    that pipeline.
-    """
+    """Return the Kafka key of a command and its reply: that of the pipeline that it is about."""
     return pipeline_key(command.tenant, command.about)

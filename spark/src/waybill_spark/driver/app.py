@@ -18,11 +18,12 @@ from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.triggers import ends
+from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.definitions import checkpoint_path, later_sinks, stage_inputs
+from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewind_of, stage_inputs
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.blocking import Reading, readings
@@ -65,6 +66,7 @@ class Surroundings:
     topic_absent_s: float
     loads: Loads
     report_maintenance: Callable[[TableMaintenance], None]
+    rewinds: tuple[StageRewind, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ class RunningStage:
             inputs=self._inputs,
             sinks=sinks,
             later=later_sinks(definition),
+            rewind=rewind_of(definition, around.rewinds),
             checkpoint=self._checkpoint,
             source=TopicSource(
                 around.admin,

@@ -1,12 +1,15 @@
-"""What follows from the definition of a stage: its inputs, the sinks that were added later, and the
-folder of its checkpoint.
+"""What follows from the definition of a stage: its inputs, the sinks that were added later, its
+rewind, and the folder of its checkpoint.
 """
 
 import hashlib
+from collections.abc import Iterable
 
 from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import stage_key
 from waybill_spark.tracking.fencing import LaterSink, StageInput
+from waybill_spark.tracking.rewinding import Rewind
 
 
 def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
@@ -28,6 +31,14 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
         for sink in definition.sinks
         if sink.bases
     }
+
+
+def rewind_of(stage: StageDefinition, rewinds: Iterable[StageRewind]) -> Rewind | None:
+    """Return the newest rewind of this life of the stage."""
+    for each in rewinds:
+        if (each.stage, each.since) == (stage.name, stage.since):
+            return Rewind(number=each.number, starts=each.starts)
+    return None
 
 
 def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:

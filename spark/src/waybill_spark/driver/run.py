@@ -143,6 +143,7 @@ class PipelineRun:
             topic_absent_s=self._spec.topic_absent_s,
             loads=loads,
             report_maintenance=self._report_maintenance,
+            rewinds=self._spec.rewinds,
         )
 
     def _stages(

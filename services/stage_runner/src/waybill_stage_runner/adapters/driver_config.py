@@ -92,6 +92,7 @@ def run_spec(
         loads_max=settings.stage_runner_loads_max,
         topic_absent_s=settings.stage_runner_topic_absent_s,
         replication=settings.stage_runner_replication,
+        rewinds=record.rewinds,
         paused=record.desired == "paused",
         closing=closing,
     )

@@ -45,6 +45,13 @@ class KafkaTopics:
         create_missing(self._admin, missing)
         return self._await_new(wanted)
 
+    def starts_at(
+        self, topics: Mapping[str, TopicState], at_ms: int
+    ) -> Mapping[str, Mapping[int, int]]:
+        return {
+            name: self._admin.starts_at(name, state.ends, at_ms) for name, state in topics.items()
+        }
+
     def _merge_plans(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicPlan]:
         """Return the plans by topic. Raises UserError if a pipeline may not use one of them."""
         wanted = {plan.topic: plan for plan in plans}

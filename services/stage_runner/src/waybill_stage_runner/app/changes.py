@@ -23,7 +23,10 @@ from waybill_stage_runner.app.ports import Checked, Drivers, Topics
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
-from waybill_stage_runner.core.pipelines.compatibility import refuse_recreated
+from waybill_stage_runner.core.pipelines.compatibility import (
+    is_recreated,
+    refuse_recreated,
+)
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
@@ -32,6 +35,11 @@ from waybill_stage_runner.core.pipelines.records import (
     refuse_drain,
     refuse_not_allowed,
     restart_record,
+)
+from waybill_stage_runner.core.pipelines.rewinding import (
+    plan_rewinds,
+    refuse_unconfirmed,
+    rewound_record,
 )
 from waybill_stage_runner.core.pipelines.scheduling import with_next_time
 
@@ -160,8 +168,8 @@ class Changes:
         assert before is not None
         refuse_not_allowed(body, before, self._supervisor.phase(before.pipeline_uid))
         match body:
-            case commands.Restart(start_from=start_from):
-                return self._restart(start_from, before, now)
+            case commands.Restart():
+                return self._restart(command.actor, body, before, now)
             case commands.Start(paused=True):
                 return replace(before, desired="paused", finished=False, updated_at=now)
             case commands.Start():
@@ -201,10 +209,17 @@ class Changes:
             raise UserError(applied.place(error.problems), error.slug) from error
 
     def _restart(
-        self, start_from: commands.Beginning | None, before: PipelineRecord, now: int
+        self, actor: str, body: commands.Restart, before: PipelineRecord, now: int
     ) -> PipelineRecord:
-        """Return the record after a restart, checked before and after topics are created."""
-        manifest = before.manifest.model
+        """Return the record after a restart, checked before and after topics are created.
+
+        Where it says from where to begin, that is about topics that were created again, if there
+        are any. Else it is a rewind.
+        """
+        manifest, start_from = before.manifest.model, body.start_from
+        rewinds = start_from == "earliest" or body.at is not None or bool(body.offsets)
+        if rewinds and not is_recreated(before, self._topics.ids(topics_of(manifest))):
+            return self._rewind(actor, body, before, now)
         plans = topics_of(manifest, start_from)
         if start_from is None:
             refuse_recreated(before, self._topics.ids(plans))
@@ -212,6 +227,19 @@ class Changes:
         if start_from is None:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         return restart_record(before, define(manifest, topics, before), now)
+
+    def _rewind(
+        self, actor: str, body: commands.Restart, before: PipelineRecord, now: int
+    ) -> PipelineRecord:
+        """Return the record after a restart that reads inputs again. Times become offsets here."""
+        manifest = before.manifest.model
+        topics = self._topics.prepare(topics_of(manifest, "earliest"))
+        restarted = restart_record(before, define(manifest, topics, before), now)
+        refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
+        times = {} if body.at is None else self._topics.starts_at(topics, body.at)
+        again = plan_rewinds(restarted, body, topics, times, now)
+        refuse_unconfirmed(body, again)
+        return rewound_record(restarted, again, actor, now)
 
 
 def _is_recorded(command: Command, offset: int, record: PipelineRecord) -> bool:

@@ -50,6 +50,14 @@ class Topics(Protocol):
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         """Create missing topics, and return the state of all. Raises as `ids` does."""
 
+    def starts_at(
+        self, topics: Mapping[str, TopicState], at_ms: int
+    ) -> Mapping[str, Mapping[int, int]]:
+        """Return the first offsets that are not older than `at_ms`; their end if there is none.
+
+        Raises Retryable.
+        """
+
 
 class Recovery(Protocol):
     """What was written about pipelines before this runner owned their partitions. Raises

@@ -4,7 +4,8 @@
    slot, each once.
 2. `count` makes entries of them in the order of the numbers. While one is missing, no sink of the
    pipeline gets a higher `reached`.
-3. A record of a root input gives an exact entry.
+3. A record of a root input gives an exact entry. It concerns no sink that has the record since
+   before, as after a rewind: what was complete there stays so.
 4. A record of an inner topic was written by a batch of an earlier stage. Only that batch's hop is
    known, so the entry covers all root records that the hop read.
 5. If a sink that was removed since had the record, it is dead for the other sinks of the stage.
@@ -24,7 +25,15 @@ from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import DeadEntry, SinkState, Slot, Unplaced
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import Span, Vector, beyond, ends, join, without
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    Vector,
+    beyond,
+    ends,
+    join,
+    without,
+)
 from waybill_token_tracker.core.dead_letter_entries import add_counts, up_to
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.origins import Origin, Origins, unite_origins
@@ -138,7 +147,8 @@ class _Placing:
 
     def result(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
         """Return the entries that are known now, and what is still open."""
-        entries, unplaced = [*chain.from_iterable(map(self._by_sinks, self._exact))], []
+        exact = chain.from_iterable(map(self._for_those_without, self._exact))
+        entries, unplaced = [*chain.from_iterable(map(self._by_sinks, exact))], []
         for known, origin in _by_hop(self._inner):
             roots = beyond(origin.roots, self._floor(known.entry))
             roots = without(roots, known.placed)
@@ -148,6 +158,25 @@ class _Placing:
                 placed = (*known.placed, *roots)
                 unplaced.append(replace(known, open=origin.open, placed=placed))
         return tuple(entries), unplaced
+
+    def _for_those_without(self, entry: DeadEntry) -> Iterator[DeadEntry]:
+        """Yield the entry; where some sinks of its stage have reached the record before, one for
+        each sink that has not.
+        """
+        place, stage = (entry.topic_id, entry.partition), self._stages.get(entry.stage)
+        keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
+        begun = {} if stage is None else _begins(stage, place)
+        had = {
+            key
+            for key in keys
+            if begun.get(key, 0) <= entry.start
+            and self._slot.sinks.get(key, SinkState()).reached.get(place, 0) > entry.start
+        }
+        if not had:
+            yield entry
+            return
+        for sink in (key for key in keys if key not in had):
+            yield replace(entry, id=f"{sink}:{entry.id}", sink=sink)
 
     def _by_sinks(self, entry: DeadEntry) -> Iterator[DeadEntry]:
         """Yield the entry; where removed sinks of its stage had the records, one for each sink that
@@ -173,6 +202,15 @@ class _Placing:
         return reduce(
             join, [self._slot.sinks.get(key, SinkState()).reached for key in keys], nothing
         )
+
+
+def _begins(stage: StageDefinition, place: TopicPartition) -> dict[str, int]:
+    """Return where each sink of the stage begins in a partition, at the latest."""
+    base = stage.bases.get(place, 0)
+    return {
+        slots.sink_key(stage.name, sink.name, sink.since): max(base, sink.bases.get(place, 0))
+        for sink in stage.sinks
+    }
 
 
 def _find_reached(slot: Slot) -> dict[str, Vector]:

@@ -19,11 +19,11 @@ from waybill_ingress.adapters.http.operations import (
 )
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
+from waybill_shared.contract.beginnings import FORMS, Begin, read_beginning
 from waybill_shared.contract.commands import (
     OTHER_NAMES,
     RESTART_MODES,
     STOP_MODES,
-    Beginning,
     Delete,
     Pause,
     PlainChange,
@@ -54,12 +54,25 @@ OF_ACTS: Final[dict[str, Any]] = {
     "openapi_extra": OF_WRITES,
 }
 StartFrom = Annotated[
-    Beginning | None,
+    str | None,
     Query(
         alias="from",
-        description="where stages begin in topics that were deleted and created again: needed if"
-        " they read any, of no effect on other topics",
+        max_length=10_000,
+        description="where stages begin in topics that were deleted and created again: `earliest`"
+        f" or `latest`, needed if they read any. Else where they begin to read again: {FORMS}."
+        " `latest` has no effect then: nothing is skipped",
     ),
+]
+RewoundStage = Annotated[
+    str | None,
+    Query(
+        alias="stage",
+        description="the only stage that reads again; without it all that read inputs of the"
+        " pipeline, or the topics that `from` names",
+    ),
+]
+Confirmed = Annotated[
+    bool, Query(alias="yes", description="rows are to be written again: see `rewind_not_confirmed`")
 ]
 STOP_TEXT: Final = "; ".join(
     f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s)"
@@ -169,20 +182,39 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         summary="Run a pipeline with a new driver, also on topics that were created again",
         **OF_ACTS,
     )
-    async def restart(
+    async def restart(  # noqa: PLR0917 - parameters of the query
         request: Request,
         pipeline: str,
         start_from: StartFrom = None,
         mode: RestartAs = "safe",
+        stage: RewoundStage = None,
+        confirmed: Confirmed = False,  # noqa: FBT002 - a parameter of the query
         wait: Wait = WAIT_S,
     ) -> Response:
         """Restart the pipeline. It continues after what its sinks have committed; a paused one
-        stays paused. Records that were not read of a deleted topic end lost.
+        stays paused. Records that were not read of a deleted topic end lost. With `from` stages
+        read their inputs again, and rows are written again; tokens keep their outcomes.
         """
-        body = Restart(start_from=start_from, mode=RESTART_MODES[mode])
+        begin = _read_beginning(start_from)
+        body = Restart(
+            start_from=begin.word,
+            at=begin.at,
+            offsets=begin.offsets,
+            stage=stage,
+            confirmed=confirmed,
+            mode=RESTART_MODES[mode],
+        )
         return await carry_out(request, pipeline, body, wait)
 
     @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
     async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
         """Delete the pipeline. Topics and tables stay as they are. Its name is free again."""
         return await carry_out(request, pipeline, Delete(), wait)
+
+
+def _read_beginning(text: str | None) -> Begin:
+    """Return where to begin. Raise UserError if the text does not say it."""
+    try:
+        return Begin() if text is None else read_beginning(text)
+    except ValueError as error:
+        raise UserError([Problem(message=f"from: {error}", hint=f"one of: {FORMS}")]) from error

@@ -42,6 +42,14 @@ def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
         raise UserError(problems, Slug.BEGINNING_NEEDED)
 
 
+def is_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> bool:
+    """Return True if a topic that a stage reads or writes was deleted or created again."""
+    known = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
+    written = (sink for stage in before.stages for sink in stage.sinks)
+    known |= {sink.target: sink.topic_id for sink in written if sink.topic_id is not None}
+    return any(ids.get(topic) != was for topic, was in known.items())
+
+
 def _recreation(topic: str, was: str, now: str | None) -> str:
     found = "it does not exist" if now is None else f"it has id {now}"
     return f"topic {topic} had id {was}, now {found}"

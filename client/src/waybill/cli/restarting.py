@@ -1,0 +1,111 @@
+"""The command that restarts a pipeline, or lets its stages read their inputs again."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli.asking import require_yes
+from waybill.cli.changes import WaitOption, change
+from waybill.cli.faults import print_faults
+from waybill.cli.phase_view import DRIVER_WAIT_S
+from waybill.cli.render import Form, OutputOption
+from waybill.cli.session import PipelineArgument, TimeoutOption
+from waybill.models import Fault, Operation, RestartMode
+
+if TYPE_CHECKING:
+    from waybill.sync.client import Client
+
+RewindOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="do not ask before rows are written again")
+]
+REWIND_NOT_CONFIRMED = "rewind_not_confirmed"
+BEGINNINGS = ("earliest", "latest")
+REFUSED_WITHIN_S = 10.0
+
+
+def restart(  # noqa: PLR0917 - options of a command line
+    name: PipelineArgument,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="WHERE",
+            help="where to begin in topics that were created again (earliest, latest), or to read"
+            " again (earliest, TIME, or TOPIC[PARTITION]=OFFSET,…)",
+        ),
+    ] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="the only stage that reads again")
+    ] = None,
+    yes: RewindOption = False,  # noqa: FBT002 - a flag of the command line
+    mode: Annotated[
+        RestartMode,
+        typer.Option(
+            "--mode",
+            case_sensitive=False,
+            help="safe lets the running batch end first, and goes on with a warning if it fails;"
+            " force kills the driver at once, and the next one repeats that batch",
+        ),
+    ] = "safe",
+    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Restart a pipeline, also a stopped or failed one; it continues where its sinks are.
+
+    A paused pipeline stays paused: its new driver begins no batch before `waybill resume`.
+
+    If it does not run within --timeout, it is reported as accepted and goes on: `waybill wait
+    PIPELINE` then waits for it, as after waybill apply.
+
+    After a topic was deleted and created again, --from says where to start in the new one. What was
+    not processed of the old one ends as lost; what was written is not written again.
+
+    Without such a topic, stages read their inputs again from there, and write rows again. Tokens
+    keep their outcomes. It says how many records come again, and asks; without a terminal it
+    refuses, unless --yes is given. Nothing is skipped: a partition that is not that far goes on.
+
+    \b
+    Example:
+      waybill restart orders
+      waybill restart orders --from earliest
+      waybill restart orders --from 2026-11-01T00:00:00Z --stage enrich
+      waybill restart orders --from orders.in[0]=120,orders.in[1]=80 --yes
+      waybill restart orders --mode force
+
+    \b
+    Exit codes: 0 it has a new driver, or accepted · 1 error · 2 usage ·
+      4 not done in time: with --wait, or where the change cannot be remembered
+    """
+
+    word = (start_from or "").lower()
+    begin = word if word in BEGINNINGS else start_from
+
+    def ask(client: "Client") -> Operation:
+        def send(*, confirmed: bool) -> Operation:
+            return client.restart(name, begin, mode=mode, stage=stage, yes=confirmed)
+
+        if yes or begin is None:
+            return send(confirmed=yes)
+        sent, again = _send_or_explain(client, lambda: send(confirmed=False))
+        if sent is not None:
+            return sent
+        print_faults(again, name)
+        require_yes("records are read and written again", "Do it?", "--yes does it")
+        return send(confirmed=True)
+
+    change(ask, timeout, output, must_end=wait)
+
+
+def _send_or_explain(
+    client: "Client", send: Callable[[], Operation]
+) -> tuple[Operation | None, tuple[Fault, ...]]:
+    """Send a restart. If it needs to be confirmed, return no operation, and what comes again.
+
+    That is known at once unless Kafka is slow. So long nothing is printed, so it is not for long.
+    """
+    sent = send()
+    if sent.pending:
+        sent = client.operation(sent.id, wait_s=REFUSED_WITHIN_S)
+    return (None, sent.errors) if sent.problem == REWIND_NOT_CONFIRMED else (sent, ())

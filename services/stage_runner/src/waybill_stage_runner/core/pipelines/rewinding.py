@@ -1,0 +1,187 @@
+"""Decides from where stages read again when a person asks for it. Never does I/O.
+
+1. `plan_rewinds` finds the stages and the partitions that are meant. It refuses what lies below the
+   begin of a stage, what Kafka does not hold, and stages whose rows come into a sink that replaces
+   rows: older rows would be seen there again, although tokens say `complete`.
+2. `refuse_unconfirmed` says how many records come again, until the person has confirmed it.
+3. `rewound_record` notes the rewinds, each with a number. The next run does them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waybill_shared.contract.commands import Restart
+from waybill_shared.contract.errors import Problem, UserError
+from waybill_shared.contract.events import InputDefinition, PipelineRecord, StageDefinition
+from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.rewinds import StageRewind
+from waybill_shared.contract.words import LossReason
+from waybill_stage_runner.core.pipelines.planning import TopicState
+
+REPLACED: Final = "add a stage under a new name with an empty table, and remove this one"
+BEGUN: Final = "a stage under a new name begins again: it reads all that its inputs still hold"
+Times = Mapping[str, Mapping[int, int]]
+"""By topic and partition: the first offset that is not older than the time that was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A partition that a stage reads again, from one offset up to where its topic ends now."""
+
+    stage: StageDefinition
+    topic: str
+    topic_id: str
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        count = self.end - self.start
+        where = f"{self.topic}[{self.partition}]"
+        return (
+            f"stage {self.stage.name}: up to {count} records of {where}, from offset {self.start}"
+        )
+
+
+def plan_rewinds(
+    record: PipelineRecord, asked: Restart, topics: Mapping[str, TopicState], times: Times, now: int
+) -> tuple[Again, ...]:
+    """Return what stages read again. Raise UserError if that is not possible."""
+    problems = [*_misfits(record, asked, now)]
+    stages = [s for s in record.stages if asked.stage in (None, s.name)]
+    chosen = [(s, i) for s in stages for i in s.inputs if _is_meant(i, asked)]
+    problems = problems or [*_replacing(record, [stage for stage, _ in chosen])]
+    if problems:
+        raise UserError(problems, Slug.INVALID)
+    found = [again for s, i in chosen for again in _again(s, i, asked, topics[i.topic], times)]
+    problems = [each for each in found if isinstance(each, Problem)]
+    if problems:
+        raise UserError(problems, Slug.INVALID)
+    return tuple(each for each in found if isinstance(each, Again))
+
+
+def refuse_unconfirmed(asked: Restart, again: Iterable[Again]) -> None:
+    """Raise UserError if records come again and nobody has confirmed that."""
+    hint = "their rows are written again: confirm it with --yes (over HTTP `yes=true`)"
+    problems = [Problem(message=str(each), hint=hint) for each in again if each.start < each.end]
+    if problems and not asked.confirmed:
+        raise UserError(problems, Slug.REWIND_NOT_CONFIRMED)
+
+
+def rewound_record(
+    record: PipelineRecord, again: Iterable[Again], by: str, now: int
+) -> PipelineRecord:
+    """Return the record with the rewinds. An earlier one of the same stage is replaced."""
+    number = max((each.number for each in record.rewinds), default=0) + 1
+    starts: dict[tuple[str, int], dict[tuple[str, int], int]] = {}
+    for each in again:
+        of = (each.stage.name, each.stage.since)
+        starts.setdefault(of, {})[each.topic_id, each.partition] = each.start
+    present = {(stage.name, stage.since) for stage in record.stages} - starts.keys()
+    kept = tuple(each for each in record.rewinds if (each.stage, each.since) in present)
+    new = (
+        StageRewind(stage=stage, since=since, number=number, starts=vector, by=by, at=now)
+        for (stage, since), vector in starts.items()
+    )
+    return replace(record, rewinds=(*kept, *new))
+
+
+def _is_meant(source: InputDefinition, asked: Restart) -> bool:
+    """Return True if the input is read again. An inner topic is written again by the stage before,
+    so it is meant only where somebody names it, or its stage."""
+    if asked.offsets:
+        return any(each.topic == source.topic for each in asked.offsets)
+    return source.root or asked.stage is not None
+
+
+def _misfits(record: PipelineRecord, asked: Restart, now: int) -> Iterator[Problem]:
+    """Yield what is wrong with the question itself."""
+    names = [stage.name for stage in record.stages]
+    if asked.stage is not None and asked.stage not in names:
+        hint = f"its stages: {', '.join(names)}"
+        yield Problem(message=f"{record.name} has no stage {asked.stage}", hint=hint)
+        return
+    if asked.at is not None and asked.at > now:
+        message = f"{format_moment(asked.at)} is in the future"
+        yield Problem(message=message, hint=f"now it is {format_moment(now)}")
+    stages = [stage for stage in record.stages if asked.stage in (None, stage.name)]
+    read = {i.topic for stage in stages for i in stage.inputs}
+    for topic in sorted({each.topic for each in asked.offsets} - read):
+        of = record.name if asked.stage is None else f"stage {asked.stage}"
+        hint = f"topics that it reads: {', '.join(sorted(read))}"
+        yield Problem(message=f"{of} does not read topic {topic}", hint=hint)
+
+
+def _replacing(record: PipelineRecord, stages: Iterable[StageDefinition]) -> Iterator[Problem]:
+    """Yield the sinks that replace rows, in these stages and in those after them."""
+    settings = {s.name: {k.name: k.settings for k in s.sinks} for s in record.manifest.model.stages}
+    for stage in _and_after(record, stages):
+        for sink in stage.sinks:
+            found = settings[stage.name][sink.name]
+            if found.merge_keys or found.replaces:
+                message = (
+                    f"stage {stage.name}: sink {sink.name} replaces rows, and a rewind would show"
+                    " older ones again: this is not supported"
+                )
+                yield Problem(message=message, hint=REPLACED)
+
+
+def _and_after(record: PipelineRecord, stages: Iterable[StageDefinition]) -> list[StageDefinition]:
+    """Return the stages, and all that read what they write. Stages are in the order of data."""
+    found = {stage.name for stage in stages}
+    written: set[str] = set()
+    for stage in record.stages:
+        if stage.name in found or any(i.topic_id in written for i in stage.inputs if not i.root):
+            found.add(stage.name)
+            written |= {sink.topic_id for sink in stage.sinks if sink.topic_id is not None}
+    return [stage for stage in record.stages if stage.name in found]
+
+
+def _again(
+    stage: StageDefinition,
+    source: InputDefinition,
+    asked: Restart,
+    state: TopicState,
+    times: Times,
+) -> Iterator[Again | Problem]:
+    """Yield the partitions of an input, or what is wrong with the offsets that were asked for."""
+    given = {each.partition: each.offset for each in asked.offsets if each.topic == source.topic}
+    for partition in sorted(given.keys() - state.ends.keys()):
+        message = f"topic {source.topic} has no partition {partition}"
+        yield Problem(message=message, hint=f"it has {len(state.ends)}")
+    for partition, end in sorted(state.ends.items()):
+        base = source.bases.get((source.topic_id, partition), 0)
+        first = max(base, state.starts[partition])
+        if asked.offsets and partition not in given:
+            continue
+        start = given.get(partition, first)
+        if asked.at is not None:
+            start = max(first, times[source.topic].get(partition, end))
+        if partition in given:
+            problem = _misplaced(stage, f"{source.topic}[{partition}]", start, (base, first, end))
+            if problem is not None:
+                yield problem
+                continue
+        yield Again(
+            stage=stage,
+            topic=source.topic,
+            topic_id=source.topic_id,
+            partition=partition,
+            start=start,
+            end=max(start, end),
+        )
+
+
+def _misplaced(
+    stage: StageDefinition, where: str, start: int, limits: tuple[int, int, int]
+) -> Problem | None:
+    base, first, end = limits
+    if start < base:
+        message = f"{where}={start}: stage {stage.name} began at {base}, what lies before is lost,"
+        return Problem(message=f"{message} {LossReason.BEFORE_START}", hint=BEGUN)
+    if not first <= start <= end:
+        hint = f"choose an offset from {first} to {end}"
+        return Problem(message=f"{where}={start}: the topic holds {first} to {end}", hint=hint)
+    return None

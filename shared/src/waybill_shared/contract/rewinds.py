@@ -1,0 +1,21 @@
+"""A rewind that a person asked for: from where a stage reads its inputs again."""
+
+from dataclasses import dataclass, field
+
+from waybill_shared.contract.offsets import Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRewind:
+    """The newest rewind of a stage. It is done at the start of a run, once in each sink.
+
+    `number` grows with each rewind of the pipeline. Partitions that `starts` does not name stay
+    where they are.
+    """
+
+    stage: str
+    since: int  # which life of that name
+    number: int
+    starts: Offsets = field(hash=False)
+    by: str  # the actor
+    at: int

@@ -1,0 +1,60 @@
+"""A stage that reads again: each row once more in every sink, and no token says otherwise."""
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
+from e2e.reading import committed_orders
+from e2e.waiting import eventually
+from waybill import Client
+from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.process.failpoints import REACHED
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> EverySink:
+    return EverySink(client, stack, kafka, catalog)
+
+
+def test_a_driver_killed_between_two_sinks_of_a_rewind_rewinds_both(
+    stack: StackState,
+    kafka: KafkaAdmin,
+    catalog: SqlCatalog,
+    pipeline: EverySink,
+    failpoints: Path,
+) -> None:
+    client, name = pipeline.client, pipeline.name
+    first = pipeline.send(5)
+    pipeline.assert_once(first)
+    here = f"{pipeline.topic}[0]=2"
+    refused = client.restart(name, here, wait_s=10)
+    assert refused.problem == "rewind_not_confirmed"
+    assert "records of" in refused.errors[0].message
+
+    point = failpoints / f"{pipeline.uid}.iceberg.before_rewind"
+    point.touch()
+    asked = client.restart(name, here, yes=True)
+    reached = point.with_name(point.name + REACHED)
+    eventually(reached.exists, within_s=START_TIMEOUT_S)
+    pipeline.kill_driver()
+    reached.unlink()
+    assert client.operation(asked.id, wait_s=START_TIMEOUT_S).state == "done"
+    assert client.outcome(first).kind == "complete"
+
+    last = pipeline.send(5)
+    outcome = client.wait(last, timeout_s=WAIT_S)
+    assert outcome.kind == "complete"
+    twice = sorted([*pipeline.sent, *pipeline.sent[2:5]])
+    assert committed_orders(stack, kafka, f"{name}.out") == [0, 1, 2, 3, 4, *pipeline.sent[2:]]
+    rows = catalog.load_table(pipeline.table).scan().to_arrow()
+    assert sorted(rows.column("order_id").to_pylist()) == twice
+    assert sorted(pipeline.in_postgres()) == twice
+
+    pipeline.restart()
+    assert sorted(pipeline.in_postgres()) == twice, "it was done once"
+    assert client.outcome(first).kind == "complete"

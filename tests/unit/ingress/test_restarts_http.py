@@ -1,0 +1,39 @@
+"""Restarts over HTTP: how the run of before ends, and from where stages read again."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from unit.ingress.fakes import FakeKafka
+from waybill_shared.contract.codec import decode
+from waybill_shared.contract.commands import InputOffset, Restart, StopMode
+from waybill_shared.contract.events import Command
+
+
+@pytest.mark.parametrize(("word", "mode"), [("safe", "checkpoint"), ("force", "force")])
+def test_a_restart_says_how_the_run_of_before_ends(
+    client: TestClient, kafka: FakeKafka, word: str, mode: str
+) -> None:
+    client.post("/v1/pipelines/orders/restart", params={"mode": word})
+    (written,) = kafka.written
+    assert decode(Command, written.value).body == Restart(mode=StopMode(mode))
+
+
+@pytest.mark.parametrize("start_from", ["noon", ""])
+def test_a_restart_from_elsewhere_is_refused(
+    client: TestClient, kafka: FakeKafka, start_from: str
+) -> None:
+    answer = client.post("/v1/pipelines/orders/restart", params={"from": start_from})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["message"].startswith(f"from: '{start_from}' is none of")
+    assert kafka.written == []
+
+
+def test_a_restart_may_say_from_which_offsets_a_stage_reads_again(
+    client: TestClient, kafka: FakeKafka
+) -> None:
+    params = {"from": "orders.in[0]=12", "stage": "enrich", "yes": "true"}
+    client.post("/v1/pipelines/orders/restart", params=params)
+    (written,) = kafka.written
+    offsets = (InputOffset(topic="orders.in", partition=0, offset=12),)
+    wanted = Restart(offsets=offsets, stage="enrich", confirmed=True)
+    assert decode(Command, written.value).body == wanted

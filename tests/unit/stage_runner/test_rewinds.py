@@ -1,0 +1,129 @@
+"""From where stages read again when a person asks for it, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from unit.stage_runner.fakes import UID, World, carry_out, command, running
+from waybill_shared.contract.commands import InputOffset, Restart
+from waybill_shared.contract.rewinds import StageRewind
+
+PARTITIONS = 2
+UPSERT = """\
+version: 1
+name: orders
+inputs:
+  - name: orders
+    kafka: {topic: orders.in, partitions: 2}
+    schema: "order_id BIGINT, amount DECIMAL(10,2)"
+stages:
+  - name: enrich
+    inputs: [orders]
+    sinks:
+      - {name: enriched, kafka: {topic: orders.enriched}}
+  - name: load
+    inputs: [enriched]
+    sinks:
+      - {name: lake, iceberg: {table: raw.orders, mode: upsert, keys: [order_id]}}
+"""
+
+
+def ask(world: World, body: Restart, *, manifest: str | None = None) -> tuple[StageRewind, ...]:
+    """The rewinds in the newest record, after a restart with this body."""
+    runner = running(world) if manifest is None else running(world, manifest)
+    asked = replace(command(2, "restart"), body=body)
+    carry_out(runner, asked, 2)
+    return world.records[-1].rewinds
+
+
+def at(*offsets: tuple[int, int], topic: str = "orders.in") -> tuple[InputOffset, ...]:
+    return tuple(InputOffset(topic=topic, partition=p, offset=offset) for p, offset in offsets)
+
+
+def test_a_rewind_is_noted_with_a_number_and_who_asked(world: World) -> None:
+    (rewind,) = ask(world, Restart(offsets=at((0, 40)), confirmed=True))
+    assert (rewind.stage, rewind.since, rewind.number) == ("enrich", 1, 1)
+    assert rewind.starts == {("orders.in#1", 0): 40}
+    assert rewind.by == command(2, "restart").actor
+    assert world.stopped == [UID]
+    assert world.records[-1].generation == 1
+
+
+def test_earliest_is_what_root_inputs_still_hold(world: World) -> None:
+    (rewind,) = ask(world, Restart(start_from="earliest", confirmed=True))
+    assert rewind.stage == "enrich"
+    assert set(rewind.starts.values()) == {3}
+
+
+def test_a_time_becomes_offsets_once(world: World) -> None:
+    (rewind,) = ask(world, Restart(at=50, confirmed=True))
+    assert set(rewind.starts.values()) == {50}
+
+
+def test_a_stage_alone_reads_its_inner_topic_again(world: World) -> None:
+    (rewind,) = ask(world, Restart(start_from="earliest", stage="load", confirmed=True))
+    assert rewind.stage == "load"
+    assert {topic_id for topic_id, _ in rewind.starts} == {"orders.enriched#1"}
+
+
+def test_the_newest_rewind_of_a_stage_replaces_its_last_one(world: World) -> None:
+    runner = running(world)
+    for number, offset, stage in ((2, 40, "enrich"), (3, 50, "load"), (4, 60, "enrich")):
+        topic = "orders.in" if stage == "enrich" else "orders.enriched"
+        body = Restart(offsets=at((0, offset), topic=topic), confirmed=True)
+        carry_out(runner, replace(command(number, "restart"), body=body), number)
+    found = {r.stage: (r.number, *r.starts.values()) for r in world.records[-1].rewinds}
+    assert found == {"load": (2, 50), "enrich": (3, 60)}
+
+
+def test_nothing_is_done_before_it_is_confirmed(world: World) -> None:
+    assert ask(world, Restart(offsets=at((1, 40)))) == ()
+    assert world.answers[-1] == ("c2", "failed")
+    (problem,) = world.problems
+    assert problem.message == "stage enrich: up to 50 records of orders.in[1], from offset 40"
+    assert "--yes" in problem.hint
+    assert (len(world.records), world.stopped) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            Restart(offsets=at((0, 2))),
+            "began at 3, what lies before is lost, before_start",
+        ),
+        (Restart(offsets=at((0, 91))), "orders.in[0]=91: the topic holds 3 to 90"),
+        (Restart(offsets=at((9, 5))), "topic orders.in has no partition 9"),
+        (Restart(offsets=at((0, 5), topic="else")), "orders does not read topic else"),
+        (Restart(start_from="earliest", stage="nope"), "orders has no stage nope"),
+        (Restart(at=2**45), "is in the future"),
+    ],
+    ids=["before its base", "beyond the end", "partition", "topic", "stage", "future"],
+)
+def test_a_rewind_that_is_not_possible_changes_nothing(
+    world: World, body: Restart, message: str
+) -> None:
+    assert ask(world, replace(body, confirmed=True)) == ()
+    assert message in world.problems[0].message
+    assert world.problems[0].hint
+    assert (len(world.records), world.stopped) == (1, [])
+
+
+def test_a_sink_that_replaces_rows_is_refused_also_in_a_later_stage(world: World) -> None:
+    assert ask(world, Restart(start_from="earliest", confirmed=True), manifest=UPSERT) == ()
+    assert "stage load: sink lake replaces rows" in world.problems[0].message
+    assert "not supported" in world.problems[0].message
+
+
+def test_where_a_topic_was_created_again_nothing_is_rewound(world: World) -> None:
+    runner = running(world)
+    world.topics = {"orders.in": "orders.in#2"}
+    body = Restart(start_from="earliest")
+    carry_out(runner, replace(command(2, "restart"), body=body), 2)
+    assert world.records[-1].rewinds == ()
+    assert world.records[-1].generation == 2
+
+
+def test_latest_skips_nothing(world: World) -> None:
+    assert ask(world, Restart(start_from="latest")) == ()
+    assert world.records[-1].desired == "running"
