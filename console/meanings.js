@@ -44,6 +44,7 @@ export const LOSSES = {
 	sink_topic_recreated: "a sink's topic was deleted or created again, and no stage had read their rows there",
 	sink_removed: "the last sink that the token waited for was removed from the pipeline before they arrived",
 	pipeline_deleted: "the pipeline was deleted before they arrived",
+	skipped_by_operator: "somebody restarted a stage from a later offset before they were read",
 };
 
 /** @type {Record<string, string>} */

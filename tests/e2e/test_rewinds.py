@@ -8,7 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
 from e2e.reading import committed_orders
 from e2e.waiting import eventually
-from waybill import Client
+from waybill import Client, Operation
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
@@ -58,3 +58,29 @@ def test_a_driver_killed_between_two_sinks_of_a_rewind_rewinds_both(
     pipeline.restart()
     assert sorted(pipeline.in_postgres()) == twice, "it was done once"
     assert client.outcome(first).kind == "complete"
+
+
+def test_what_is_skipped_is_lost_and_no_later_rewind_writes_it(
+    pipeline: EverySink,
+) -> None:
+    client, name = pipeline.client, pipeline.name
+    pipeline.stop()
+    before = len(pipeline.sent)
+    skipped = pipeline.send(3)
+    done(client, client.restart(name, "latest", yes=True))
+    outcome = client.wait(skipped, timeout_s=WAIT_S)
+    assert outcome.kind == "lost"
+    assert {lost.reason for lost in outcome.lost} == {"skipped_by_operator"}
+
+    after = pipeline.send(2)
+    assert client.wait(after, timeout_s=WAIT_S).kind == "complete"
+    (last,) = [order for order in pipeline.in_postgres() if order == pipeline.sent[-1]]
+    done(client, client.restart(name, f"{pipeline.topic}[0]=4", yes=True))
+    eventually(lambda: pipeline.in_postgres().count(last) == 2, within_s=WAIT_S)
+    assert not set(pipeline.sent[before : before + 3]) & set(pipeline.in_postgres())
+    assert client.outcome(skipped).kind == "lost"
+
+
+def done(client: Client, asked: Operation) -> None:
+    ended = client.operation(asked.id, wait_s=START_TIMEOUT_S)
+    assert ended.state == "done", ended.errors

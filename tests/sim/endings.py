@@ -14,7 +14,14 @@ from sim.effects import effects_beside, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
-from waybill_shared.contract.events import Commit, Definition, Fact, PipelineRecord, StageDefinition
+from waybill_shared.contract.events import (
+    Commit,
+    Definition,
+    Fact,
+    PipelineRecord,
+    Range,
+    StageDefinition,
+)
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.vectors import Vector
@@ -58,7 +65,8 @@ class End:
         if not world.disturbed:
             self._check_rewound()
             for record in {r.pipeline_uid: r for r in world.records}.values():
-                self._check_all_arrived(record)
+                if record.pipeline_uid not in world.checker.fences.skipped:
+                    self._check_all_arrived(record)
         self._check_commands()
         Losses(world).check()
 
@@ -82,10 +90,11 @@ class End:
                 self._report("I4", f"{key} was not rewound: {rewind}")
                 continue
             read = self._world.checker.fences.read_in(key, rewind.number) | dead
+            aside = [run for each in fence.set_aside for run in each.ranges]
             for (topic_id, partition), start in rewind.starts.items():
                 for place, _ in self._world.cluster.incarnations[topic_id].rows():
                     wanted = place.partition == partition and place.offset >= start
-                    if wanted and place not in read:
+                    if wanted and place not in read and not _is_in(place, aside):
                         self._report("I4", f"{key} did not read {place} again")
 
     def _check_commands(self) -> None:
@@ -161,3 +170,10 @@ def shuffled(facts: Sequence[Fact], dice: Random) -> list[Fact]:
 
 def until_deleted(facts: Sequence[Fact]) -> list[Fact]:
     return [*takewhile(lambda f: not (isinstance(f.body, Definition) and f.body.deleted), facts)]
+
+
+def _is_in(place: Place, ranges: Iterable[Range]) -> bool:
+    return any(
+        (run.topic_id, run.partition) == place[:2] and run.start <= place.offset < run.end
+        for run in ranges
+    )

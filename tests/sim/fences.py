@@ -11,6 +11,7 @@ from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, Range
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.vectors import TopicPartition, covers
+from waybill_shared.contract.words import LossReason
 
 
 class Around(Protocol):
@@ -39,6 +40,8 @@ class Fences:
         self._read: dict[tuple[str, int], set[Place]] = {}
         self.rewound: set[str] = set()
         """The keys of sinks that were rewound, and the uids of their pipelines."""
+        self.skipped: set[str] = set()
+        """The uids of pipelines that skip records in a sink."""
 
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
         if before is not None:
@@ -48,6 +51,9 @@ class Fences:
             self.rewound |= {key, key.partition("/")[0]}
             if batch is not None:
                 self._report("I8", f"{key} is rewound with a batch")
+            self._check_skipped(key, before, after)
+            if any(r.reason == LossReason.SKIPPED_BY_OPERATOR for r in after.set_aside):
+                self.skipped.add(key.partition("/")[0])
             return
         if before is not None and batch is None and before.position == after.position:
             self._world.say(f"{key} #{after.batch.sequence} is held")
@@ -128,6 +134,19 @@ class Fences:
         if after.rewind < before.rewind:
             self._report("I8", f"{key}: rewind {after.rewind} is done after {before.rewind}")
 
+    def _check_skipped(self, key: str, before: Fence | None, after: Fence) -> None:
+        """I8: where a rewind moves a frontier, all between is set aside as skipped."""
+        uid, stage, sink = key.split("/")
+        frontier = {} if before is None else before.frontier
+        found = after.set_aside  # a first fence may also lack what lies before its sink
+        if before is not None:
+            found = tuple(r for r in found if r.reason == LossReason.SKIPPED_BY_OPERATOR)
+        aside = [run for each in found for run in each.ranges]
+        for place, end in after.frontier.items():
+            at = frontier.get(place, self._world.base(uid, stage, sink, place))
+            if at != end and _past(aside, place, at) != end:
+                self._report("I8", f"{key}: a rewind moves {place} to {end} without a reason")
+
     def _cannot_come_again(
         self, place: TopicPartition, end: int, before: Fence | None, aside: Iterable[Range]
     ) -> bool:
@@ -147,8 +166,9 @@ class Fences:
             run = taken.pop(place, None)
             if run is not None and run.start != at:
                 self._report("I8", f"{key} stood at {at} of {place} and takes {_runs([run])}")
-            at = _past(aside, place, run.end if run is not None else at)
-            if at != end and not self._cannot_come_again(place, end, before, aside):
+            at = run.end if run is not None else at
+            within = at <= end <= _past(aside, place, at)
+            if not within and not self._cannot_come_again(place, end, before, aside):
                 self._report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
         if taken:
             self._report("I8", f"{key} takes what its position does not pass: {taken}")

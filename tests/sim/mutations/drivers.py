@@ -52,6 +52,12 @@ MUTATIONS: Final = (
         only=("rewinds",),
     ),
     Mutation(
+        name="what was skipped comes again after a rewind",
+        invariant="I4",
+        instead={"waybill_spark.tracking.stage.is_set_aside": stand_ins.false},
+        only=("rewinds",),
+    ),
+    Mutation(
         name="what died comes again after a rewind",
         invariant="I4",
         found_by=6,

@@ -8,7 +8,6 @@ from unit.stage_runner.fakes import UID, World, carry_out, command, running
 from waybill_shared.contract.commands import InputOffset, Restart
 from waybill_shared.contract.rewinds import StageRewind
 
-PARTITIONS = 2
 UPSERT = """\
 version: 1
 name: orders
@@ -79,9 +78,11 @@ def test_the_newest_rewind_of_a_stage_replaces_its_last_one(world: World) -> Non
 def test_nothing_is_done_before_it_is_confirmed(world: World) -> None:
     assert ask(world, Restart(offsets=at((1, 40)))) == ()
     assert world.answers[-1] == ("c2", "failed")
-    (problem,) = world.problems
-    assert problem.message == "stage enrich: up to 50 records of orders.in[1], from offset 40"
-    assert "--yes" in problem.hint
+    assert [problem.message for problem in world.problems] == [
+        "stage enrich reads up to 50 records of orders.in[1] again, from offset 40",
+        "stage enrich skips what it has not read of orders.in[1] before offset 40",
+    ]
+    assert all("--yes" in problem.hint for problem in world.problems)
     assert (len(world.records), world.stopped) == (1, [])
 
 
@@ -124,6 +125,16 @@ def test_where_a_topic_was_created_again_nothing_is_rewound(world: World) -> Non
     assert world.records[-1].generation == 2
 
 
-def test_latest_skips_nothing(world: World) -> None:
+def test_latest_begins_at_the_present_end(world: World) -> None:
+    (rewind,) = ask(world, Restart(start_from="latest", confirmed=True), manifest=UPSERT)
+    assert (rewind.stage, set(rewind.starts.values())) == ("enrich", {90})
+
+
+def test_nothing_is_skipped_before_it_is_confirmed(world: World) -> None:
     assert ask(world, Restart(start_from="latest")) == ()
-    assert world.records[-1].desired == "running"
+    assert [problem.message for problem in world.problems] == [
+        f"stage enrich skips what it has not read of orders.in[{p}] before offset 90"
+        for p in range(4)
+    ]
+    assert "skipped_by_operator" in world.problems[0].hint
+    assert (len(world.records), world.stopped) == (1, [])

@@ -32,6 +32,12 @@ def where(fence: Fence) -> tuple[int, int, int]:
     return fence.rewind, fence.position[PLACE], fence.frontier[PLACE]
 
 
+def aside_in(fence: Fence) -> set[int]:
+    """The offsets that were set aside in its sink."""
+    ranges = [run for each in fence.set_aside for run in each.ranges]
+    return {offset for run in ranges for offset in range(run.start, run.end)}
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     """Batches [0, 4) and [4, 7) are in both sinks."""
@@ -108,8 +114,8 @@ def test_a_sink_that_comes_later_is_not_rewound_by_what_was_done_before(bench: B
 def test_a_stage_that_has_no_fence_remembers_the_number(tmp_path: Path) -> None:
     """Else a later start would rewind what was written meanwhile."""
     bench = Bench(tmp_path / "checkpoint", rewind=to(3))
-    assert bench.started() == {PLACE: 0}
-    assert where(bench.first.fences[-1]) == (1, 0, 0)
+    assert bench.started() == {PLACE: 3}
+    assert where(bench.first.fences[-1]) == (1, 3, 3)
 
 
 def test_what_retention_removed_is_not_read_again_and_is_not_lost(bench: Bench) -> None:
@@ -136,20 +142,56 @@ def test_what_died_before_is_left_out(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("start", "position"),
-    [(0, 3), (2, 3), (3, 3), (8, 8), (20, 20), (25, 20)],
-    ids=["first", "set aside", "after it", "between", "frontier", "beyond"],
+    [(0, 1), (1, 1), (8, 8), (20, 20), (25, 20)],
+    ids=["before the base", "base", "between", "frontier", "beyond"],
 )
-def test_nothing_set_aside_comes_again_and_nothing_is_skipped(start: int, position: int) -> None:
-    aside = SetAside(reason="before_start", ranges=(run_of(1, 3),))
-    found = rewound_position(
-        {PLACE: start}, bases={PLACE: 1}, frontier={PLACE: 20}, set_aside=[aside]
-    )
+def test_a_position_is_between_the_base_and_the_frontier(start: int, position: int) -> None:
+    found = rewound_position({PLACE: start}, bases={PLACE: 1}, frontier={PLACE: 20})
     assert found == {PLACE: position}
+
+
+def test_a_later_begin_sets_aside_what_is_not_read(bench: Bench) -> None:
+    bench.rewind = to(10)
+    assert bench.started() == {PLACE: 10}
+    skipped = (SetAside(reason="skipped_by_operator", ranges=(run_of(7, 10),)),)
+    assert [where(sink.fences[-1]) for sink in (bench.first, bench.second)] == [(1, 10, 10)] * 2
+    assert {commit.set_aside for commit in bench.commits[-2:]} == {skipped}
+    bench.plan(0, 12, start=10)
+    bench.stage().process(NO_FRAME, 0)
+    assert bench.first.ranges[-1] == (10, 12)
+
+
+def test_what_was_skipped_does_not_come_again(bench: Bench) -> None:
+    bench.rewind = to(10)
+    bench.started()
+    bench.plan(0, 12, start=10)
+    bench.stage().process(NO_FRAME, 0)
+    bench.rewind = to(5, number=2)
+    assert bench.started() == {PLACE: 5}
+    bench.plan(0, 14, start=5)
+    bench.stage().process(NO_FRAME, 0)
+    assert bench.first.ranges == [(0, 4), (4, 7), (10, 12), (5, 7), (10, 12), (12, 14)]
+    assert where(bench.first.fences[-1]) == (2, 14, 14)
+
+
+def test_a_sink_gets_what_only_another_one_has_skipped(bench: Bench) -> None:
+    """The second sink was further when its stage began later."""
+    bench.sinks = ("second",)
+    bench.run(2, 9)
+    bench.sinks = ("first", "second")
+    bench.rewind = to(10)
+    bench.started()
+    bench.rewind = to(6, number=2)
+    bench.started()
+    bench.plan(0, 12, start=6)
+    bench.stage().process(NO_FRAME, 0)
+    assert bench.first.ranges[-2:] == [(6, 7), (10, 12)]
+    assert bench.second.ranges[-3:] == [(6, 7), (7, 9), (10, 12)]
 
 
 def test_neither_a_deleted_topic_nor_an_unknown_partition_is_rewound() -> None:
     starts = {PLACE: 1, ("T1", 9): 1}
-    assert rewound_position(starts, bases={}, frontier={PLACE: ENDLESS}, set_aside=()) == {}
+    assert rewound_position(starts, bases={}, frontier={PLACE: ENDLESS}) == {}
 
 
 def test_ranges_are_cut_at_each_bound() -> None:
@@ -224,8 +266,11 @@ class History:
                     at = fence.position[PLACE]
                 for run in fence.inputs:
                     assert run.start == at, "a batch does not begin at the position"
+                    assert not aside_in(fence).intersection(range(run.start, run.end))
                     at = run.end
-                assert fence.position[PLACE] == at
+                passed = range(at, fence.position[PLACE])
+                assert aside_in(fence).issuperset(passed), "it passes what was not set aside"
+                at = fence.position[PLACE]
                 frontier, number = fence.frontier[PLACE], fence.rewind
 
 
@@ -255,9 +300,5 @@ def test_every_wanted_record_is_written_once_in_the_newest_rewind(
             assert sink.fences[-1].rewind == newest
             runs = [run for f in sink.fences if f.rewind == newest for run in f.inputs]
             written = [offset for run in runs for offset in range(run.start, run.end)]
-            assert written == [*range(_first(sink, newest, stage.wanted), stage.end)]
-
-
-def _first(sink: ListSink, rewind: int, wanted: int) -> int:
-    """Where its first batch of a rewind must begin: where it was wanted, or at the frontier."""
-    return min(wanted, *(f.frontier[PLACE] for f in sink.fences if f.rewind == rewind))
+            wanted = set(range(stage.wanted, stage.end)) - aside_in(sink.fences[-1])
+            assert written == sorted(wanted)

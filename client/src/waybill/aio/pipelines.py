@@ -86,10 +86,11 @@ class AsyncPipelineCalls(AsyncAsking):
         """Restart a pipeline with a new driver, which continues from the positions of its sinks.
 
         `start_from` says where to start in topics that were deleted and created again. If there are
-        none, stages read again from there (`stage`: only this one), and write their rows again.
-        That needs `yes`: without it, the operation fails with the problem `rewind_not_confirmed`,
-        and its errors say how many records these are. `safe` lets the running batch end first; if
-        it fails, the operation is done with a warning. `force` kills the driver at once.
+        none, stages begin there (`stage`: only this one): they write rows again, or skip what they
+        have not read. That needs `yes`: without it, the operation fails with the problem
+        `rewind_not_confirmed`, and its errors say which records these are. `safe` lets the
+        running batch end first; if it fails, the operation is done with a warning. `force` kills
+        the driver at once.
         """
         question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
         return await self._change(question, wait_s)

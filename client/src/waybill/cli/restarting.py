@@ -1,4 +1,4 @@
-"""The command that restarts a pipeline, or lets its stages read their inputs again."""
+"""The command that restarts a pipeline, or lets its stages begin elsewhere."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from waybill.sync.client import Client
 
 RewindOption = Annotated[
-    bool, typer.Option("--yes", "-y", help="do not ask before rows are written again")
+    bool, typer.Option("--yes", "-y", help="do not ask before rows are written again, or skipped")
 ]
 REWIND_NOT_CONFIRMED = "rewind_not_confirmed"
 BEGINNINGS = ("earliest", "latest")
@@ -31,12 +31,12 @@ def restart(  # noqa: PLR0917 - options of a command line
         typer.Option(
             "--from",
             metavar="WHERE",
-            help="where to begin in topics that were created again (earliest, latest), or to read"
-            " again (earliest, TIME, or TOPIC[PARTITION]=OFFSET,…)",
+            help="where stages begin: earliest, latest, TIME, or TOPIC[PARTITION]=OFFSET,…; in"
+            " topics that were created again earliest or latest",
         ),
     ] = None,
     stage: Annotated[
-        str | None, typer.Option("--stage", metavar="NAME", help="the only stage that reads again")
+        str | None, typer.Option("--stage", metavar="NAME", help="the only stage that begins there")
     ] = None,
     yes: RewindOption = False,  # noqa: FBT002 - a flag of the command line
     mode: Annotated[
@@ -62,9 +62,10 @@ def restart(  # noqa: PLR0917 - options of a command line
     After a topic was deleted and created again, --from says where to start in the new one. What was
     not processed of the old one ends as lost; what was written is not written again.
 
-    Without such a topic, stages read their inputs again from there, and write rows again. Tokens
-    keep their outcomes. It says how many records come again, and asks; without a terminal it
-    refuses, unless --yes is given. Nothing is skipped: a partition that is not that far goes on.
+    Without such a topic, stages go back there, and write rows again; tokens keep their outcomes. Or
+    they go forward: what they have not read is skipped, and its tokens end lost. It says how many
+    records come again and what is skipped, and asks; without a terminal it refuses, unless --yes is
+    given.
 
     \b
     Example:
@@ -72,6 +73,7 @@ def restart(  # noqa: PLR0917 - options of a command line
       waybill restart orders --from earliest
       waybill restart orders --from 2026-11-01T00:00:00Z --stage enrich
       waybill restart orders --from orders.in[0]=120,orders.in[1]=80 --yes
+      waybill restart orders --from latest
       waybill restart orders --mode force
 
     \b
@@ -92,7 +94,7 @@ def restart(  # noqa: PLR0917 - options of a command line
         if sent is not None:
             return sent
         print_faults(again, name)
-        require_yes("records are read and written again", "Do it?", "--yes does it")
+        require_yes("records are written again, or skipped", "Do it?", "--yes does it")
         return send(confirmed=True)
 
     change(ask, timeout, output, must_end=wait)

@@ -111,7 +111,7 @@ class Slug(StrEnum):
     NOT_ALLOWED_NOW = ("not_allowed_now", 409, Acts.CALLER,
         "the phase of the pipeline does not allow it; `errors` say what it allows")
     REWIND_NOT_CONFIRMED = ("rewind_not_confirmed", 409, Acts.CALLER,
-        "records would come again: confirm it with `yes=true`; `errors` say how many")
+        "records would come again or be skipped: confirm it with `yes=true`; `errors` say which")
     SUPERSEDED = ("superseded", 409, Acts.CALLER,
         "a later command for the same pipeline replaced this one before it was done")
     DEAD_LETTER_GONE = ("dead_letter_gone", 410, Acts.CALLER,

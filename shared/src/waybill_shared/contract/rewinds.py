@@ -1,4 +1,4 @@
-"""A rewind that a person asked for: from where a stage reads its inputs again."""
+"""A rewind that a person asked for: where a stage begins in its inputs, back or forward."""
 
 from dataclasses import dataclass, field
 

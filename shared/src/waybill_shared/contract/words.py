@@ -106,6 +106,10 @@ class LossReason(Word):
         "the last sink that the token waited for was removed from the pipeline before they arrived",
     )
     PIPELINE_DELETED = "pipeline_deleted", "the pipeline was deleted before they arrived"
+    SKIPPED_BY_OPERATOR = (
+        "skipped_by_operator",
+        "somebody restarted a stage from a later offset before they were read",
+    )
 
 
 class StopReason(Word):

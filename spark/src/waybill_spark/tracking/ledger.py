@@ -12,8 +12,8 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
    run is called paused.
 5. `report` sends a commit as soon as every reader can see what the fence covers. Until then the
    ledger is `hidden`, and `TrackedStage.watch` calls `report` again.
-6. `rewind` moves the fence alone: its position goes back, its frontier stays. Nothing else moves
-   the position back.
+6. `rewind` moves the fence alone: its position goes back, and its frontier stays, or both go
+   forward. Nothing else moves the position back.
 7. `close_for_good` moves the fence a last time when the sink is removed. Then no earlier driver
    can write.
 
@@ -40,7 +40,8 @@ from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import LaterSink, StageInput, bases_of
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
 from waybill_spark.tracking.next_fence import next_fence, no_batch
-from waybill_spark.tracking.rewinding import Rewind, rewound_position
+from waybill_spark.tracking.pieces import ends_of
+from waybill_spark.tracking.rewinding import Rewind, find_skipped, rewound_position
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 
 NOWHERE: Final[Vector] = {}
@@ -119,13 +120,13 @@ class Ledger:
 
     def rewind(self, to: Rewind) -> None:
         """Move the fence alone, so that the next batch begins where the rewind says."""
-        moved = self._next({}, self._no_batch())
-        starts = rewound_position(
-            to.starts, bases=self._bases, frontier=moved.frontier, set_aside=moved.set_aside
-        )
+        skipped = find_skipped(self._inputs, to.starts, self.frontier())
+        moved = self._next(ends_of(each.ranges for each in skipped), self._no_batch())
+        starts = rewound_position(to.starts, bases=self._bases, frontier=moved.frontier)
         rewound = behind({**moved.position, **starts}, moved.frontier)
+        aside = union(moved.set_aside, skipped)
         self._reach("before_rewind")
-        self._move(None, replace(moved, rewind=to.number, rewound=rewound))
+        self._move(None, replace(moved, rewind=to.number, rewound=rewound, set_aside=aside))
         self._reach("after_rewind")
 
     def has_written_since(self, generation: int) -> bool:
@@ -191,15 +192,14 @@ class Ledger:
         found: tuple[SetAside, ...],
         generation: int | None = None,
         *,
-        removed_again: Vector = NOWHERE,
+        passed: Vector = NOWHERE,
     ) -> None:
         """Move the fence alone past what will never be processed, and report it.
 
-        `generation`: the one that the fence is of, if not this driver's. `removed_again`: up to
-        where records that the sink has, and was to read again, are gone.
+        `generation`: the one that the fence is of, if not this driver's. `passed`: up to where
+        the sink reads nothing again: what it had is gone, or was set aside before.
         """
-        ends = {(r.topic_id, r.partition): r.end for each in found for r in each.ranges}
-        moved = self._next({**removed_again, **ends}, self._no_batch())
+        moved = self._next({**passed, **ends_of(each.ranges for each in found)}, self._no_batch())
         kept = moved.generation if generation is None else generation
         self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
         self.report()

@@ -60,7 +60,7 @@ class LossReporter:
                     extra={"stage": self._stage, "sink": ledger.sink.name, "set_aside": str(found)},
                 )
                 with collect(stops):
-                    ledger.set_aside(found, removed_again=removed)
+                    ledger.set_aside(found, passed=removed)
         return stops
 
     def report_topics(self) -> list[StageStopped]:

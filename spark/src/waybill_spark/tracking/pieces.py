@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from waybill_shared.contract.events import Range
-from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.vectors import TopicPartition, Vector
 
 Ranges = tuple[Range, ...]
 Place = tuple[str, int]
@@ -19,10 +19,16 @@ def offsets(ranges: Ranges) -> int:
     return sum(run.end - run.start for run in ranges)
 
 
+def ends_of(parts: Iterable[Ranges]) -> dict[TopicPartition, int]:
+    """Return the end of the last range of each partition."""
+    return {(run.topic_id, run.partition): run.end for ranges in parts for run in ranges}
+
+
 def are_within(ranges: Ranges, others: Ranges) -> bool:
+    """Return True if each range is in one of the others."""
     return all(
         any(
-            (run.topic, run.partition) == (other.topic, other.partition)
+            (run.topic_id, run.partition) == (other.topic_id, other.partition)
             and other.start <= run.start
             and run.end <= other.end
             for other in others

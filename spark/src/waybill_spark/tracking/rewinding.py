@@ -5,16 +5,22 @@ run, before any query, this happens for each stage that has a rewind with a high
 
 1. The records of it that died before are read from the facts, and written to its journal again. So
    batches that come again leave them out, and nothing that a token called dead is written.
-2. The fence of each sink is moved alone: its position goes where `rewound_position` says, and its
-   frontier stays. A driver that fails between two sinks leaves the second one to the next start.
+2. The fence of each sink is moved alone. Where the rewind begins before the frontier, the position
+   goes back and the frontier stays. Where it begins after it, `find_skipped` sets aside what lies
+   between, and both go there. A driver that fails between two sinks leaves the second one to the
+   next start.
 3. `resuming` finds that the checkpoint does not fit the positions, and moves it aside.
+4. Batches that come again pass over what was set aside: `edges_of` cuts them there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from waybill_shared.contract.events import SetAside
+from waybill_shared.contract.events import Fence, Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
+from waybill_shared.contract.words import LossReason
+from waybill_spark.tracking.fencing import StageInput
+from waybill_spark.tracking.pieces import Ranges, are_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,19 +32,40 @@ class Rewind:
 
 
 def rewound_position(
-    starts: Vector, *, bases: Vector, frontier: Vector, set_aside: Iterable[SetAside]
+    starts: Vector, *, bases: Vector, frontier: Vector
 ) -> dict[TopicPartition, int]:
-    """Return where a sink begins again in the partitions of `starts`.
-
-    That is never below its base or below what was set aside, because nothing that a token called
-    lost may be written. It is never beyond the frontier either: nothing is skipped by a rewind.
+    """Return where a sink begins again in the partitions of `starts`: not below its base, and not
+    beyond its frontier.
     """
-    floor = dict(bases)
-    for run in (run for each in set_aside for run in each.ranges):
-        place = (run.topic_id, run.partition)
-        floor[place] = max(floor.get(place, 0), run.end)
     return {
-        place: min(max(start, floor.get(place, 0)), frontier[place])
+        place: min(max(start, bases.get(place, 0)), frontier[place])
         for place, start in starts.items()
         if frontier.get(place, ENDLESS) < ENDLESS  # nothing of a deleted topic comes again
     }
+
+
+def find_skipped(
+    inputs: Iterable[StageInput], starts: Vector, frontier: Vector
+) -> tuple[SetAside, ...]:
+    """Return what a sink never gets, because the rewind begins after it."""
+    ranges = tuple(
+        Range(topic=source.topic, topic_id=of, partition=partition, start=end, end=start)
+        for source in inputs
+        for (of, partition), start in sorted(starts.items())
+        if of == source.topic_id and (end := frontier.get((of, partition), 0)) < start
+    )
+    return (SetAside(reason=LossReason.SKIPPED_BY_OPERATOR, ranges=ranges),) if ranges else ()
+
+
+def edges_of(fence: Fence | None) -> Iterator[Vector]:
+    """Yield where to cut ranges so that no part is partly set aside in this sink."""
+    for run in (run for each in (fence.set_aside if fence else ()) for run in each.ranges):
+        for edge in (run.start, run.end):
+            yield {(run.topic_id, run.partition): edge}
+
+
+def is_set_aside(ranges: Ranges, fence: Fence | None) -> bool:
+    """Return True if all of these ranges were set aside in this sink."""
+    if fence is None or not ranges:
+        return False
+    return are_within(ranges, tuple(run for each in fence.set_aside for run in each.ranges))

@@ -59,10 +59,10 @@ from waybill_spark.tracking.opening import (
     refuse_missing_fences,
     start_later_sinks,
 )
-from waybill_spark.tracking.pieces import Ranges, in_parts, in_steps
+from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
-from waybill_spark.tracking.rewinding import Rewind
+from waybill_spark.tracking.rewinding import Rewind, edges_of, is_set_aside
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
@@ -248,14 +248,28 @@ class TrackedStage(Generic[Frame]):
         for piece in pieces:
             at_once = len(pieces) == 1 and not self._source.distributes(piece)
             first = partial(self._to_rows, frame) if at_once else None
-            self._writer.write(replace(batch, runs=piece), into, first)
+            self._write_piece(replace(batch, runs=piece), into, first)
+
+    def _write_piece(
+        self, piece: Batch, into: Sequence[Ledger], first: Callable[[], BatchRows] | None = None
+    ) -> None:
+        """Write a piece into the sinks that get it; in the others it was set aside."""
+        passing = [each for each in into if is_set_aside(piece.ranges, each.fence)]
+        for ledger in passing:
+            ledger.set_aside((), passed=ends_of([piece.ranges]))
+        getting = [each for each in into if each not in passing]
+        if getting or not into:  # one without sinks changes the state of its query
+            self._writer.write(piece, getting, first)
 
     def _pieces(self, ranges: Ranges, into: Sequence[Ledger]) -> tuple[Ranges, ...]:
         """Cut the ranges into parts that can be read at once. None of them has both records that a
-        sink gets again and others, so that it stays known from which its new rows are made.
+        sink gets again and others, so that it stays known from which its new rows are made; and
+        none has both records that were set aside and others.
         """
-        again = [ledger.frontier() for ledger in into if ledger.position() != ledger.frontier()]
-        parts = (ranges,) if self._source.must_stay_whole else in_parts(ranges, again)
+        again = [each for each in into if each.position() != each.frontier()]
+        bounds = [ledger.frontier() for ledger in again]
+        bounds += [edge for each in again for edge in edges_of(each.fence)]
+        parts = (ranges,) if self._source.must_stay_whole else in_parts(ranges, bounds)
         return tuple(piece for part in parts for piece in self._source.pieces(part))
 
     def _maintain(self) -> None:
@@ -298,7 +312,7 @@ class TrackedStage(Generic[Frame]):
         steps = (missing,) if self._source.must_stay_whole else in_steps(missing, self._offsets_max)
         for step in steps:
             for piece in self._pieces(step, [ledger]):
-                self._writer.write(self._once(piece), [ledger])
+                self._write_piece(self._once(piece), [ledger])
 
     def _once(self, ranges: Ranges) -> Batch:
         """Return the ranges as a batch; the same one if another sink has written them as one."""

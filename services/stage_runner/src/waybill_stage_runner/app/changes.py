@@ -217,7 +217,7 @@ class Changes:
         are any. Else it is a rewind.
         """
         manifest, start_from = before.manifest.model, body.start_from
-        rewinds = start_from == "earliest" or body.at is not None or bool(body.offsets)
+        rewinds = start_from is not None or body.at is not None or bool(body.offsets)
         if rewinds and not is_recreated(before, self._topics.ids(topics_of(manifest))):
             return self._rewind(actor, body, before, now)
         plans = topics_of(manifest, start_from)
@@ -231,7 +231,7 @@ class Changes:
     def _rewind(
         self, actor: str, body: commands.Restart, before: PipelineRecord, now: int
     ) -> PipelineRecord:
-        """Return the record after a restart that reads inputs again. Times become offsets here."""
+        """Return the record after a restart that begins elsewhere. Times become offsets here."""
         manifest = before.manifest.model
         topics = self._topics.prepare(topics_of(manifest, "earliest"))
         restarted = restart_record(before, define(manifest, topics, before), now)

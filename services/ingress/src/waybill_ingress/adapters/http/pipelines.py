@@ -59,20 +59,22 @@ StartFrom = Annotated[
         alias="from",
         max_length=10_000,
         description="where stages begin in topics that were deleted and created again: `earliest`"
-        f" or `latest`, needed if they read any. Else where they begin to read again: {FORMS}."
-        " `latest` has no effect then: nothing is skipped",
+        f" or `latest`, needed if they read any. Else where they go back or forward to: {FORMS}",
     ),
 ]
 RewoundStage = Annotated[
     str | None,
     Query(
         alias="stage",
-        description="the only stage that reads again; without it all that read inputs of the"
+        description="the only stage that begins there; without it all that read inputs of the"
         " pipeline, or the topics that `from` names",
     ),
 ]
 Confirmed = Annotated[
-    bool, Query(alias="yes", description="rows are to be written again: see `rewind_not_confirmed`")
+    bool,
+    Query(
+        alias="yes", description="rows may be written again, or skipped: see `rewind_not_confirmed`"
+    ),
 ]
 STOP_TEXT: Final = "; ".join(
     f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s)"
@@ -193,7 +195,8 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
     ) -> Response:
         """Restart the pipeline. It continues after what its sinks have committed; a paused one
         stays paused. Records that were not read of a deleted topic end lost. With `from` stages
-        read their inputs again, and rows are written again; tokens keep their outcomes.
+        go back, and rows are written again while tokens keep their outcomes; or they go forward,
+        and tokens of what they skip end lost.
         """
         begin = _read_beginning(start_from)
         body = Restart(

@@ -1,9 +1,10 @@
-"""Decides from where stages read again when a person asks for it. Never does I/O.
+"""Decides from where stages read when a person asks for it. Never does I/O.
 
 1. `plan_rewinds` finds the stages and the partitions that are meant. It refuses what lies below the
    begin of a stage, what Kafka does not hold, and stages whose rows come into a sink that replaces
    rows: older rows would be seen there again, although tokens say `complete`.
-2. `refuse_unconfirmed` says how many records come again, until the person has confirmed it.
+2. `refuse_unconfirmed` says how many records come again, and what is skipped, until the person has
+   confirmed it.
 3. `rewound_record` notes the rewinds, each with a number. The next run does them.
 """
 
@@ -21,6 +22,7 @@ from waybill_shared.contract.words import LossReason
 from waybill_stage_runner.core.pipelines.planning import TopicState
 
 REPLACED: Final = "add a stage under a new name with an empty table, and remove this one"
+CONFIRM: Final = "confirm it with --yes (over HTTP `yes=true`)"
 BEGUN: Final = "a stage under a new name begins again: it reads all that its inputs still hold"
 Times = Mapping[str, Mapping[int, int]]
 """By topic and partition: the first offset that is not older than the time that was asked for."""
@@ -28,31 +30,38 @@ Times = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """A partition that a stage reads again, from one offset up to where its topic ends now."""
+    """A partition in which a stage begins at `start`. Its topic holds `first` to `end` for it."""
 
     stage: StageDefinition
     topic: str
     topic_id: str
     partition: int
+    first: int
     start: int
     end: int
 
-    def __str__(self) -> str:
-        count = self.end - self.start
+    def effects(self) -> Iterator[Problem]:
+        """Yield what somebody must confirm. How far the stage is, only its sinks know."""
         where = f"{self.topic}[{self.partition}]"
-        return (
-            f"stage {self.stage.name}: up to {count} records of {where}, from offset {self.start}"
-        )
+        if self.start < self.end:
+            count = f"up to {self.end - self.start} records of {where}"
+            message = f"stage {self.stage.name} reads {count} again, from offset {self.start}"
+            yield Problem(message=message, hint=f"their rows are written again: {CONFIRM}")
+        if self.first < self.start:
+            message = f"stage {self.stage.name} skips what it has not read of {where} before offset"
+            hint = f"its tokens end lost, {LossReason.SKIPPED_BY_OPERATOR}: {CONFIRM}"
+            yield Problem(message=f"{message} {self.start}", hint=hint)
 
 
 def plan_rewinds(
     record: PipelineRecord, asked: Restart, topics: Mapping[str, TopicState], times: Times, now: int
 ) -> tuple[Again, ...]:
-    """Return what stages read again. Raise UserError if that is not possible."""
+    """Return where stages begin. Raise UserError if that is not possible."""
     problems = [*_misfits(record, asked, now)]
     stages = [s for s in record.stages if asked.stage in (None, s.name)]
     chosen = [(s, i) for s in stages for i in s.inputs if _is_meant(i, asked)]
-    problems = problems or [*_replacing(record, [stage for stage, _ in chosen])]
+    if asked.start_from != "latest":
+        problems = problems or [*_replacing(record, [stage for stage, _ in chosen])]
     if problems:
         raise UserError(problems, Slug.INVALID)
     found = [again for s, i in chosen for again in _again(s, i, asked, topics[i.topic], times)]
@@ -63,9 +72,8 @@ def plan_rewinds(
 
 
 def refuse_unconfirmed(asked: Restart, again: Iterable[Again]) -> None:
-    """Raise UserError if records come again and nobody has confirmed that."""
-    hint = "their rows are written again: confirm it with --yes (over HTTP `yes=true`)"
-    problems = [Problem(message=str(each), hint=hint) for each in again if each.start < each.end]
+    """Raise UserError if records come again, or are skipped, and nobody has confirmed that."""
+    problems = [effect for each in again for effect in each.effects()]
     if problems and not asked.confirmed:
         raise UserError(problems, Slug.REWIND_NOT_CONFIRMED)
 
@@ -156,7 +164,7 @@ def _again(
         first = max(base, state.starts[partition])
         if asked.offsets and partition not in given:
             continue
-        start = given.get(partition, first)
+        start = given.get(partition, end if asked.start_from == "latest" else first)
         if asked.at is not None:
             start = max(first, times[source.topic].get(partition, end))
         if partition in given:
@@ -169,6 +177,7 @@ def _again(
             topic=source.topic,
             topic_id=source.topic_id,
             partition=partition,
+            first=first,
             start=start,
             end=max(start, end),
         )
