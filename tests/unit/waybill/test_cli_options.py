@@ -125,3 +125,9 @@ def test_where_to_begin_is_sent_as_waybill_spells_it(
     server.answer("POST", f"{PATH}/orders/restart", Response(json=done))
     assert command("restart", "orders", "--from", "Earliest").exit_code == 0
     assert server.requests[0].params["from"] == "earliest"
+
+
+def test_wait_says_how_to_wait_for_a_token(command: Command) -> None:
+    result = command("wait", "wb1.abc")
+    assert result.exit_code == 2
+    assert "waybill token wait wb1.abc" in result.stderr

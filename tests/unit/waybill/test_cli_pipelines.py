@@ -145,11 +145,13 @@ def test_restart_asks_before_records_come_again(server: ScriptedServer, command:
     """Without a terminal it refuses, and says with which option it does not."""
     again = "stage enrich: up to 50 records of orders.in[0], from offset 40"
     fault, problem = {"message": again, "hint": "confirm it"}, "rewind_not_confirmed"
-    end = make_operation("failed", "restart", errors=[fault], problem=problem)
+    other = {"message": "of another partition", "hint": "confirm it"}
+    end = make_operation("failed", "restart", errors=[fault, other], problem=problem)
     accept(server, "POST", f"{PATH}/restart", "restart", end)
     result = command("restart", "orders", "--from", "orders.in[0]=40", "--stage", "enrich")
     assert result.exit_code == 2
     assert again in result.stderr
+    assert result.stderr.count("confirm it") == 1, "a hint that all share comes once"
     assert "--yes" in result.stderr
     (asked,) = server.asked("POST", f"{PATH}/restart")
     assert asked.params == {"from": "orders.in[0]=40", "stage": "enrich", "wait": "1"}

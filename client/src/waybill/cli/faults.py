@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import typer
 
@@ -12,7 +13,13 @@ from waybill.models import Fault
 
 
 def print_faults(faults: Iterable[Fault], file: str) -> None:
-    render.complain(*(render.fault_text(fault, file) for fault in faults))
+    """Print each fault with its place, and once the hint that several in a row share."""
+    found = [*faults]
+    hints = [fault.hint for fault in found[1:]]
+    for index, hint in enumerate(hints):
+        if found[index].hint == hint:
+            found[index] = replace(found[index], hint=None)
+    render.complain(*(render.fault_text(fault, file) for fault in found))
 
 
 @contextmanager

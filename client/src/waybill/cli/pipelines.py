@@ -23,6 +23,7 @@ from waybill.cli.session import (
 from waybill.errors import WaybillError
 from waybill.manifest_versions import version_of
 from waybill.pipelines import Pipeline
+from waybill.tokens import TOKEN
 
 AnybodyOption = Annotated[
     bool, typer.Option("--anybody", help="wait also for what comes only if somebody acts")
@@ -213,6 +214,8 @@ def wait(
       rests and somebody must act, or when a change was refused · 4 not when the time was over ·
       5 what became of a change is not known any more; this is printed once
     """
+    if TOKEN.fullmatch(name):
+        raise typer.BadParameter(f"that is a token: `waybill token wait {name}`")
     if "." in name:  # no pipeline is called so
         follow(name, timeout, output)
         return

@@ -44,9 +44,11 @@ class Again:
         """Yield what somebody must confirm. How far the stage is, only its sinks know."""
         where = f"{self.topic}[{self.partition}]"
         if self.start < self.end:
-            count = f"up to {self.end - self.start} records of {where}"
-            message = f"stage {self.stage.name} reads {count} again, from offset {self.start}"
-            yield Problem(message=message, hint=f"their rows are written again: {CONFIRM}")
+            count = self.end - self.start
+            records = f"up to {count} {'record' if count == 1 else 'records'} of {where}"
+            message = f"stage {self.stage.name} reads {records} again, from offset"
+            hint = f"their rows are written again: {CONFIRM}"
+            yield Problem(message=f"{message} {self.start}", hint=hint)
         if self.first < self.start:
             message = f"stage {self.stage.name} skips what it has not read of {where} before offset"
             hint = f"its tokens end lost, {LossReason.SKIPPED_BY_OPERATOR}: {CONFIRM}"
