@@ -37,3 +37,9 @@ def test_a_restart_may_say_from_which_offsets_a_stage_reads_again(
     offsets = (InputOffset(topic="orders.in", partition=0, offset=12),)
     wanted = Restart(offsets=offsets, stage="enrich", confirmed=True)
     assert decode(Command, written.value).body == wanted
+
+
+def test_a_restart_may_begin_at_a_time(client: TestClient, kafka: FakeKafka) -> None:
+    client.post("/v1/pipelines/orders/restart", params={"from": "1970-01-01T00:00:02Z"})
+    (written,) = kafka.written
+    assert decode(Command, written.value).body == Restart(at=2000)

@@ -1,5 +1,7 @@
 """A record that was complete, and dies when its stage reads it again: its token stays complete."""
 
+from dataclasses import replace
+
 from builders import ORDERS_ID, make_commit, make_definition, make_sink, make_stage
 from unit.token_tracker.chains import apply
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
@@ -52,3 +54,11 @@ def test_it_is_dead_for_the_sink_that_lacks_it() -> None:
 def test_what_no_sink_has_is_dead_as_ever() -> None:
     slot = apply(BOTH, make_commit({PLACE: 2}), letters(3, 4))
     assert entries(slot) == 2
+
+
+def test_a_sink_that_began_later_never_had_it() -> None:
+    later = make_definition(
+        make_stage(sinks=(make_sink("lake"), replace(make_sink("copy"), bases={PLACE: 5})))
+    )
+    has = [make_commit({PLACE: 9}), make_commit({PLACE: 9}, sink="copy")]
+    assert entries(apply(later, *has, letters(3))) == 1
