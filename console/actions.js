@@ -3,6 +3,7 @@
 import { carryOut, pipelinePath } from "./api.js";
 import { announce, confirmed, fill, h, notice, set, trouble } from "./dom.js";
 import { live } from "./live.js";
+import { STOPS } from "./meanings.js";
 import { go } from "./router.js";
 import { count } from "./words.js";
 
@@ -16,13 +17,64 @@ const ACTIONS = {
 	delete: { word: "Delete", running: "Deleting…", method: "DELETE", path: "", danger: true },
 };
 
+const AT_ONCE = "force";
+const WITHOUT_DRIVER = ["Created", "Stopped", "Finished", "Failed"]; // there one way is as another
+/** @type {Way[]} other ways than the usual one */
+const WAYS = [
+	{
+		of: "stop",
+		action: {
+			word: "Drain, then stop",
+			running: "Draining…",
+			method: "POST",
+			path: "/stop?mode=drain",
+		},
+		meaning: STOPS.drain,
+	},
+	{
+		of: "stop",
+		action: {
+			word: "Stop at once",
+			running: "Stopping…",
+			method: "POST",
+			path: `/stop?mode=${AT_ONCE}`,
+		},
+		meaning: STOPS.force,
+	},
+	{
+		of: "restart",
+		action: {
+			word: "Restart at once",
+			running: "Restarting…",
+			method: "POST",
+			path: `/restart?mode=${AT_ONCE}`,
+		},
+		meaning: STOPS.force,
+	},
+];
+
 /**
  * Lists the actions that a button is made for: those that are allowed now.
- * @param {Summary} pipeline
+ * @param {Pick<Summary, "allowed_actions">} pipeline
  * @returns {string[]} names of actions
  */
 export function possible({ allowed_actions }) {
 	return Object.keys(ACTIONS).filter((name) => allowed_actions.includes(name));
+}
+
+/**
+ * Lists the other ways in which what is allowed can be done now. While the pipeline stops, these are
+ * those that are stronger.
+ * @param {Pick<Summary, "phase" | "allowed_actions">} pipeline
+ * @param {Action} [going] what goes on
+ * @returns {Way[]}
+ */
+export function waysOf({ phase, allowed_actions }, going) {
+	if (WITHOUT_DRIVER.includes(phase)) return [];
+	const ways = WAYS.filter(({ of }) => allowed_actions.includes(of));
+	if (!going && phase !== "Stopping") return ways;
+	const stronger = ways.filter(({ action }) => action !== going && action.path.endsWith(AT_ONCE));
+	return stronger.filter(({ of }) => !going || going.path.startsWith(ACTIONS[of].path));
 }
 
 /**
@@ -32,19 +84,43 @@ export function possible({ allowed_actions }) {
  */
 export function actions(place, pipeline, changed) {
 	const names = live.may("admin") ? possible(pipeline) : [];
-	if (place.getAttribute("data-names") === names.join() || place.hasAttribute("data-busy")) return;
-	set(place, "data-names", names.join());
-	fill(place, ...names.map((name) => button(place, pipeline, name, changed)));
+	const ways = names.length ? waysOf(pipeline) : [];
+	const shown = [...names, ...ways.map(({ action }) => action.word)].join();
+	if (place.getAttribute("data-names") === shown || place.hasAttribute("data-busy")) return;
+	set(place, "data-names", shown);
+	fill(
+		place,
+		...names.map((name) => button(place, pipeline, ACTIONS[name], changed)),
+		ways.length > 0 &&
+			h(
+				"details",
+				{ class: "ways" },
+				h("summary", {}, "Other ways"),
+				h("dl", {}, ...ways.flatMap((way) => wayLines(place, pipeline, way, changed))),
+			),
+	);
 }
 
 /**
  * @param {HTMLElement} place
  * @param {Summary} pipeline
- * @param {string} name
+ * @param {Way} way
  * @param {() => void} changed
  */
-function button(place, pipeline, name, changed) {
-	const action = ACTIONS[name];
+function wayLines(place, pipeline, { action, meaning }, changed) {
+	return [
+		h("dt", {}, button(place, pipeline, action, changed)),
+		h("dd", { class: "quiet" }, meaning),
+	];
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Summary} pipeline
+ * @param {Action} action
+ * @param {() => void} changed
+ */
+function button(place, pipeline, action, changed) {
 	return h(
 		"button",
 		{
@@ -56,25 +132,29 @@ function button(place, pipeline, name, changed) {
 	);
 }
 
+let turn = 0; // a stop that goes on can be overtaken by a stronger one
+
 /**
  * @param {HTMLElement} place
  * @param {Summary} pipeline
  * @param {Action} action
  * @param {() => void} changed
  */
-async function act(place, { name, uid }, action, changed) {
+async function act(place, pipeline, action, changed) {
+	const { name, uid } = pipeline;
 	const costs = lossesOf(behindNow(uid));
 	if (action.danger && !(await confirmed(`Delete ${name}?`, costs, "Delete it"))) return;
-	set(place, "data-busy", true);
-	fill(place, h("span", { class: "busy", role: "status" }, action.running));
-	let failed = null;
-	try {
-		await carryOut(`${pipelinePath(name)}${action.path}?wait=10`, { method: action.method });
-		announce(`${action.word} of ${name}: done`);
-	} catch (error) {
-		failed = error;
-	}
+	const mine = String(++turn);
+	set(place, "data-busy", mine);
+	fill(
+		place,
+		h("span", { class: "busy", role: "status" }, action.running),
+		...waysOf(pipeline, action).map((way) => button(place, pipeline, way.action, changed)),
+	);
+	const { failed, warnings } = await carriedOut(name, action);
 	await live.look();
+	if (place.getAttribute("data-busy") !== mine) return; // what overtook it says what became of it
+	if (warnings.length) notice(`${action.word} of ${name}: `, warnings.join(" "));
 	if (!place.isConnected)
 		return notice(`${action.word} of ${name}: `, failed ? trouble(failed) : "done.");
 	if (action.danger && !failed) return go("/");
@@ -89,6 +169,22 @@ async function act(place, { name, uid }, action, changed) {
 			),
 		);
 	else redraw(place, name, changed);
+}
+
+/**
+ * @param {string} name
+ * @param {Action} action
+ * @returns {Promise<{failed: unknown, warnings: string[]}>}
+ */
+async function carriedOut(name, { word, method, path }) {
+	try {
+		const wait = path.includes("?") ? "&wait=10" : "?wait=10";
+		const operation = await carryOut(`${pipelinePath(name)}${path}${wait}`, { method });
+		announce(`${word} of ${name}: done`);
+		return { failed: null, warnings: operation.warnings ?? [] };
+	} catch (error) {
+		return { failed: error, warnings: [] };
+	}
 }
 
 /**

@@ -110,8 +110,8 @@ export async function all(path, signal) {
 	const found = [];
 	let cursor = "";
 	do {
-		const query = cursor ? `?cursor=${encodeURIComponent(cursor)}` : "";
-		const page = await ask(`${path}${query}`, { signal });
+		const query = `${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}`;
+		const page = await ask(cursor ? path + query : path, { signal });
 		found.push(...page.items);
 		cursor = page.next_cursor;
 	} while (cursor);

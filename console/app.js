@@ -160,7 +160,7 @@ function step(event, target) {
 	links[next].focus();
 }
 
-route("/", () => pipelinesView());
+route("/", (_, query) => pipelinesView(query));
 route("/p/{name}", ({ name }, query) => pipelineView(name, query));
 route("/p/{name}/dead-letters", ({ name }, query) => deadView(name, query));
 route("/t", () => askView());

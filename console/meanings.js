@@ -1,7 +1,7 @@
 /**
- * What the words of an outcome mean, and the sentences about it.
- * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from
- * `waybill_shared.contract.words` and `waybill_shared.contract.sentences`: change these.
+ * What the words of answers mean, and the sentences about outcomes.
+ * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from `words`,
+ * `run_words`, `commands` and `sentences` of `waybill_shared.contract`: change these.
  */
 
 /** @type {Record<string, string>} */
@@ -90,6 +90,33 @@ export const OFTEN = {
 	once: "exactly once",
 	at_least_once: "once or more often",
 	none: "perhaps",
+};
+
+/** @type {Record<string, string>} */
+export const ENDS = {
+	stopped: "a person has stopped or deleted the pipeline",
+	superseded: "a change or a restart needed another driver",
+	finished: "it has read all that there was",
+	failed: "a fault of the manifest, the data or another system has ended it",
+	crashed: "a fault of Waybill or of the machine has ended it",
+	taken_over: "another runner has the pipeline now, and when the driver ended was not written down",
+};
+
+/** @type {Record<string, string>} */
+export const DEGRADED = {
+	driver_silent: "its driver has reported nothing for five minutes",
+	no_progress: "a batch has done nothing for ten times its usual length",
+	sink_waits: "a batch has waited only for a sink for ten times its usual length",
+	batch_long: "a batch has run for ten times its usual length, and goes on",
+	no_commit: "records wait, and five times the usual pause had no commit",
+	retrying: "its driver has failed three times or more, one after the other",
+};
+
+/** @type {Record<string, string>} */
+export const STOPS = {
+	drain: "all that its inputs contain now reaches every sink first; later records wait; after 300 s it ends as checkpoint does",
+	checkpoint: "the running batch ends, in its sinks and in Spark's checkpoint; after 120 s it ends as force does",
+	force: "the driver is killed at once; the next run repeats its batch, each row once",
 };
 
 /** @type {Record<string, string>} */

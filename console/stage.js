@@ -1,28 +1,29 @@
 /** A stage of a pipeline: where it stands, its last batches and its part of the manifest. */
 
-import { fill, h, keep, say, set, time, wide } from "./dom.js";
+import { batchRow, batchTable, pastBatches } from "./batches.js";
+import { fill, h, keep, say, set, time } from "./dom.js";
 import { live } from "./live.js";
 import { logPart } from "./log.js";
-import { duration, number, spelled } from "./words.js";
+import { spelled } from "./words.js";
 
 const BATCHES_SHOWN = 20;
-const COLUMNS = ["Batch", "Sink", "Records", "Rows", "Began", "Committed", "Took", "Version"];
 
 /**
  * @param {HTMLElement} place
  * @param {any} detail of the pipeline
  * @param {any | null} stage
  * @param {string} wanted the name that the address has
+ * @param {AbortSignal} signal
  * @param {() => void} close
  */
-export function stagePanel(place, detail, stage, wanted, close) {
+export function stagePanel(place, detail, stage, wanted, signal, close) {
 	if (!stage) {
 		fill(place, wanted ? h("p", { class: "quiet" }, `The pipeline has no stage ${wanted}.`) : null);
 		return;
 	}
 	const shown = `${stage.name} ${detail.generation}`;
 	if (place.firstElementChild?.getAttribute("data-stage") !== shown)
-		fill(place, frame(detail, stage, shown, close));
+		fill(place, frame(detail, stage, shown, signal, close));
 	const sinks = /** @type {HTMLElement} */ (place.querySelector(".sinks"));
 	const body = /** @type {HTMLElement} */ (place.querySelector("tbody"));
 	const none = /** @type {HTMLElement} */ (place.querySelector(".none"));
@@ -56,10 +57,13 @@ export function stagePanel(place, detail, stage, wanted, close) {
  * @param {any} detail
  * @param {any} stage
  * @param {string} shown
+ * @param {AbortSignal} signal
  * @param {() => void} close
  */
-function frame(detail, stage, shown, close) {
+function frame(detail, stage, shown, signal, close) {
 	const closer = h("button", { type: "button", class: "small", onclick: close }, "Close");
+	const last = batchTable("last batches").element;
+	const none = h("p", { class: "none quiet" });
 	return h(
 		"section",
 		{ class: "panel", "data-stage": shown, "aria-label": `stage ${stage.name}` },
@@ -71,17 +75,10 @@ function frame(detail, stage, shown, close) {
 			closer,
 		),
 		h("ul", { class: "sinks" }),
-		h("h3", {}, "Last batches"),
-		wide(
-			"last batches",
-			h(
-				"table",
-				{ class: "list" },
-				h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
-				h("tbody", {}),
-			),
-		),
-		h("p", { class: "none quiet" }),
+		h("h3", {}, "Batches"),
+		last,
+		none,
+		pastBatches(detail.name, stage.name, signal, [last, none]),
 		h("h3", {}, "In the manifest"),
 		h("pre", { tabindex: 0 }, partOf(detail.manifest, stage.name)),
 		h("h3", {}, "The driver of the pipeline"),
@@ -100,25 +97,6 @@ function showSink(item, sink) {
 	const awaited = sink.terminal ? ", tokens wait for it" : "";
 	say(item, `${sink.name}: ${sink.kind} ${sink.target}${awaited}${waits}`);
 	set(item, "data-tone", sink.blocked_by === "sink_retrying" ? "bad" : null);
-}
-
-/** @param {Batch} batch */
-function batchRow(batch) {
-	const version = Object.entries(batch.version)
-		.map(([name, value]) => `${spelled(name)} ${value}`)
-		.join(", ");
-	return h(
-		"tr",
-		{},
-		h("th", { scope: "row" }, number(batch.batch)),
-		h("td", {}, batch.sink),
-		h("td", {}, batch.records || "–"),
-		h("td", { class: "figure" }, number(batch.rows)),
-		h("td", {}, time(batch.startedAt, true)),
-		h("td", {}, time(batch.committedAt, true)),
-		h("td", { class: "figure" }, duration(batch.committedAt - batch.startedAt)),
-		h("td", {}, version || "–"),
-	);
 }
 
 /**

@@ -2,6 +2,9 @@
 
 type Action = { word: string; running: string; method: string; path: string; danger?: boolean };
 
+/** Another way to do an action, with what it does */
+type Way = { of: string; action: Action; meaning: string };
+
 type PlacedError = {
   message: string;
   line: number | null;
@@ -43,6 +46,14 @@ type Layout = {
 
 type Stuck = { cause: string; hint: string | null };
 
+type Condition = {
+  kind: string;
+  stage: string | null;
+  cause: string;
+  since: string;
+  hint: string | null;
+};
+
 type Summary = {
   name: string;
   uid: string;
@@ -52,13 +63,7 @@ type Summary = {
   reason: string | null;
   since: string | null;
   allowed_actions: string[];
-  conditions: {
-    kind: string;
-    stage: string | null;
-    cause: string;
-    since: string;
-    hint: string | null;
-  }[];
+  conditions: Condition[];
   stuck: Stuck | null;
 };
 
@@ -91,6 +96,15 @@ type Batch = {
   committedAt: number;
   version: Record<string, string>;
 };
+
+/** One of an answer of 30 days, in one sink; `committedAt`: null if this was not reported */
+type PastBatch = Omit<Batch, "committedAt" | "version"> & {
+  committedAt: number | null;
+  version: Record<string, string> | null;
+};
+
+/** Of an answer: its items are oldest first, those of the next page older. */
+type Page<T> = { items: T[]; next_cursor: string | null; gap: string | null };
 
 /** `keeps`: it holds what somebody wrote */
 type View = { element: HTMLElement; title: string; close?: () => void; keeps?: () => boolean };

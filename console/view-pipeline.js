@@ -3,16 +3,19 @@
 import { actions } from "./actions.js";
 import { ask, pipelinePath, Problem } from "./api.js";
 import { deadPart } from "./dead-parts.js";
-import { fill, h, keep, say, set, time, trouble, wide } from "./dom.js";
+import { fill, h, say, set, trouble, wide } from "./dom.js";
+import { figuresOf } from "./graph-figures.js";
 import { WaybillGraph } from "./graph.js";
+import { happenedPart } from "./happened.js";
+import { conditionLines, factsOf, whyOf } from "./health.js";
 import { live } from "./live.js";
 import { manifestPart } from "./manifest.js";
 import { toPipeline } from "./router.js";
+import { runsPart } from "./runs.js";
 import { sendForm } from "./send.js";
 import { stagePanel } from "./stage.js";
-import { duration, rate, short, spelled, toneOfPhase } from "./words.js";
+import { toneOfPhase } from "./words.js";
 
-const EVENTS_SHOWN = 100;
 const AGAIN_MS = 5_000;
 
 /**
@@ -30,7 +33,9 @@ export function pipelineView(name, query) {
 	const abort = new AbortController();
 	const dead = deadPart(name, abort.signal);
 	const panel = h("div", {});
-	const happened = h("ol", { class: "events", tabindex: 0, "aria-label": "what happened" });
+	const conditions = h("ul", { class: "conditions", "aria-label": "what is wrong" });
+	const happened = happenedPart(name, abort.signal);
+	const runs = runsPart(name, abort.signal);
 	const change = h(
 		"a",
 		{ class: "button", href: `/apply?pipeline=${encodeURIComponent(name)}` },
@@ -43,15 +48,17 @@ export function pipelineView(name, query) {
 		{ class: "pipeline" },
 		h("div", { class: "tools" }, h("h1", {}, name), phase, since, doing),
 		why,
+		conditions,
 		told,
 		h("div", { class: "beside" }, wide("graph", graph), dead.element),
 		panel,
 		h(
 			"div",
 			{ class: "columns" },
-			h("section", {}, h("h2", {}, "What happened"), happened),
+			happened.element,
 			h("section", {}, h("h2", {}, "Send a record"), sendForm(name)),
 		),
+		runs.element,
 		manifest.element,
 	);
 	/** @type {any} */
@@ -89,15 +96,10 @@ export function pipelineView(name, query) {
 		reading = true;
 		triedAt = performance.now();
 		try {
-			const signal = abort.signal;
-			const [one, events] = await Promise.all([
-				ask(pipelinePath(name), { signal }),
-				ask(`${pipelinePath(name)}/events?limit=${EVENTS_SHOWN}`, { signal }).catch(() => null),
-			]);
-			detail = one;
+			detail = await ask(pipelinePath(name), { signal: abort.signal });
 			fill(told);
 			set(told, "data-told", null);
-			if (events) showEvents(events.items);
+			happened.look();
 			show();
 		} catch (error) {
 			if (!abort.signal.aborted) showTrouble(error);
@@ -141,38 +143,20 @@ export function pipelineView(name, query) {
 		const stuck = summary.stuck;
 		say(phase, summary.phase);
 		set(phase, "data-tone", toneOfPhase(summary.phase, stuck !== null));
-		const next = detail.next_run_at;
-		fill(
-			since,
-			"since ",
-			time(summary.since),
-			`, generation ${summary.generation}`,
-			next && ", next run ",
-			next && time(next),
-		);
-		say(why, stuck ? [stuck.cause, stuck.hint].filter(Boolean).join(" — ") : "");
+		fill(since, ...factsOf(summary, detail));
+		say(why, whyOf(summary));
+		conditionLines(conditions, summary.conditions);
 		actions(doing, summary, () => void read());
+		runs.show(summary);
 		manifest.show(detail);
-		set(change, "hidden", !live.may("admin"));
+		set(change, "hidden", !live.may("admin") || !summary.allowed_actions.includes("apply"));
 		const flow = live.figures.flows.get(detail.uid);
 		dead.show(flow && flow.reason === null ? flow.dead : null);
 		graph.draw(detail.graph.nodes, detail.graph.edges);
 		const { figures, flows } = figuresOf(detail, flow);
 		graph.show(figures, flows, live.now(), `stage/${selected}`);
 		const stage = detail.stages.find((/** @type {any} */ each) => each.name === selected);
-		stagePanel(panel, detail, stage ?? null, selected, () => select(""));
-	}
-
-	/** @param {any[]} events */
-	function showEvents(events) {
-		const newest = events.slice(-EVENTS_SHOWN).reverse();
-		keep(
-			happened,
-			newest,
-			(each) => each.id,
-			eventLine,
-			() => {},
-		);
+		stagePanel(panel, detail, stage ?? null, selected, abort.signal, () => select(""));
 	}
 
 	const onEvent = (/** @type {Event} */ event) => {
@@ -199,109 +183,4 @@ export function pipelineView(name, query) {
 			live.removeEventListener("event", onEvent);
 		},
 	};
-}
-
-/**
- * @param {any} detail
- * @param {Flow | undefined} flow
- */
-function figuresOf(detail, flow) {
-	/** @type {Map<string, Figure>} */
-	const figures = new Map();
-	const flows = new Map();
-	const batches = live.batches.get(detail.uid) ?? [];
-	const perSecond = flow?.reason === null ? live.figures.rate(detail.uid) : null;
-	for (const input of detail.inputs) {
-		const found = flow?.inputs.find((each) => each.name === input.name);
-		const left = found ? `${short(found.written - found.arrived)} unfinished` : "";
-		figures.set(`input/${input.name}`, {
-			lines: [input.topic, left],
-			label: `input ${input.name}, topic ${input.topic}, ${left}`,
-		});
-	}
-	for (const stage of detail.stages) {
-		const mine = batches.filter((each) => each.stage === stage.name);
-		const last = mine.at(-1);
-		const took = last
-			? `batch ${duration(last.committedAt - last.startedAt)}`
-			: stage.last_batch
-				? `batch ${stage.last_batch.batch}`
-				: "no batch yet";
-		const behind = (flow?.sinks ?? []).filter((each) => each.stage === stage.name);
-		const most = behind.length
-			? `${short(Math.max(...behind.map((each) => each.behind)))} behind`
-			: "";
-		const blocked = stage.sinks.some(
-			(/** @type {any} */ sink) => sink.blocked_by === "sink_retrying",
-		);
-		const dots = mine.map((each) => ({
-			at: each.committedAt,
-			value: each.committedAt - each.startedAt,
-		}));
-		figures.set(`stage/${stage.name}`, {
-			lines: [most, took],
-			dots,
-			tone: blocked || ["Failed", "Recovering"].includes(detail.phase) ? "bad" : undefined,
-			label: `stage ${stage.name}, ${most}, ${took}`,
-		});
-		for (const sink of stage.sinks) {
-			const lag = flow?.sinks.find((each) => each.stage === stage.name && each.name === sink.name);
-			const lines = [sink.kind, lag ? `${short(lag.behind)} behind` : ""];
-			const tone = sink.blocked_by === "sink_retrying" ? "bad" : undefined;
-			figures.set(`sink/${sink.name}`, {
-				lines,
-				tone,
-				label: `sink ${sink.name}, ${lines.join(", ")}`,
-			});
-			flows.set(
-				`stage/${stage.name} sink/${sink.name}`,
-				rowsPerSecond(mine.filter((each) => each.sink === sink.name)),
-			);
-		}
-	}
-	const roots = detail.inputs.map((/** @type {any} */ each) => `input/${each.name}`);
-	for (const edge of detail.graph.edges) {
-		if (roots.length === 1 && roots.includes(edge.from))
-			flows.set(`${edge.from} ${edge.to}`, perSecond === null ? "" : rate(perSecond));
-	}
-	return { figures, flows };
-}
-
-/** @param {Batch[]} batches */
-function rowsPerSecond(batches) {
-	const from = live.now() - 10_000;
-	const recent = batches.filter((each) => each.committedAt > from);
-	return recent.length ? rate(recent.reduce((sum, each) => sum + each.rows, 0) / 10) : "";
-}
-
-/** @param {any} event */
-function eventLine(event) {
-	const what = {
-		transition: [event.phase_from, event.phase].filter(Boolean).join(" → "),
-		claim: "claimed by a runner",
-		schedule: "time of its schedule",
-		blocked: event.blocked_by ? `waits: ${spelled(event.blocked_by)}` : "no longer waits",
-		maintenance: event.maintenance ? `${event.maintenance.task} of ${event.maintenance.sink}` : "maintenance",
-	};
-	const named = /** @type {Record<string, string>} */ (what)[event.kind] ?? event.kind;
-	const done = event.maintenance
-		? Object.entries(event.maintenance.done)
-				.map(([name, value]) => `${value} ${name}`)
-				.join(", ")
-		: event.reason;
-	const error = event.kind === "transition" ? event.error : null;
-	return h(
-		"li",
-		{ "data-tone": error ? "bad" : null },
-		time(event.at),
-		" ",
-		h("strong", {}, named),
-		done ? ` ${done}` : null,
-		error
-			? h("div", { class: "why" }, [error.message, error.hint].filter(Boolean).join(" — "))
-			: null,
-		event.actor && event.actor !== "stage_runner"
-			? h("span", { class: "quiet" }, ` by ${event.actor}`)
-			: null,
-	);
 }

@@ -87,6 +87,10 @@ const PHASES = {
 	Unknown: "doubt",
 };
 
+export function phases() {
+	return Object.keys(PHASES);
+}
+
 /** @type {Record<string, Tone>} */
 const OUTCOMES = {
 	complete: "good",
@@ -94,6 +98,16 @@ const OUTCOMES = {
 	lost: "bad",
 	in_progress: "busy",
 	unknown: "doubt",
+};
+
+/** @type {Record<string, Tone>} */
+const ENDS = {
+	finished: "good",
+	stopped: "off",
+	superseded: "off",
+	failed: "bad",
+	crashed: "bad",
+	taken_over: "doubt",
 };
 
 /**
@@ -115,6 +129,14 @@ export function toneOfOutcome(outcome) {
 }
 
 /**
+ * @param {string} end of a run
+ * @returns {Tone}
+ */
+export function toneOfEnd(end) {
+	return ENDS[end] ?? "doubt";
+}
+
+/**
  * A word of an answer as people write it.
  * @param {string | null | undefined} word
  */
@@ -125,11 +147,12 @@ export function spelled(word) {
 /**
  * Where records stand; `end` is the offset behind the last one.
  * @param {{topic: string, partition: number, start: number, end: number}[]} ranges
+ * @param {number} [all] how many there are, if these are the first of them
  */
-export function places(ranges) {
+export function places(ranges, all = ranges.length) {
 	const said = ranges
 		.slice(0, PLACES_MAX)
 		.map((each) => `${each.topic} ${each.partition}: ${each.start}–${each.end - 1}`);
-	const more = ranges.length - said.length;
+	const more = all - said.length;
 	return said.join(", ") + (more ? ` and ${count(more, "partition")} more` : "");
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import redis
 
-from builders import applied, make_batch
+from builders import MANIFEST, applied, make_batch
 from integration.conftest import Surroundings
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.codec import encode
@@ -62,7 +62,7 @@ STAGES = (
 )
 
 
-def record_pipeline(surroundings: Surroundings) -> str:
+def record_pipeline(surroundings: Surroundings, *, tag: str = "any") -> str:
     """The uid of a new pipeline with `STAGES`, in the topic of all pipelines."""
     uid = str(uuid.uuid4())
     record = PipelineRecord(
@@ -73,7 +73,7 @@ def record_pipeline(surroundings: Surroundings) -> str:
         name=f"orders-{uid[:8]}",
         generation=1,
         desired="running",
-        manifest=applied(),
+        manifest=applied(f"{MANIFEST}tags: [{tag}]\n"),
         stages=STAGES,
         created_at=1,
         updated_at=1,

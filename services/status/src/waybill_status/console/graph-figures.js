@@ -1,0 +1,1 @@
+../../../../../console/graph-figures.js
