@@ -93,7 +93,7 @@ DEEP_S = {
     "integration/local_stack/test_life.py": 25,
     "integration/local_stack/test_spark_cluster.py": 70,
     "integration/local_stack/test_trusted.py": 35,
-    "integration/local_stack/test_two_million_rows.py": 140,
+    "integration/local_stack/test_two_million_rows.py": 280,
     "integration/redis/test_loss.py": 30,
     "integration/spark/test_decode_report.py": 45,
     "integration/spark/test_distributed_rows.py": 20,

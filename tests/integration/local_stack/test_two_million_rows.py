@@ -21,19 +21,19 @@ RECORDS = 2_000_000
 MEMORY = 512 << 20
 RECORD = '{"order_id": %d, "customer": "customer-%d", "amount": "%d.25"}'
 POLL_S = 0.2
-MANIFEST = f"""
+MANIFEST = """
 version: 1
 name: orders
 inputs:
   - name: orders
-    kafka: {{topic: orders.in, partitions: 2}}
+    kafka: {topic: orders.in, partitions: 2}
     schema: "order_id BIGINT, customer STRING, amount DECIMAL(10,2)"
 stages:
   - name: load
     inputs: [orders]
-    maxOffsetsPerTrigger: {RECORDS + 1_000}
+    READING
     sinks:
-      - {{name: lake, iceberg: {{table: raw.orders}}}}
+      - {name: lake, iceberg: {table: raw.orders}}
 """
 
 
@@ -49,18 +49,27 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StackStat
 
 
 @pytest.mark.timeout(480)
-def test_two_million_rows_of_one_batch_need_no_more_memory_than_few(state: StackState) -> None:
+@pytest.mark.parametrize(
+    "reading",
+    [f"maxOffsetsPerTrigger: {RECORDS + 1_000}", "trigger: {once: true}"],
+    ids=["as it comes", "once"],
+)
+def test_two_million_rows_of_one_batch_need_no_more_memory_than_few(
+    state: StackState, reading: str
+) -> None:
+    manifest = MANIFEST.replace("READING", reading) + "state: stopped\n"
     with Client(state.url) as client:
-        done = client.operation(client.apply(MANIFEST).id, wait_s=START_TIMEOUT_S)
+        done = client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S)
         assert done.state == "done", done.errors
         uid = str(client.pipeline("orders").uid)
-        assert client.operation(client.stop("orders").id, wait_s=START_TIMEOUT_S).state == "done"
         produce(state)
         token = client.token_for("orders", input="orders").token
         client.start("orders")
         eventually(lambda: leaders_of(state, uid), within_s=START_TIMEOUT_S)
         with watched(leaders_of(state, uid)[0]) as most:
             assert client.wait(token, timeout_s=WAIT_S).kind == "complete"
+        if "once" in reading:
+            client.wait_pipeline("orders", "Finished", WAIT_S)
     assert 0 < most[0] < MEMORY, f"{most[0] >> 20} MiB"
 
     uri = f"sqlite:///{state.folder / 'lakehouse' / 'catalog.db'}"
