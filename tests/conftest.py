@@ -1,5 +1,5 @@
 """One stack at a time in each worker: first the tests that start stacks of their own, then all
-others, while the stack that they share comes up in the background."""
+others, while the stack that they share comes up in the background, when unit tests are done."""
 
 import argparse
 import os
@@ -207,13 +207,14 @@ def _stack_is_needed(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True)
 def _stack_in_time(request: pytest.FixtureRequest, _stack_is_needed: bool) -> None:
-    """Start the shared stack with the first test that has none of its own, if any needs it.
+    """Start the shared stack a tier before the first one that needs it, if any test does.
 
-    The last tier needs none: while it runs, the stack goes down.
+    An idle one takes a sixth of a core. The last tier needs none: while it runs, it goes down.
     """
-    if _stack_is_needed and not has_own_stack(request.node):
+    of = tier(request.node.nodeid)
+    if _stack_is_needed and of != TIERS[0] and not has_own_stack(request.node):
         background: BackgroundStack = request.getfixturevalue("_background_stack")
-        if tier(request.node.nodeid) == TIERS[-1]:
+        if of == TIERS[-1]:
             background.end()
 
 

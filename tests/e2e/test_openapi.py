@@ -31,7 +31,7 @@ def running(apply_orders: Apply) -> Pipeline:
 @pytest.mark.parametrize(
     "amount",
     [
-        pytest.param(("--phases=fuzzing", "--max-examples=2"), id="some"),
+        pytest.param(("--phases=fuzzing", "--max-examples=1"), id="some"),
         pytest.param(("--max-examples=8",), id="all"),
     ],
 )

@@ -20,6 +20,7 @@ from waybill_shared.contract.commands import StopMode as Mode
 WAIT_S = 120.0
 STOPS = 2
 PART = 5
+PACE_S = 0.1  # between two requests
 
 
 def await_done(client: Client, operation: Operation) -> None:
@@ -42,7 +43,7 @@ def load(url: str, pipeline: str, tokens: list[str]) -> Iterator[None]:
 
     def run() -> None:
         with Client(url) as client:
-            while not over.is_set():
+            while not over.wait(PACE_S):
                 send_part(client, pipeline, tokens)
 
     thread = threading.Thread(target=run)

@@ -38,7 +38,7 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0.0",
     "max.compaction.lag.ms": "200",
 }
-MARKS, CLIENTS, ROUNDS = 60, 8, 4
+MARKS, CLIENTS, ROUNDS = 30, 8, 2
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from integration.waiting import eventually
 from waybill import Client
 from waybill_shared.kafka.admin import KafkaAdmin
 
-SENDS = 300
+SENDS = 120
 KEYS, CLIENTS, REQUESTS = 50, 200, 50
 
 

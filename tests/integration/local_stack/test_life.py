@@ -70,15 +70,20 @@ def test_down_leaves_no_process_and_up_finds_everything_again(place: Place) -> N
     assert (second.folder / "keys.json").read_text() == keys
     with redis.Redis.from_url(second.redis) as client:
         assert client.get("kept") == b"yes"
+    assert_killed_supervisor_takes_everything(place, second)
 
 
-def test_killed_supervisor_takes_everything_with_it(place: Place) -> None:
-    state = place.up()
+def assert_killed_supervisor_takes_everything(place: Place, state: StackState) -> None:
     processes = family(state)
     os.kill(state.supervisor_pid, signal.SIGKILL)
     assert_gone(processes)
     assert stack.read_state(place.folder) is None
     assert not stack.down(place.folder, place.reports.append)
+
+
+def test_killed_supervisor_leaves_what_up_can_start_again(place: Place) -> None:
+    state = place.up()
+    assert_killed_supervisor_takes_everything(place, state)
     assert place.up().ports == state.ports
 
 
