@@ -8,6 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML, events
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.parser import RoundTripParser
 from ruamel.yaml.reader import ReaderError
 
 from waybill_shared.contract.errors import Problem, UserError
@@ -49,8 +50,9 @@ def _of_another_system(text: str, problem: Problem) -> Problem:
 def _read_tree(text: str) -> dict[Any, Any]:
     """Parse the text as a mapping. Raise UserError with one problem if it is none, or too large."""
     try:
-        _refuse_early(text)
-        tree = YAML(typ="rt", pure=True).load(text)
+        yaml = YAML(typ="rt", pure=True)
+        yaml.Parser = CarefulParser
+        tree = yaml.load(text)
     except MarkedYAMLError as error:
         raise UserError([explain(error, text)]) from error
     except ReaderError as error:
@@ -83,24 +85,33 @@ def _marks(at: object, path: Path = (), mark: Mark = (1, 1)) -> Iterator[tuple[P
             yield from _marks(item, (*path, number), (line + 1, column + 1))
 
 
-def _refuse_early(text: str) -> None:
-    """Refuse what would expand without limit, what no manifest needs, and what Python cannot
-    represent.
+class CarefulParser(RoundTripParser):
+    """Refuses what would expand without limit, what no manifest needs, and what Python cannot
+    represent, before anything is made of it.
     """
-    open_nodes: list[int | None] = []  # of a mapping: how many keys and values it has so far
-    for event in YAML(typ="rt", pure=True).parse(text):
+
+    def __init__(self, loader: YAML) -> None:
+        super().__init__(loader)
+        self._open_nodes: list[int | None] = []  # of a mapping: its keys and values so far
+
+    def get_event(self) -> events.Event:
+        """Return the next event. Raise UserError if it is one that no manifest may have."""
+        event: events.Event = super().get_event()
         if isinstance(event, events.MappingEndEvent | events.SequenceEndEvent):
-            open_nodes.pop()
-        if not isinstance(event, events.NodeEvent):
-            continue
-        refusal = _refuse_event(event)
-        if open_nodes and (filled := open_nodes[-1]) is not None:
-            open_nodes[-1] = filled + 1
+            self._open_nodes.pop()
+        if isinstance(event, events.NodeEvent):
+            self._enter(event)
+        return event
+
+    def _enter(self, event: events.NodeEvent) -> None:
+        nodes, refusal = self._open_nodes, _refuse_event(event)
+        if nodes and (filled := nodes[-1]) is not None:
+            nodes[-1] = filled + 1
             if filled % 2 == 0 and not isinstance(event, events.ScalarEvent):
                 refusal = refusal or COMPLEX_KEY
         if isinstance(event, events.MappingStartEvent | events.SequenceStartEvent):
-            open_nodes.append(0 if isinstance(event, events.MappingStartEvent) else None)
-        if len(open_nodes) > DEPTH_MAX:
+            nodes.append(0 if isinstance(event, events.MappingStartEvent) else None)
+        if len(nodes) > DEPTH_MAX:
             refusal = f"the document nests deeper than {DEPTH_MAX}", ""
         if refusal is not None:
             message, hint = refusal
