@@ -28,7 +28,7 @@ from waybill_shared.process.clock import SystemClock
 
 WITHIN_S = 60.0
 DAY_MS = 86_400_000
-IN_TRANSACTION = 7
+IN_TRANSACTION = 31
 OLD, NEW = 900, 60
 STREAM = {"Accept": "text/event-stream"}
 

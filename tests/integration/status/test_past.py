@@ -22,7 +22,7 @@ from waybill_shared.contract.run_words import TO_BE
 from waybill_shared.kafka.clients import make_producer
 
 WITHIN_S = 60.0
-IN_TRANSACTION = 7
+IN_TRANSACTION = 31
 RUNS, BATCHES = 40, 300
 
 
