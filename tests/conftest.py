@@ -2,6 +2,7 @@
 others, while the stack that they share comes up in the background, when unit tests are done."""
 
 import argparse
+import gc
 import os
 import signal
 import threading
@@ -90,6 +91,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
         items[:] = wanted
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of garbage collections, which looked at it again and again: they
+    took a quarter of the CPU of unit tests.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:

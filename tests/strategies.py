@@ -7,7 +7,7 @@ from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.vectors import Span
 
 # For `@given`: on a busy machine no example is too slow, and the tier stays fast.
-patiently = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patiently = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 OFFSET_MAX = 10**12
 GENERATION_MAX = 2**20
 topic_ids = st.sampled_from(
