@@ -1,6 +1,7 @@
 """The `waybill.*` topics as data, from `schemas/topics/*.yaml`."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from ruamel.yaml import YAML
 
@@ -23,6 +24,7 @@ class TopicSpec:
         return {"cleanup.policy": self.cleanup, **self.config}
 
 
+@cache
 def topic_specs() -> tuple[TopicSpec, ...]:
     """Return every topic of ours, by its name without prefix."""
     folder = SCHEMAS / "topics"
