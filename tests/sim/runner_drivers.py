@@ -53,6 +53,7 @@ class LocalDrivers:
         for_run: bool = True,
         before: AppliedManifest | None = None,
         compared_with: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
         self.checks.append(check_id)
 

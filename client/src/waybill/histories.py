@@ -64,8 +64,8 @@ class PipelineRun:
     """A run of a pipeline: from the start of a driver to its end.
 
     `id` may be given to `Client.runs` as `after`. `began` is None if the run is older than what is
-    kept. `end` is a word that says why it has ended; None while it goes on. `gap`: a word that says
-    why runs before this one may be missing.
+    kept. `end` is a word that says why it has ended; None while it goes on. `parallelism`: how many
+    of its tasks ran at once. `gap`: a word that says why runs before this one may be missing.
     """
 
     id: str
@@ -80,6 +80,7 @@ class PipelineRun:
     ended_by: str | None
     attempt: int
     error: PipelineFailure | None
+    parallelism: int | None = None
     gap: str | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
@@ -99,6 +100,7 @@ class PipelineRun:
             ended_by=fields.text_or_none("ended_by"),
             attempt=fields.whole_or_none("attempt") or 0,
             error=None if error is None else PipelineFailure.read(error),
+            parallelism=fields.whole_or_none("parallelism"),
             gap=gap,
             raw=fields.raw,
         )

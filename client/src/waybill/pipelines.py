@@ -231,7 +231,7 @@ class PipelineStage:
 class Pipeline:
     """A pipeline: what is wanted (`desired`), what is (`phase`), and since when.
 
-    `next_run_at`: when its schedule begins the next run.
+    `next_run_at`: when its schedule begins the next run. `parallelism`: its tasks at once.
     """
 
     name: str
@@ -251,6 +251,7 @@ class Pipeline:
     next_attempt_at: datetime | None = None
     escalates_at: datetime | None = None
     next_run_at: datetime | None = None
+    parallelism: int | None = None
     error: PipelineFailure | None = None
     sql_guard: str | None = None
     inputs: tuple[PipelineInput, ...] = ()
@@ -283,6 +284,7 @@ class Pipeline:
             next_attempt_at=fields.moment_or_none("next_attempt_at"),
             escalates_at=fields.moment_or_none("escalates_at"),
             next_run_at=fields.moment_or_none("next_run_at"),
+            parallelism=fields.whole_or_none("parallelism"),
             error=None if error is None else PipelineFailure.read(error),
             sql_guard=fields.text_or_none("sql_guard"),
             inputs=tuple(PipelineInput.read(item) for item in fields.objects("inputs")),

@@ -16,8 +16,13 @@ from integration.waiting import eventually
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.errors import Retryable
 from waybill_stage_runner.adapters import groups
-from waybill_stage_runner.adapters.driver_reports import EndReport, QueueReport, RunReport
-from waybill_stage_runner.adapters.drivers import DRIVERS, SPEC, DriverPool, PoolReport
+from waybill_stage_runner.adapters.driver_reports import (
+    EndReport,
+    PoolReport,
+    QueueReport,
+    RunReport,
+)
+from waybill_stage_runner.adapters.drivers import DRIVERS, SPEC, DriverPool
 from waybill_stage_runner.adapters.processes import HOME, PROGRAM, RUNS
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.settings import Settings

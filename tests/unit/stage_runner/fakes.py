@@ -57,6 +57,8 @@ class World:
     checks: list[str] = field(default_factory=list)
     only_checked: list[str] = field(default_factory=list)
     compared: list[AppliedManifest | None] = field(default_factory=list)
+    sizes: list[int | None] = field(default_factory=list)
+    """Of the runs that are likely to follow checks."""
     maintained: list[tuple[AppliedManifest, str, bool]] = field(default_factory=list)
     kept: list[TableMaintenance] = field(default_factory=list)
     living: dict[str, int] = field(default_factory=dict)
@@ -175,8 +177,10 @@ class World:
         for_run: bool = True,
         before: AppliedManifest | None = None,
         compared_with: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
         self.checks.append(check_id)
+        self.sizes.append(parallelism)
         self.compared.append(before)
         if not for_run:
             self.only_checked.append(check_id)

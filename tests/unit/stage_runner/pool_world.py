@@ -36,6 +36,7 @@ class Process:
 
     id: str
     spark: bool
+    cores: int | None = None
     ready: bool = False
     asked_to_end: bool = False
     killed: bool = False
@@ -64,6 +65,7 @@ class PoolWorld(RuleBasedStateMachine):
         self.processes: dict[str, Process] = {}
         self.wanted: dict[str, RunRequested] = {}  # runs that are not over
         self.checks: dict[str, str] = {}  # those that are not answered, and their pipelines
+        self.cores: dict[str, int | None] = {}  # of the runs that follow checks
         self.checks_wanted = 0
         self.given: list[str] = []  # checks
         self.places: dict[str, int] = {}  # what was told; 0 counts from the beginning
@@ -78,11 +80,11 @@ class PoolWorld(RuleBasedStateMachine):
 
     def does(self, action: PoolAction) -> None:
         match action:
-            case StartProcess(driver_id=driver_id, spark=spark):
+            case StartProcess(driver_id=driver_id, spark=spark, cores=cores):
                 assert not self.ended
                 assert driver_id not in self.processes
-                assert not spark or self.is_due()
-                self.processes[driver_id] = Process(driver_id, spark)
+                assert not spark or self.is_due(cores)
+                self.processes[driver_id] = Process(driver_id, spark, cores)
             case AssignRun(driver_id=driver_id, pipeline_uid=uid):
                 self.gives_run(self.processes[driver_id], uid)
             case AssignCheck(driver_id=driver_id, check_id=check_id):
@@ -110,9 +112,11 @@ class PoolWorld(RuleBasedStateMachine):
         assert not self.ended
         assert process.serves(uid, self.now)
         assert process.spark is not request.closing
+        assert request.closing or process.cores == request.cores
         assert not self.has_run(uid), "two runs of one pipeline"
         if not request.urgent and not request.closing and process.kept_for != uid:
-            urgent = [request.pipeline_uid for request in self.wanted.values() if request.urgent]
+            others = (other for other in self.wanted.values() if other.cores == process.cores)
+            urgent = [other.pipeline_uid for other in others if other.urgent]
             assert not any(self.could_run(each) for each in urgent)
         process.runs, process.kept_for, process.begun = uid, None, False
         self.taken_at = process.given_at = self.now
@@ -126,10 +130,11 @@ class PoolWorld(RuleBasedStateMachine):
         process.checks, process.kept_for = check_id, None
         self.taken_at = self.now
 
-    def is_due(self) -> bool:
+    def is_due(self, cores: int | None) -> bool:
         """Whether one more driver may start: for who waits at once, as a spare a little later."""
-        waits = self.starts_now() < len(self.pool.queue)
-        return waits or self.now >= self.taken_at + SPARE_AFTER_MS
+        starting = sum(each.spark and each.cores == cores for each in self.starting())
+        waits = starting < sum(job.cores == cores for job in self.pool.queue)
+        return waits or (cores is None and self.now >= self.taken_at + SPARE_AFTER_MS)
 
     def begins_now(self, process: Process) -> bool:
         """Whether it has as much to do as one that starts."""

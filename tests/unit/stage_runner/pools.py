@@ -50,12 +50,14 @@ class Drivers:
         return {driver.id: driver.state for driver in self.pool.drivers.values()}
 
 
-def want(uid: str, *, urgent: bool = False, closing: bool = False) -> RunRequested:
-    return RunRequested(pipeline_uid=uid, urgent=urgent, closing=closing)
+def want(
+    uid: str, *, urgent: bool = False, closing: bool = False, cores: int | None = None
+) -> RunRequested:
+    return RunRequested(pipeline_uid=uid, urgent=urgent, closing=closing, cores=cores)
 
 
-def check(check_id: str, uid: str = "c") -> CheckRequested:
-    return CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid))
+def check(check_id: str, uid: str = "c", cores: int | None = None) -> CheckRequested:
+    return CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid, cores=cores))
 
 
 def only_check(check_id: str) -> CheckRequested:
@@ -83,8 +85,8 @@ def gone(driver_id: str, exit_code: int = 137) -> DriverExited:
     return DriverExited(driver_id=driver_id, exit_code=exit_code)
 
 
-def starts(driver_id: str, *, spark: bool = True) -> StartProcess:
-    return StartProcess(driver_id=driver_id, spark=spark)
+def starts(driver_id: str, *, spark: bool = True, cores: int | None = None) -> StartProcess:
+    return StartProcess(driver_id=driver_id, spark=spark, cores=cores)
 
 
 def runs(driver_id: str, uid: str) -> AssignRun:

@@ -81,6 +81,7 @@ class StrictWorld(World):
         for_run: bool = True,
         before: AppliedManifest | None = None,
         compared_with: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
         checked = self.log[int(check_id.removeprefix("c"))]
         assert (checked.pipeline_uid, manifest_of(checked)) == (pipeline_uid, manifest)

@@ -123,6 +123,14 @@ def test_another_schedule_is_said() -> None:
     assert "it would be none, is cron 0 3" in removed.message
 
 
+def test_another_parallelism_is_said() -> None:
+    (added,) = changes(EXAMPLE.replace("version: 1", "version: 1\nparallelism: 4"))
+    assert (added.kind, added.path, added.effect) == ("change_parallelism", "parallelism", "")
+    assert added.message == (
+        "~ parallelism: it would be 4, is as the operator says; no effect on rows"
+    )
+
+
 def test_an_input_may_be_called_otherwise_or_go() -> None:
     renamed = EXAMPLE.replace("- name: orders\n", "- name: sales\n").replace("[orders]", "[sales]")
     found = changes(renamed.replace("FROM orders", "FROM sales"))

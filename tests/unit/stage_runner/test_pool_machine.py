@@ -24,6 +24,7 @@ from waybill_stage_runner.core.pool.model import (
 from waybill_stage_runner.core.tick import Tick
 
 PIPELINES = ("a", "b", "c")
+CORES = st.sampled_from((None, None, 4))
 
 
 class Placing(PoolWorld):
@@ -34,9 +35,16 @@ class Placing(PoolWorld):
         self.pool = Pool(limits=Limits(spares=spares, starts=starts), spares_from=0)
         self.on(Tick())
 
-    @rule(uid=st.sampled_from(PIPELINES), urgent=st.booleans(), closing=st.sampled_from((0, 0, 1)))
-    def run_wanted(self, uid: str, urgent: bool, closing: int) -> None:
-        self.wanted[uid] = RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing))
+    @rule(
+        uid=st.sampled_from(PIPELINES),
+        urgent=st.booleans(),
+        closing=st.sampled_from((0, 0, 1)),
+        cores=CORES,
+    )
+    def run_wanted(self, uid: str, urgent: bool, closing: int, cores: int | None) -> None:
+        self.wanted[uid] = RunRequested(
+            pipeline_uid=uid, urgent=urgent, closing=bool(closing), cores=cores
+        )
         self.on(self.wanted[uid])
 
     @precondition(lambda self: self.wanted)
@@ -44,13 +52,14 @@ class Placing(PoolWorld):
     def run_unwanted(self, uid: str, mode: StopMode) -> None:
         self.on(RunCancelled(pipeline_uid=uid, mode=mode))
 
-    @rule(uid=st.sampled_from(PIPELINES))
-    def check_wanted(self, uid: str) -> None:
+    @rule(uid=st.sampled_from(PIPELINES), cores=CORES)
+    def check_wanted(self, uid: str, cores: int | None) -> None:
         self.checks_wanted += 1
         check_id = f"check {self.checks_wanted}"
         if not self.ended:
             self.checks[check_id] = uid
-        self.on(CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid)))
+        self.cores[check_id] = cores
+        self.on(CheckRequested(job=CheckJob(check_id=check_id, pipeline_uid=uid, cores=cores)))
 
     @precondition(lambda self: self.checks)
     @rule(data=st.data())
@@ -86,7 +95,7 @@ class Placing(PoolWorld):
         check_id, process.checks = process.checks, None
         if not process.killed and not process.asked_to_end:
             uid = self.checks.pop(check_id)
-            process.kept_for = uid if keep else None
+            process.kept_for = uid if keep and self.cores[check_id] == process.cores else None
             process.kept_until = self.now + 90_000
         self.on(CheckDone(driver_id=process.id, check_id=check_id, keep=keep))
 
@@ -143,7 +152,8 @@ class Placing(PoolWorld):
         drivers = [process for process in self.processes.values() if process.spark]
         for ask in self.pool.queue:
             if not isinstance(ask, RunJob) or self.could_run(ask.pipeline_uid):
-                assert not any(d.serves(ask.pipeline_uid, self.now) for d in drivers)
+                fit = [d for d in drivers if not isinstance(ask, RunJob) or d.cores == ask.cores]
+                assert not any(d.serves(ask.pipeline_uid, self.now) for d in fit)
 
     @invariant()
     def everybody_knows_his_place(self) -> None:
@@ -165,7 +175,7 @@ class Placing(PoolWorld):
             self.has_only_spares()
             self.ends_all()
         for uid in PIPELINES:
-            self.run_wanted(uid, True, 0)
+            self.run_wanted(uid, True, 0, None)
             self.run_unwanted(uid, StopMode.FORCE)
         for driver_id in sorted(self.processes):
             self.goes(driver_id, 137)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from builders import make_batch
+from builders import MANIFEST, applied, make_batch
 from clocks import NOW
 from unit.status.slots import (
     COPY,
@@ -182,6 +182,19 @@ def test_a_pipeline_says_when_its_schedule_begins_the_next_run(
     known = replace(record(), desired=desired, next_run_at=99, finished=finished)
     content = slot(lifecycle=replace(life(phase), run=known.run))
     assert detail_of(known, reading(content), KnownConnectors()).next_run_at == at
+
+
+@pytest.mark.parametrize(
+    ("written", "of_run", "shown"), [("", None, None), ("", 2, 2), ("parallelism: 4", 2, 4)]
+)
+def test_a_pipeline_says_how_many_of_its_tasks_run_at_once(
+    written: str, of_run: int | None, shown: int | None
+) -> None:
+    """What its manifest says, else what its run has."""
+    manifest = applied(f"{MANIFEST}{written}\n")
+    content = slot(lifecycle=replace(life(), parallelism=of_run))
+    known = replace(record(), manifest=manifest)
+    assert detail_of(known, reading(content), KnownConnectors()).parallelism == shown
 
 
 def test_a_pipeline_reads_as_the_contract_has_it() -> None:

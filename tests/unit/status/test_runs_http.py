@@ -17,14 +17,14 @@ FAULT = LifecycleError(
 
 
 def two_runs(topic: LifeTopic) -> None:
-    first, second = replace(life(), run=1), replace(life(), run=2)
+    first, second = replace(life(), run=1), replace(life(), run=2, parallelism=4)
     topic.write(
         replace(first, phase_from="Created", phase="Starting", actor="ada", at=1_000),
         replace(first, phase="Recovering", error=FAULT, attempt=1, at=2_000),
         replace(second, phase_from="Recovering", phase="Starting", attempt=1, at=3_000),
         replace(second, phase="Running", at=4_000),
         replace(second, phase="Stopping", reason=f"{TO_BE}stopped", actor="bob", at=5_000),
-        replace(second, phase="Stopped", at=6_000),
+        replace(second, phase="Stopped", at=6_000, parallelism=2),
     )
 
 
@@ -49,6 +49,7 @@ def test_a_run_says_who_started_and_who_ended_it_and_why(
         "began": "1970-01-01T00:00:03.000Z",
         "started_by": "stage_runner",
         "attempt": 1,
+        "parallelism": 4,
         "phase": "Stopped",
         "ended": "1970-01-01T00:00:06.000Z",
         "end": "stopped",

@@ -76,6 +76,11 @@ def test_describe_says_when_the_next_run_begins(server: ScriptedServer, command:
     assert "Next run:    2026-11-21T09:02:00+00:00" in command("describe", "orders").stdout
 
 
+def test_describe_says_how_many_tasks_run_at_once(server: ScriptedServer, command: Command) -> None:
+    server.answer("GET", PATH, Response(json={**PIPELINE, "parallelism": 4}))
+    assert "Parallelism:  4" in command("describe", "orders").stdout
+
+
 def test_describe_warns_of_fields_that_are_left_out(
     server: ScriptedServer, command: Command
 ) -> None:

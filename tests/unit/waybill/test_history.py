@@ -165,6 +165,7 @@ CRASHED = run(
     reason="exit code 1",
     ended_by="stage_runner",
     error={"domain": "internal", "message": "exit code 1", "hint": "see the log"},
+    parallelism=4,
 )
 
 
@@ -179,6 +180,7 @@ def test_runs_come_page_by_page(server: ScriptedServer) -> None:
         (2, "stopped", "bob"),
     ]
     assert found[1].error is not None
+    assert [each.parallelism for each in found] == [None, 4, None]
     assert (found[2].began, found[2].started_by, found[0].started_by) == (None, None, "ada")
     assert [dict(request.params) for request in server.asked("GET", RUNS)] == [
         {"limit": "1000"},
@@ -193,7 +195,7 @@ def test_the_command_prints_runs_the_newest_last(server: ScriptedServer, command
     crashed = f"run 3 {CRASHED['began']} {CRASHED['ended']} crashed exit code 1, by stage_runner"
     assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
         "run 2 before 2026-11-21T09:00:02.500Z stopped to be stopped, by bob",
-        f"{crashed}, started by ada",
+        f"{crashed}, started by ada, parallelism 4",
         "error: exit code 1",
         "hint: see the log",
         "run 4 2026-11-21T09:00:04.000Z goes on Running started by ada",

@@ -54,6 +54,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Allowed now", ", ".join(pipeline.allowed_actions)),
         ("Reason", pipeline.reason or ""),
         ("Run", str(pipeline.run) if pipeline.run else ""),
+        ("Parallelism", str(pipeline.parallelism) if pipeline.parallelism else ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
         ("Degraded", "; ".join(map(_condition, pipeline.conditions))),

@@ -124,6 +124,8 @@ def _run_lines(run: "PipelineRun") -> "Iterator[Text]":
     said = [part for part in (run.reason, by) if part]
     if run.started_by:
         said.append(f"started by {run.started_by}")
+    if run.parallelism:
+        said.append(f"parallelism {run.parallelism}")
     what = run.end or run.phase
     yield render.words(
         f"run {run.run:<5}", f"{began:<24}", f"{ended:<24}", f"{what:<10}", ", ".join(said)

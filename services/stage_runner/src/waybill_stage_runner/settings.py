@@ -9,8 +9,10 @@ from pydantic import Field, field_validator
 
 from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.settings.service import ServiceSettings
+from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
 from waybill_stage_runner.core.pipelines.states import STALL_MS
 
+LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
 
 
@@ -57,6 +59,12 @@ class Settings(ServiceSettings):
         description="drivers kept ready from the start, so that a pipeline starts within a second;"
         " default: 1 from a minute after the first run on, and 0 on a cluster, where a driver holds"
         " cores",
+    )
+    stage_runner_parallelism_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="tasks at once that a pipeline may ask for; default: the cores of this host;"
+        " on a cluster what each pipeline gets",
     )
     stage_runner_starts: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
@@ -129,6 +137,17 @@ class Settings(ServiceSettings):
     def spares_from_the_start(self) -> bool:
         """True if the operator has set the number of spare drivers."""
         return self.stage_runner_spare_drivers is not None
+
+    @property
+    def core_limits(self) -> CoreLimits:
+        """The cores of each driver, and the most that one may have."""
+        here, found = os.cpu_count() or 1, LOCAL.fullmatch(self.spark_master)
+        if found is None:
+            usual, most = self.spark_cores_max, self.spark_cores_max
+        else:
+            usual = here if found[1] == "*" else int(found[1] or 1)
+            most = max(usual, here)
+        return CoreLimits(usual=usual, most=self.stage_runner_parallelism_max or most)
 
     @property
     def is_local(self) -> bool:

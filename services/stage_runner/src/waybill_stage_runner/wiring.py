@@ -47,7 +47,7 @@ def build(settings: Settings, stack: ExitStack) -> Loop:
     topics = watch_topics(admin, prefix)
     ownership = Ownership(
         KafkaRecovery(topics, prefix),
-        partial(make_runner, settings, drivers, topics, admission=Admission()),
+        partial(make_runner, settings, drivers, topics, admission=Admission(settings.core_limits)),
     )
     health = Health({"kafka": admin.reachable, "assignment": ownership.check})
     options = {"fetch.wait.max.ms": FETCH_WAIT_MS}

@@ -53,6 +53,7 @@ class LifecycleEvent:
     escalates_at: int | None = None  # when a stop becomes a stronger one
     next_run_at: int | None = None  # when its schedule begins the next run
     conditions: tuple[Condition, ...] = ()
+    parallelism: int | None = None  # tasks at once of the run that goes on, else of the next one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from waybill_shared.contract.driver import DriverHome, RunSpec, SinkPlaces, Spar
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_stage_runner.adapters.processes import LOG
 from waybill_stage_runner.app.ports import Lease
-from waybill_stage_runner.core.pool.model import Limits
+from waybill_stage_runner.core.pipelines.parallelism import parallelism_of
+from waybill_stage_runner.core.pool.model import Limits, RunRequested
 from waybill_stage_runner.settings import Settings
 
 
@@ -22,6 +23,24 @@ def limits_of(settings: Settings) -> Limits:
     return limits if settings.is_local else replace(limits, runs=1)
 
 
+def cores_of(settings: Settings, parallelism: int | None) -> int | None:
+    """Return the cores that a driver needs for so many tasks at once; None: those of a spare."""
+    limits = settings.core_limits
+    cores = limits.allow(parallelism)
+    return None if cores == limits.allow(None) else cores
+
+
+def request_run(
+    settings: Settings, record: PipelineRecord, *, urgent: bool, closes: bool
+) -> RunRequested:
+    return RunRequested(
+        pipeline_uid=record.pipeline_uid,
+        urgent=urgent,
+        closing=closes,
+        cores=cores_of(settings, parallelism_of(record)),
+    )
+
+
 def places_of(settings: Settings) -> SinkPlaces:
     file = settings.connections_file
     return SinkPlaces(
@@ -30,12 +49,17 @@ def places_of(settings: Settings) -> SinkPlaces:
     )
 
 
-def spark_place_of(settings: Settings) -> SparkPlace:
+def spark_place_of(settings: Settings, cores: int | None) -> SparkPlace:
+    """Return where Spark runs. `cores` None: as many as the settings give to each pipeline."""
     file = settings.spark_conf_file
+    limits = settings.core_limits
+    spare = limits.allow(None)
+    as_set = cores is None and spare == limits.usual
+    local = settings.is_local and not as_set
     return SparkPlace(
-        master=settings.spark_master,
+        master=f"local[{cores or spare}]" if local else settings.spark_master,
         heap=settings.spark_driver_memory,
-        cores_max=settings.spark_cores_max,
+        cores_max=cores or spare,
         executor_memory=settings.spark_executor_memory,
         driver_host=settings.spark_driver_host,
         driver_port=settings.spark_driver_port,
@@ -49,15 +73,19 @@ def pipeline_folder(settings: Settings, name: str) -> Path:
     return settings.stage_runner_state_folder.resolve() / name
 
 
-def driver_home(settings: Settings, folder: Path, *, spark: bool) -> DriverHome:
-    """Return what a driver needs to start; `spark` False: without a Spark session."""
+def driver_home(
+    settings: Settings, folder: Path, *, spark: bool, cores: int | None = None
+) -> DriverHome:
+    """Return what a driver needs to start; `spark` False: without a Spark session. `cores` None:
+    those of a spare.
+    """
     return DriverHome(
         name="waybill",
         folder=folder,
         java=settings.stage_runner_java,
         spark_jars=settings.stage_runner_spark_jars,
         spark_archives=settings.stage_runner_spark_archives,
-        spark=spark_place_of(settings) if spark else None,
+        spark=spark_place_of(settings, cores) if spark else None,
         sql_guard=settings.stage_runner_sql_guard,
         topic_prefix=settings.topic_prefix,
         places=places_of(settings),

@@ -9,6 +9,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, assert_never
 
 from waybill_shared.contract.commands import StopMode
@@ -27,13 +28,21 @@ from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.adapters.driver_config import (
+    cores_of,
     driver_home,
     limits_of,
     pipeline_folder,
+    request_run,
     run_spec,
 )
 from waybill_stage_runner.adapters.driver_log import newest_lines
-from waybill_stage_runner.adapters.driver_reports import EndReport, QueueReport, RunReport
+from waybill_stage_runner.adapters.driver_reports import (
+    PoolReport,
+    QueueReport,
+    RunReport,
+    make_check_result,
+    make_end_report,
+)
 from waybill_stage_runner.adapters.processes import (
     LOG,
     PROGRAM,
@@ -55,9 +64,6 @@ KILL_TIMEOUT_S: Final = 5.0
 POLL_S: Final = 0.05
 NOT_STARTED: Final = -1  # as an exit code
 NO_LEASE: Final = Lease(epoch=0, lifecycle_id="")
-
-
-PoolReport = RunReport | QueueReport | EndReport | Checked
 
 
 class DriverPool:
@@ -90,7 +96,7 @@ class DriverPool:
         except OSError as error:
             raise Retryable(f"folder {folder} cannot be written: {error}") from error
         self._specs[uid] = spec
-        self._decide(model.RunRequested(pipeline_uid=uid, urgent=urgent, closing=bool(closing)))
+        self._decide(request_run(self._settings, record, urgent=urgent, closes=bool(closing)))
 
     def stop(self, pipeline_uid: str, mode: StopMode) -> None:
         self._decide(model.RunCancelled(pipeline_uid=pipeline_uid, mode=mode))
@@ -121,6 +127,7 @@ class DriverPool:
         for_run: bool = True,
         before: AppliedManifest | None = None,
         compared_with: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
         self._checks[check_id] = CheckOrder(
             check_id=check_id,
@@ -129,7 +136,8 @@ class DriverPool:
             before=before,
         )
         job = model.CheckJob(check_id=check_id, pipeline_uid=pipeline_uid, for_run=for_run)
-        self._decide(model.CheckRequested(job=job))
+        cores = cores_of(self._settings, parallelism)
+        self._decide(model.CheckRequested(job=replace(job, cores=cores)))
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:
         self._checks[check_id] = MaintainOrder(
@@ -239,16 +247,7 @@ class DriverPool:
         keep = not event.problems
         self._decide(model.CheckDone(driver_id=driver_id, check_id=check_id, keep=keep))
         del self._checks[check_id]
-        self._reports.append(
-            Checked(
-                check_id=check_id,
-                problems=event.problems,
-                columns=event.columns,
-                columns_before=event.columns_before,
-                alterations=event.alterations,
-                tasks=event.tasks,
-            )
-        )
+        self._reports.append(make_check_result(check_id, event))
 
     def _decide(self, event: model.PoolEvent) -> None:
         self._pool, actions = decide(self._pool, event, _now())
@@ -257,8 +256,8 @@ class DriverPool:
 
     def _carry_out(self, action: model.PoolAction) -> None:
         match action:
-            case model.StartProcess(driver_id=driver_id, spark=spark):
-                self._start(driver_id, spark=spark)
+            case model.StartProcess(driver_id=driver_id, spark=spark, cores=cores):
+                self._start(driver_id, spark=spark, cores=cores)
             case model.AssignRun(driver_id=driver_id, pipeline_uid=uid):
                 self._give(driver_id, self._specs[uid])
             case model.AssignCheck(driver_id=driver_id, check_id=check_id):
@@ -288,9 +287,10 @@ class DriverPool:
             case _:
                 assert_never(action)
 
-    def _start(self, driver_id: str, *, spark: bool) -> None:
+    def _start(self, driver_id: str, *, spark: bool, cores: int | None) -> None:
+        folder = self._processes.folder_of(driver_id)
         try:
-            home = driver_home(self._settings, self._processes.folder_of(driver_id), spark=spark)
+            home = driver_home(self._settings, folder, spark=spark, cores=cores)
             self._processes.start(driver_id, home)
         except Retryable as error:
             logger.warning("driver not started", extra={"reason": str(error)})
@@ -311,8 +311,7 @@ class DriverPool:
         if over.driver_id is not None:
             self._processes.forget_run(over.driver_id, uid)
             self._report_fault(over.driver_id, spec)
-        ended = EndReport(pipeline_uid=uid, epoch=spec.epoch, exit_code=over.exit_code)
-        self._reports.append(ended)
+        self._reports.append(make_end_report(over, spec.epoch))
 
     def _report_fault(self, driver_id: str, spec: RunSpec) -> None:
         """Report the fault that the driver named before the run started or after it was over."""

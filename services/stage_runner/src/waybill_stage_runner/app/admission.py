@@ -1,4 +1,6 @@
-"""Limits on checks of all partitions of a process, and the refusals that follow from checks."""
+"""Limits of all partitions of a process: on checks, and on drivers. The refusals that follow from
+checks.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,6 +12,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
+from waybill_stage_runner.core.pipelines.parallelism import AS_USUAL, CoreLimits
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
@@ -30,7 +33,8 @@ class Admission:
     So many validations may wait, and a check that was too slow is not tried again for a while.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: CoreLimits = AS_USUAL) -> None:
+        self.limits = limits
         self._waiting: set[str] = set()
         self._slow: dict[str, int] = {}
         """Until when a manifest is refused, by its native tree."""

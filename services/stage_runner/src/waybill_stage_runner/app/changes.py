@@ -27,6 +27,7 @@ from waybill_stage_runner.core.pipelines.compatibility import (
     is_recreated,
     refuse_recreated,
 )
+from waybill_stage_runner.core.pipelines.parallelism import excess_of, parallelism_in
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
@@ -83,11 +84,13 @@ class Changes:
         if command is None:
             return
         assert isinstance(command.body, commands.Apply)
+        manifest = command.body.manifest
+        problems = (*excess_of(manifest, self._admission.limits), *found.problems)
         if found.failed is not None:
-            now, manifest = self._clock.monotonic_ms(), command.body.manifest
+            now = self._clock.monotonic_ms()
             self.answer(self._admission.refuse_unchecked(command, manifest, found.failed, now))
-        elif found.problems:
-            self.answer(refuse(command, found.problems, Slug.INVALID))
+        elif problems:
+            self.answer(refuse(command, problems, Slug.INVALID))
 
     def answer(self, answer: Answer) -> None:
         self.queues.remove(answer.command)
@@ -135,7 +138,8 @@ class Changes:
             self.answer(refuse_slow(command))
             return
         self.queues.start_check(command, offset)
-        self._drivers.check(command.id, command.pipeline_uid, manifest)
+        wanted = parallelism_in(manifest)
+        self._drivers.check(command.id, command.pipeline_uid, manifest, parallelism=wanted)
 
     def _carry_out(self, command: Command, offset: int) -> None:
         uid, deleted_at = command.pipeline_uid, self._supervisor.deleted.get(command.pipeline_uid)

@@ -147,11 +147,13 @@ class Drivers(Protocol):
         for_run: bool = True,
         before: AppliedManifest | None = None,
         compared_with: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
         """Ask for a compile without effect. Its result comes as `Checked`.
 
-        `for_run`: a run of it is likely to follow. `before`: a manifest to report the columns of,
-        too. `compared_with`: the pipeline that has the tables it would write, if that is another.
+        `for_run`: a run of it is likely to follow, with so much `parallelism`. `before`: a manifest
+        to report the columns of, too. `compared_with`: the pipeline that has the tables it would
+        write, if that is another.
         """
 
     def maintain(self, check_id: str, record: PipelineRecord, sink: str, *, dry_run: bool) -> None:

@@ -32,12 +32,14 @@ class Runner:
         admission: Admission | None = None,
         stall_ms: int = STALL_MS,
     ) -> None:
-        """Keep the ports. `admission` limits checks; runners that share drivers share it.
+        """Keep the ports. `admission` has the limits; runners that share drivers share it.
         `stall_ms`: so long a batch may do nothing, at least.
         """
         admission = admission or Admission()
         self._clock = clock
-        self._supervisor = PipelineSupervisor(publisher, drivers, clock, stall_ms=stall_ms)
+        self._supervisor = PipelineSupervisor(
+            publisher, drivers, clock, stall_ms=stall_ms, limits=admission.limits
+        )
         self._changes = Changes(self._supervisor, topics, drivers, clock, admission)
         self._questions = Questions(self._supervisor, topics, drivers, clock, admission)
         self._answered: frozenset[str] = frozenset()

@@ -20,7 +20,8 @@ from waybill_stage_runner.app.measuring import count_answer, count_start, forget
 from waybill_stage_runner.app.ports import Drivers, Publisher
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
-from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
+from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
+from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
@@ -29,9 +30,16 @@ logger = logging.getLogger(__name__)
 
 class PipelineSupervisor:
     def __init__(
-        self, publisher: Publisher, drivers: Drivers, clock: Clocks, *, stall_ms: int = STALL_MS
+        self,
+        publisher: Publisher,
+        drivers: Drivers,
+        clock: Clocks,
+        *,
+        stall_ms: int,
+        limits: CoreLimits,
     ) -> None:
         self._stall_ms = stall_ms
+        self._limits = limits
         self._publisher = publisher
         self._drivers = drivers
         self._clock = clock
@@ -66,7 +74,7 @@ class PipelineSupervisor:
 
     def request(self, record: PipelineRecord, command: Command | None, *, written: bool) -> None:
         """Bring about what the record wants. `written`: the record is in Kafka already."""
-        new = PipelineState(record=record, stall_ms=self._stall_ms)
+        new = PipelineState(record=record, stall_ms=self._stall_ms, limits=self._limits)
         self._states.setdefault(record.pipeline_uid, new)
         event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)

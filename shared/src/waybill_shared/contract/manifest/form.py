@@ -32,6 +32,7 @@ EXAMPLES: Final = {
     "version": "1",
     "trigger": "{processingTime: 5 seconds}",
     "schedule": "{cron: 0 3 * * *}",
+    "parallelism": "4",
     "kafka": "{topic: orders}",
     "iceberg": "{table: raw.orders}",
     **{key: value for row in FORMATS.values() for key, value in row.examples.items()},

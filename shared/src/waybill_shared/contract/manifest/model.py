@@ -40,6 +40,7 @@ from waybill_shared.contract.manifest.triggers import (
 SINK_KEYS = ("name", "from")  # in addition to its kind
 BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
 BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
+PARALLELISM_MAX = 10_000  # no cluster has room for more; the operator's limit is lower
 DEAD_LETTER_SUFFIX = ".dlq"
 
 
@@ -252,6 +253,7 @@ class Manifest(Strict):
     tags: tuple[Name, ...] = Field(default=(), max_length=32)
     state: Literal["running", "stopped"] = "running"
     schedule: ScheduleSettings | None = None
+    parallelism: int | None = Field(default=None, ge=1, le=PARALLELISM_MAX)
     inputs: tuple[Input, ...] = Field(min_length=1, max_length=64)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=64)
     dead_letter: DeadLetterSettings = DeadLetterSettings()

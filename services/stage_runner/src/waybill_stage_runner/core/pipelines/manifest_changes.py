@@ -39,6 +39,7 @@ def changes_of(
     found = [
         *_state(before, manifest_now),
         *_schedule(manifest_before.schedule, manifest_now.schedule),
+        *_parallelism(manifest_before.parallelism, manifest_now.parallelism),
         *_dead_letter(manifest_before.dead_letter, manifest_now.dead_letter),
         *input_changes(manifest_before.inputs, manifest_now.inputs),
         *_stages(before, known, stages_now, manifest_before, manifest_now),
@@ -64,6 +65,13 @@ def _schedule(before: ScheduleSettings | None, now: ScheduleSettings | None) -> 
         said, was = ("none" if each is None else each.describe() for each in (now, before))
         message = f"~ schedule: it would be {said}, is {was}; no effect on rows"
         yield Change(kind="change_schedule", path="schedule", message=message)
+
+
+def _parallelism(before: int | None, now: int | None) -> Iterator[Change]:
+    if before != now:
+        said, was = ("as the operator says" if each is None else each for each in (now, before))
+        message = f"~ parallelism: it would be {said}, is {was}; no effect on rows"
+        yield Change(kind="change_parallelism", path="parallelism", message=message)
 
 
 def _dead_letter(before: DeadLetterSettings, now: DeadLetterSettings) -> Iterator[Change]:

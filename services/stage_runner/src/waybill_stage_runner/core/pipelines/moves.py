@@ -15,6 +15,7 @@ from waybill_shared.contract.run_words import TO_BE, DegradedCause
 from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import PROBLEM_OF, as_problems
+from waybill_stage_runner.core.pipelines.parallelism import parallelism_of
 from waybill_stage_runner.core.pipelines.states import (
     ITSELF,
     SCHEDULE,
@@ -110,10 +111,12 @@ def _lasting(state: PipelineState) -> tuple[Degraded, ...]:
 
 def _start_driver(state: PipelineState) -> Decision:
     """Start a driver. If it is to run the stages, that is the next run."""
-    record = state.record
+    record, cores = state.record, None
     if state.closing is None:
         record = replace(record, run=record.run + 1)
+        cores = state.limits.allow(parallelism_of(record))
     fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    fresh = replace(fresh, run_parallelism=cores)
     fresh = replace(fresh, progress=(), dumped_at=None)
     started = replace(fresh, driver=True, next_at=None, runs_again=False, drained=False)
     closing = () if state.closing is None else state.closing.stages

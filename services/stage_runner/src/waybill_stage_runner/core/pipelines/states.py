@@ -26,6 +26,7 @@ from waybill_shared.contract.lifecycle_events import (
 )
 from waybill_shared.contract.run_words import DegradedCause
 from waybill_shared.contract.words import Obstacle
+from waybill_stage_runner.core.pipelines.parallelism import AS_USUAL, CoreLimits, parallelism_of
 
 ITSELF: Final = "stage_runner"
 SCHEDULE: Final = "schedule"
@@ -87,6 +88,8 @@ class PipelineState:
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
     stall_ms: int = STALL_MS  # so long a batch may do nothing, at least
+    limits: CoreLimits = AS_USUAL
+    run_parallelism: int | None = None  # of the newest run, if it began here
     progress: tuple[StageActivity, ...] = ()  # the newest report of the driver
     silent_ms: int = 0  # since then, or since it runs or is paused, as ticks count
     looked_at: int = 0  # when that was counted last
@@ -98,6 +101,13 @@ class PipelineState:
         """True if the pipeline is what its record wants."""
         finished = self.record.has_finished and self.phase is Phase.FINISHED
         return finished or self.phase is REACHED[self.record.desired]
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks of the run that goes on run at once; if there is none, of the next one."""
+        lives = self.driver and self.closing is None
+        planned = self.limits.allow(parallelism_of(self.record))
+        return self.run_parallelism or planned if lives else planned
 
     @property
     def next_run_at(self) -> int | None:
@@ -136,6 +146,7 @@ class PipelineState:
             escalates_at=self._escalates_at(origin),
             next_run_at=self.next_run_at,
             conditions=self.conditions(origin),
+            parallelism=None if kind == "claim" else self.parallelism,
         )
 
     def conditions(self, origin: MessageOrigin) -> tuple[Condition, ...]:

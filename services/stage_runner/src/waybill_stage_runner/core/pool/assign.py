@@ -5,6 +5,7 @@ queue from its head. Whoever cannot use a free driver does not block those after
 clock.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
@@ -61,7 +62,7 @@ def _rank(job: Job) -> int:
     return 1 if job.for_run else 3
 
 
-def start(pool: Pool, now: int, *, closes: str | None = None) -> Decision:
+def start(pool: Pool, now: int, *, cores: int | None = None, closes: str | None = None) -> Decision:
     """Start a driver. `closes` is the pipeline if the driver only closes sinks, which needs no
     Spark.
     """
@@ -71,10 +72,11 @@ def start(pool: Pool, now: int, *, closes: str | None = None) -> Decision:
         state=DriverState.STARTING,
         since=now,
         spark=spark,
+        cores=cores,
         job=None if closes is None else RunJob(pipeline_uid=closes),
     )
     started = replace(pool.with_driver(driver), next_id=pool.next_id + 1)
-    return started, (StartProcess(driver_id=driver.id, spark=spark),)
+    return started, (StartProcess(driver_id=driver.id, spark=spark, cores=cores),)
 
 
 def end(pool: Pool, driver: Driver, now: int) -> Decision:
@@ -147,7 +149,11 @@ def _count_starting(pool: Pool) -> int:
 
     One that was killed for being late counts until it has ended.
     """
-    return sum(d.spark and not d.was_ready for d in pool.drivers.values())
+    return sum(map(_is_starting, pool.drivers.values()))
+
+
+def _is_starting(driver: Driver) -> bool:
+    return driver.spark and not driver.was_ready
 
 
 def _assign_closing(pool: Pool, now: int) -> Decision:
@@ -177,12 +183,13 @@ def _driver_for(pool: Pool, job: Job, now: int) -> Driver | None:
     """Return the free driver for `job`, or None.
 
     It is the one that was kept for its pipeline last, because it has compiled the manifest; else
-    the oldest one that is free for all.
+    the oldest one that is free for all and fits. For a check one is best that its run can have.
     """
-    kept = [d for d in pool.drivers.values() if d.kept_for == job.pipeline_uid]
+    kept = [d for d in pool.drivers.values() if d.kept_for == job.pipeline_uid and d.fits(job)]
     if kept:
         return max(kept, key=lambda driver: driver.kept_until)
-    free = pool.free(now)
+    fitting = (driver for driver in pool.free(now) if driver.fits(job))
+    free = sorted(fitting, key=lambda driver: driver.cores != job.cores)
     if len(free) == 1 and _is_resumed(job) and _leaves_one(pool):
         return None
     return next(iter(free), None)
@@ -214,15 +221,26 @@ def _later_spare(pool: Pool, now: int) -> Pool:
 
 
 def _start_missing(pool: Pool, now: int) -> Decision:
-    starting = _count_starting(pool)
     spares = count_missing_spares(pool, now) if _may_start_spares(pool, now) else 0
     beginning = sum(_begins(driver, now) for driver in pool.drivers.values())
-    wanted = min(pool.limits.starts - beginning, _count_needed(pool) + spares)
+    room = max(0, pool.limits.starts - beginning - _count_starting(pool))
     actions: tuple[PoolAction, ...] = ()
-    for _ in range(starting, wanted):
-        pool, started = start(pool, now)
+    for cores in _not_starting(pool, [*_list_needs(pool), *[None] * spares])[:room]:
+        pool, started = start(pool, now, cores=cores)
         actions += started
     return pool, actions
+
+
+def _not_starting(pool: Pool, needed: list[int | None]) -> list[int | None]:
+    """Return the cores of the drivers that are needed, in order, without those that start."""
+    starting = Counter(d.cores for d in pool.drivers.values() if _is_starting(d))
+    missing = []
+    for cores in needed:
+        if starting[cores]:
+            starting[cores] -= 1
+        else:
+            missing.append(cores)
+    return missing
 
 
 def _may_start_spares(pool: Pool, now: int) -> bool:
@@ -242,35 +260,47 @@ def _begins(driver: Driver, now: int) -> bool:
     return job.for_run
 
 
-def _count_needed(pool: Pool) -> int:
-    """Count the drivers that the queue needs: one for each run, and for each check for a run.
+def _list_needs(pool: Pool) -> list[int | None]:
+    """Return the cores of the drivers that the queue needs: one driver for each run, and for each
+    check for a run.
 
-    All other checks share one driver, one after the other. It is not counted if a driver is at work
+    All other checks share one driver, one after the other. It is left out if a driver is at work
     on such a check already. A maintenance is not such a check, as it may need hours.
     """
-    only_checked = [j for j in pool.queue if not isinstance(j, RunJob) and not j.for_run]
+    own = [job.cores for job in pool.queue if isinstance(job, RunJob) or job.for_run]
     jobs = (driver.job for driver in pool.drivers.values())
     at_work = any(isinstance(job, CheckJob) and not job.for_run for job in jobs)
-    return len(pool.queue) - len(only_checked) + int(bool(only_checked) and not at_work)
+    return own if at_work or len(own) == len(pool.queue) else [*own, None]
 
 
 def count_missing_spares(pool: Pool, now: int) -> int:
-    return max(0, pool.limits.spares - len(pool.free(now)))
+    return max(0, pool.limits.spares - len(_spares(pool, now)))
+
+
+def _spares(pool: Pool, now: int) -> list[Driver]:
+    """Return the free drivers that have the cores of a spare."""
+    return [driver for driver in pool.free(now) if driver.cores is None]
 
 
 def _end_idle(pool: Pool, now: int) -> Decision:
     """End drivers that have been free for too long and are more than the spares.
 
     One that has just become free is warm. It stays for a while with the spares, so that somebody
-    who stops one pipeline and starts another needs no new process.
+    who stops one pipeline and starts another needs no new process. One that is no spare, because it
+    has other cores, stays no longer.
     """
     actions: tuple[PoolAction, ...] = ()
     if pool.queue:
         return pool, actions
-    free = pool.free(now)
-    idle = [d for d in free if now - max(d.since, d.kept_until) >= IDLE_MS]
+    free = _spares(pool, now)
+    idle = [driver for driver in free if _is_idle(driver, now)]
     stay = pool.limits.spares + (len(idle) < len(free))
-    for driver in idle[: max(0, len(free) - stay)]:
+    others = [d for d in pool.free(now) if d.cores is not None and _is_idle(d, now)]
+    for driver in (*idle[: max(0, len(free) - stay)], *others):
         pool, ended = end(pool, driver, now)
         actions += ended
     return pool, actions
+
+
+def _is_idle(driver: Driver, now: int) -> bool:
+    return now - max(driver.since, driver.kept_until) >= IDLE_MS

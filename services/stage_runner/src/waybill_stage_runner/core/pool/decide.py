@@ -9,6 +9,9 @@ A driver gets one run or one check at a time. After a check of a manifest that i
 is kept for that pipeline for `KEPT_MS`, because it has compiled the manifest. After a run it is
 ready again, unless it has made enough runs or nobody needs it.
 
+A driver has the cores of a spare, unless a run needs others. Then one is started for it, and no
+spare serves. A check needs no cores of its own, but the run that follows it may.
+
 A pipeline never has two runs at once. If its run is wanted again, the driver that has it is killed.
 The new run waits until that driver has ended.
 
@@ -135,7 +138,7 @@ def _check_done(pool: Pool, event: CheckDone, now: int) -> Decision:
         return pool, ()
     ready = replace(without_job(driver, DriverState.READY, now), checks=driver.checks + 1)
     job = driver.job
-    if event.keep and isinstance(job, CheckJob) and job.for_run:
+    if event.keep and isinstance(job, CheckJob) and job.for_run and job.cores == driver.cores:
         ready = replace(ready, kept_for=job.pipeline_uid, kept_until=now + KEPT_MS)
     elif ready.checks >= pool.limits.checks:
         return end(pool, ready, now)
@@ -157,7 +160,7 @@ def _run_done(pool: Pool, event: RunEnded, now: int) -> Decision:
         return pool, ()  # it was killed; its run is over when the process has ended
     uid = driver.job.pipeline_uid
     over = ReportRunEnded(pipeline_uid=uid, exit_code=0, driver_id=driver.id)
-    wanted = bool(servable(pool)) or pool.limits.spares > 0
+    wanted = any(map(driver.fits, servable(pool))) or pool.limits.spares > 0
     driver = without_job(driver, DriverState.READY, now)
     if driver.spark and driver.runs < pool.limits.runs and wanted and not pool.ended:
         return pool.with_driver(driver), (over,)
@@ -171,8 +174,10 @@ def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
         return pool, ()
     left = pool.without(driver)
     match driver.job:
+        case None if driver.was_ready:
+            return left, ()
         case None:
-            return (left, ()) if driver.was_ready else _charge_failed_start(left, event, now)
+            return _charge_failed_start(left, driver, event, now)
         case RunJob(replaced=True):
             return left, ()
         case RunJob(pipeline_uid=uid):
@@ -184,13 +189,14 @@ def _driver_exited(pool: Pool, event: DriverExited, now: int) -> Decision:
             assert_never(driver.job)
 
 
-def _charge_failed_start(pool: Pool, event: DriverExited, now: int) -> Decision:
-    """Charge the failed start to the first in the queue that can use a driver, so that nothing
+def _charge_failed_start(pool: Pool, failed: Driver, event: DriverExited, now: int) -> Decision:
+    """Charge the failed start to the first in the queue that can use such a driver, so that nothing
     starts in vain without end.
 
-    If there is none, or a free driver exists, nobody is charged, and the next spare starts later.
+    If there is none, or such a driver is free, nobody is charged, and the next spare starts later.
     """
-    charged = None if pool.free(now) else next(iter(servable(pool)), None)
+    waiting = next((job for job in servable(pool) if job.cores == failed.cores), None)
+    charged = None if any(d.cores == failed.cores for d in pool.free(now)) else waiting
     if charged is None:
         wait = min(BACKOFF_MS_FIRST * 2 ** min(pool.failures, DOUBLINGS_MAX), BACKOFF_MS_MAX)
         spare_at = max(pool.spare_at, now + wait)

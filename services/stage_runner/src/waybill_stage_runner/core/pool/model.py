@@ -35,21 +35,25 @@ class DriverState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunJob:
-    """A run of a pipeline. `urgent`: a person waits for it."""
+    """A run of a pipeline. `urgent`: a person waits for it. `cores`: see `Driver`."""
 
     pipeline_uid: str
     urgent: bool = False
+    cores: int | None = None
     started: bool = False
     replaced: bool = False  # it was asked for again: its end is not reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckJob:
-    """A check of a manifest. `for_run`: a run of the manifest is likely to follow."""
+    """A check of a manifest. `for_run`: a run of the manifest is likely to follow, in a driver with
+    so many `cores`; any driver serves for the check.
+    """
 
     check_id: str
     pipeline_uid: str
     for_run: bool = True
+    cores: int | None = None
     started: bool = False
     repeated: bool = False  # once, and it is not repeated again
 
@@ -71,6 +75,10 @@ class MaintenanceJob:
     def for_run(self) -> bool:
         return False
 
+    @property
+    def cores(self) -> None:
+        """As many as a spare driver has."""
+
 
 CheckOrMaintenance = CheckJob | MaintenanceJob
 Job = RunJob | CheckOrMaintenance
@@ -80,13 +88,14 @@ Job = RunJob | CheckOrMaintenance
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """A driver process. One without Spark only closes sinks: its run is known from the start, and
-    is sent to it when it is ready.
+    is sent to it when it is ready. `cores`: how many its Spark has; None: as many as spares have.
     """
 
     id: str
     state: DriverState
     since: int  # in this state
     spark: bool = True
+    cores: int | None = None
     was_ready: bool = False
     job: Job | None = None
     kept_for: str | None = None  # the pipeline that it has compiled the manifest of
@@ -107,6 +116,12 @@ class Driver:
         return self.has_run(pipeline_uid) and not (
             isinstance(self.job, RunJob) and self.job.replaced
         )
+
+    def fits(self, job: Job) -> bool:
+        """Return True if the driver has the cores that a run needs. A check needs none of its
+        own.
+        """
+        return not isinstance(job, RunJob) or job.cores == self.cores
 
     def free(self, now: int) -> bool:
         """Return True if the driver is free for every pipeline."""
@@ -148,6 +163,7 @@ class RunRequested:
     pipeline_uid: str
     urgent: bool = False
     closing: bool = False
+    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +251,7 @@ PoolEvent = (
 class StartProcess:
     driver_id: str
     spark: bool
+    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def _request_run(pool: Pool, request: RunRequested, now: int) -> Decision:
     if request.closing:
         pool, started = start(_without_run(pool, uid), now, closes=uid)
         return pool, actions + started
-    job = RunJob(pipeline_uid=uid, urgent=request.urgent)
+    job = RunJob(pipeline_uid=uid, urgent=request.urgent, cores=request.cores)
     if job in pool.queue:
         return pool, actions  # it keeps its queue position
     pool = _without_run(pool, uid)

@@ -147,6 +147,7 @@ class RunAnswer(_Answer):
         description=f"{ACTOR}; stage_runner for what nobody asked for; null: as `began`"
     )
     attempt: int = Field(description="starts that had failed in a row before it")
+    parallelism: int | None = Field(description="how many of its tasks ran at once")
     phase: str = Field(description="its newest one")
     ended: Moment | None = Field(description="null: it goes on, or `end` is `taken_over`")
     end: RunEnd | None = Field(description=f"null: it goes on\n{meanings(RunEnd)}")

@@ -23,6 +23,7 @@ from waybill_status.core.pipelines.stuck import PipelineNow, Stuck, stuck_of
 
 ACTOR: Final = "who asked for what is desired"
 ALLOWED: Final = "the changes that can be made now; others are refused with `not_allowed_now`"
+PARALLELISM: Final = "how many of its tasks run at once; null: as the operator says"
 STUCK: Final = "why it processes nothing, or not as usual; null: all is well"
 SQL_GUARD: Final = "strict | trusted, which takes any query; by the runner that spoke last"
 IGNORED_RECORDS: Final = "that had fields that are no columns, since the driver started"
@@ -115,6 +116,7 @@ class PipelineDetail(PipelineSummary):
     next_attempt_at: Moment | None
     escalates_at: Moment | None
     next_run_at: Moment | None
+    parallelism: int | None = field(metadata={"description": PARALLELISM})
     error: Failure | None
     sql_guard: str | None = field(metadata={"description": SQL_GUARD})
     inputs: tuple[InputDetail, ...]
@@ -188,6 +190,7 @@ def detail_of(
         next_attempt_at=newest.next_at if newest is not None else None,
         escalates_at=newest.escalates_at if newest is not None else None,
         next_run_at=next_run_at(record, summary.phase),
+        parallelism=_parallelism(record, newest),
         error=_failure(newest.error) if newest is not None else None,
         sql_guard=newest.sql_guard if newest is not None else None,
         inputs=tuple(_inputs(record, () if slot is None else slot.ignored, connectors)),
@@ -231,6 +234,15 @@ def _find_obstacle(record: PipelineRecord, reading: SlotReading | None) -> str |
 
 def _waits(slot: Slot | None, reading: SlotReading | None) -> tuple[SinkWait, ...]:
     return () if slot is None or reading is None else waits_of(slot, reading.stamp.now_ms)
+
+
+def _parallelism(record: PipelineRecord, newest: LifecycleEvent | None) -> int | None:
+    """Return the number that somebody asks for, else that of its run."""
+    known = None if newest is None else newest.parallelism
+    try:
+        return record.manifest.model.parallelism or known
+    except UserError:  # a manifest that is refused today
+        return known
 
 
 def _failure(error: LifecycleError | None) -> Failure | None:

@@ -37,6 +37,7 @@ class PipelineRun:
     began: int | None
     started_by: str | None
     attempt: int
+    parallelism: int | None
     phase: str
     leaving: EventPlace
     stopping: LifecycleEvent | None = None
@@ -112,6 +113,7 @@ def _begin(first: PipelineEvent) -> PipelineRun:
         began=event.at if known else None,
         started_by=event.actor if known else None,
         attempt=event.attempt,
+        parallelism=event.parallelism,
         phase=event.phase,
         leaving=first.place,
     )
