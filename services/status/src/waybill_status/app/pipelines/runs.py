@@ -97,10 +97,15 @@ class Runs:
         """Return the events that say how a run that began before `low` has ended."""
         if low is None or not extra:
             return []
-        place = replace(low, offset=extra[0] - 1)
-        page = await self._history.page(pipeline, limit=EVENTS_MAX, after=_text(place))
-        later = (each for each in page.items if each.offset >= low.offset)
-        return [each for each in later if is_of_runs(each) and page.gap is None]
+        found: list[PipelineEvent] = []
+        cursor: Cursor | None = Cursor(place=replace(low, offset=extra[0] - 1))
+        while cursor is not None and not _has_ended(found):
+            page = await self._history.page(pipeline, limit=EVENTS_MAX, after=_text(cursor.place))
+            if page.gap is not None:
+                return []
+            found += filter(is_of_runs, page.items)
+            cursor = page.next
+        return [each for each in found if each.offset >= low.offset]
 
     async def _forward(self, pipeline: PipelineKey, wanted: RunsCursor, limit: int) -> RunsPage:
         search = _Search(events=await self._first(pipeline, wanted), cursor=wanted.at)
@@ -147,6 +152,11 @@ def _read_start(after: str, cursor: str) -> RunsCursor:
             raise invalid("query.cursor", detail)
         return found
     return RunsCursor(at=read_start(after, "", "run of a pipeline"))
+
+
+def _has_ended(events: list[PipelineEvent]) -> bool:
+    """Return True if these events say how their first run has ended."""
+    return any(run.end is not None for run in compose(events)[:1])
 
 
 def _whole(runs: list[PipelineRun]) -> list[PipelineRun]:
