@@ -79,6 +79,7 @@ const PHASES = {
 	Scheduling: "busy",
 	Starting: "busy",
 	Stopping: "busy",
+	Rescaling: "busy",
 	Stopped: "off",
 	Finishing: "busy",
 	Finished: "good",

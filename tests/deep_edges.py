@@ -204,6 +204,7 @@ DEEP = {
         "ends_while_starting_is_named",
         "killed_supervisor_leaves",
     ),
+    "integration/local_stack/test_rescaling.py": ("",),
     "integration/local_stack/test_spark_cluster.py": ("",),
     "integration/local_stack/test_trusted.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),

@@ -92,6 +92,7 @@ DEEP_S = {
     "integration/local_stack/test_installed.py": 30,
     "integration/local_stack/test_killed_broker.py": 15,
     "integration/local_stack/test_life.py": 45,
+    "integration/local_stack/test_rescaling.py": 60,
     "integration/local_stack/test_spark_cluster.py": 70,
     "integration/local_stack/test_trusted.py": 35,
     "integration/local_stack/test_two_million_rows.py": 280,

@@ -12,6 +12,7 @@ from waybill_shared.contract.commands import (
     ChangeBody,
     Delete,
     Pause,
+    Rescale,
     Restart,
     Resume,
     Start,
@@ -43,6 +44,7 @@ def make_body(
         "stop": Stop(),
         "pause": Pause(),
         "resume": Resume(),
+        "rescale": Rescale(parallelism=4),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),
         "delete": Delete(),
     }[action]

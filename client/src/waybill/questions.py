@@ -237,6 +237,10 @@ def restart(
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
 
 
+def rescale(name: str, parallelism: int) -> Question:
+    return _post(f"{_pipeline_path(name)}/rescale", {"parallelism": parallelism})
+
+
 def maintain(name: str, sink: str, *, dry_run: bool) -> Question:
     if not sink:
         raise Unusable("the name of the sink is empty")

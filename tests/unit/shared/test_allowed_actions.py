@@ -22,6 +22,12 @@ def test_a_phase_of_a_newer_runner_allows_what_an_unknown_one_does() -> None:
     assert allowed_actions("Hibernating", "running") == allowed_actions(Phase.UNKNOWN, "running")
 
 
+@pytest.mark.parametrize("phase", Phase)
+def test_a_pipeline_is_rescaled_unless_it_ends_or_has_not_begun(phase: Phase) -> None:
+    refused = phase in (Phase.CREATED, Phase.STOPPING, Phase.FINISHING)
+    assert (Action.RESCALE in allowed_actions(phase, "running")) is not refused
+
+
 def test_a_failed_pipeline_is_started_and_not_resumed() -> None:
     actions = allowed_actions(Phase.FAILED, "paused")
     assert Action.START in actions

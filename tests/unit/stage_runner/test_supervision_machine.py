@@ -8,35 +8,21 @@ from typing import Final, get_args
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
 )
 
-from builders import MANIFEST, NOW, applied, make_record, make_sink, make_stage
+from builders import MANIFEST, applied, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
-from waybill_shared.contract.commands import StopMode
+from unit.stage_runner.supervised import LIMITS, WITH_RUN, SupervisedPipeline, sinks_of
 from waybill_shared.contract.driver_news import StageActivity
-from waybill_shared.contract.events import Desired, PipelineRecord, StageDefinition
-from waybill_shared.contract.lifecycle import MOVES, Phase
+from waybill_shared.contract.events import Desired
+from waybill_shared.contract.lifecycle import WITH_DRIVER, Phase, allowed_actions
 from waybill_shared.contract.lifecycle_events import LifecycleError
-from waybill_shared.contract.words import Obstacle
-from waybill_stage_runner.core.pipelines.actions import (
-    Answer,
-    DumpThreads,
-    PauseDriver,
-    PipelineAction,
-    ReportPhase,
-    ReportSkipped,
-    SendHeartbeat,
-    StartDriver,
-    StopDriver,
-    WriteLastDefinition,
-    WriteRecord,
-)
+from waybill_shared.contract.words import Action, Obstacle
 from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
@@ -45,37 +31,21 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverPaused,
     DriverProgress,
     DriverRuns,
-    Event,
     RecordRequested,
 )
+from waybill_stage_runner.core.pipelines.parallelism import rescale_record
 from waybill_stage_runner.core.pipelines.scheduling import GOES_ON, with_next_time
 from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
-from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
-WITH_RUN: Final = ("running", "paused")
+RESTS: Final = (Phase.STOPPED, Phase.FINISHED, Phase.FAILED)
 READS: Final = "    inputs: [orders]\n"
 ENDS: Final = MANIFEST.replace(READS, f"{READS}    trigger: {{availableNow: true}}\n")
 SCHEDULE: Final = "schedule: {{every: 1 minute, concurrency: {}}}\n"
 
 
-class Supervision(RuleBasedStateMachine):
-    """The world around `decide`: a driver that may say things and end at any time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.state = PipelineState(record=make_record())
-        self.now = NOW
-        self.alive = self.told_to_stop = self.ended = False
-        self.orders: list[PauseDriver] = []
-        self.closing: tuple[StageDefinition, ...] = ()
-        self.said = self.state.record
-        self.closed: set[tuple[str, str, int]] = set()
-        self.sent: list[str] = []
-        self.runs = 0
-        self.starts_paused = False
-        self.answered: list[str] = []
-        self.dumped = False
+class Supervision(SupervisedPipeline):
+    """A driver that may say things and end at any time, and people who ask."""
 
     @initialize(concurrency=st.sampled_from(["forbid", "replace", None]))
     def has_a_schedule(self, concurrency: str | None) -> None:
@@ -85,81 +55,9 @@ class Supervision(RuleBasedStateMachine):
         record = replace(self.state.record, manifest=applied(text), finished=scheduled)
         self.said = with_next_time(record, None, self.now)
         assert (self.said.next_run_at is None) is (concurrency is None)
-        self.state = PipelineState(record=self.said)
+        self.state = PipelineState(record=self.said, limits=LIMITS)
         if scheduled:
             self.on(RecordRequested(record=self.said, command=None, written=True))
-
-    def on(self, event: Event) -> None:
-        phase = self.state.phase
-        self.state, actions = decide(self.state, event, self.now)
-        for action in actions:
-            if isinstance(action, ReportPhase):
-                self.reports(action, phase)
-                phase = self.state.phase
-            else:
-                self.does(action, event, phase)
-        assert phase is self.state.phase, "a phase changed without a word"
-
-    def reports(self, action: ReportPhase, phase: Phase) -> None:
-        assert action.phase_from is phase
-        assert self.state.phase in {row.target for (at, _), row in MOVES.items() if at is phase}
-        if action.recorded:
-            self.says(self.state.record)
-
-    def does(self, action: PipelineAction, event: Event, phase: Phase) -> None:
-        match action:
-            case StartDriver(closing=closing):
-                assert not self.alive
-                self.starts(closing)
-            case StopDriver() | PauseDriver() | DumpThreads():
-                assert self.alive
-                self.orders_driver(action)
-            case ReportSkipped():
-                assert phase in GOES_ON
-                self.says(self.state.record)
-            case WriteRecord():
-                self.says(self.state.record)
-            case SendHeartbeat():
-                known = isinstance(event, DriverBlocked | Tick)
-                assert known or self.state.record.has_finished
-            case WriteLastDefinition():
-                assert not self.ended
-                assert not self.alive
-                assert event != DriverEnded(exit_code=0) or sinks(self.said) <= self.closed
-                self.ended = True
-            case Answer(command=command):
-                self.answered.append(command.id)
-
-    def orders_driver(self, action: StopDriver | PauseDriver | DumpThreads) -> None:
-        match action:
-            case StopDriver(mode=mode):
-                assert mode is StopMode.FORCE or not self.told_to_stop, (
-                    "a second SIGTERM ends it at once"
-                )
-                self.told_to_stop |= mode is not StopMode.FORCE
-            case PauseDriver():
-                self.orders.append(action)
-                assert action.order == len(self.orders)
-            case DumpThreads():
-                assert not self.dumped
-                self.dumped = True
-
-    def starts(self, closing: tuple[StageDefinition, ...]) -> None:
-        assert (not closing) <= (self.state.record.desired in WITH_RUN)
-        self.alive, self.closing, self.told_to_stop = True, closing, False
-        paused = self.state.record.desired == "paused"
-        self.orders, self.starts_paused = [], paused
-        self.dumped = False
-        if not closing:
-            self.runs += 1
-            self.closed.clear()
-
-    def says(self, record: PipelineRecord) -> None:
-        """Nothing goes before nobody writes there any more, and all that it holds is told."""
-        goes = sinks(self.said) - sinks(record)
-        assert goes <= self.closed
-        assert not goes or not self.alive
-        self.said = record
 
     @rule(
         desired=st.sampled_from(get_args(Desired)),
@@ -170,10 +68,11 @@ class Supervision(RuleBasedStateMachine):
         self, desired: Desired, holds: tuple[str, ...] | None, action: str = "start"
     ) -> None:
         """`holds` names the sinks of a changed definition. An `apply` without a change wants no
-        run after the one that has finished.
+        run after the one that has finished, and pauses nothing.
         """
         before = self.state.record
-        if before.desired == "deleted":
+        pauses = (action, desired) == ("apply", "paused") and before.desired != "paused"
+        if before.desired == "deleted" or pauses:
             return
         kept_finished = (desired, before.desired, action) == ("running", "running", "apply")
         record = replace(before, desired=desired, finished=before.finished and kept_finished)
@@ -186,6 +85,22 @@ class Supervision(RuleBasedStateMachine):
         self.sent.append(f"c{len(self.sent)}")
         record = with_next_time(record, before, self.now)
         self.on(RecordRequested(record=record, command=make_command(action, id=self.sent[-1])))
+
+    @precondition(lambda self: Action.RESCALE in self.allowed())
+    @rule(parallelism=st.integers(1, LIMITS.most))
+    def rescale(self, parallelism: int) -> None:
+        """Where no driver lives or is waited for, it starts none."""
+        before, rested = self.state.record, self.state.phase in RESTS
+        self.sent.append(f"c{len(self.sent)}")
+        asked = make_command("rescale", id=self.sent[-1])
+        record = rescale_record(before, parallelism, asked.actor, self.now)
+        self.on(RecordRequested(record=record, command=asked))
+        if rested:
+            assert not self.alive
+            assert self.answered[-1] == self.sent[-1]
+
+    def allowed(self) -> tuple[Action, ...]:
+        return allowed_actions(self.state.phase, self.state.record.desired)
 
     @precondition(lambda self: self.alive)
     @rule(of=st.integers(0, 3))
@@ -248,7 +163,7 @@ class Supervision(RuleBasedStateMachine):
     @invariant()
     def no_command_is_answered_twice_or_forgotten(self) -> None:
         pending = [command.id for command in self.state.pending]
-        assert len(pending) <= 1
+        assert len({command.body for command in self.state.pending}) <= 1, "one was superseded"
         assert sorted(self.answered + pending) == sorted(self.sent)
 
     @invariant()
@@ -264,6 +179,17 @@ class Supervision(RuleBasedStateMachine):
     def only_a_run_that_has_finished_rests_as_finished(self) -> None:
         assert (self.state.phase is Phase.FINISHED) <= self.state.record.has_finished
         assert not (self.state.record.has_finished and self.alive and not self.closing)
+
+    @invariant()
+    def a_run_has_the_cores_that_are_wanted_or_ends(self) -> None:
+        if self.state.phase in WITH_DRIVER:
+            assert self.parallelism == self.state.planned_parallelism == self.state.parallelism
+
+    @invariant()
+    def a_rescale_is_followed_by_a_run(self) -> None:
+        if self.state.phase is Phase.RESCALING:
+            assert self.alive
+            assert self.state.record.desired in WITH_RUN
 
     @invariant()
     def runs_are_numbered(self) -> None:
@@ -304,14 +230,6 @@ class Supervision(RuleBasedStateMachine):
                 self.driver_ends(0)
         assert self.state.phase in (Phase.CREATED, Phase.STOPPED)
         assert sorted(self.answered) == sorted(self.sent)
-
-
-def sinks(record: PipelineRecord) -> set[tuple[str, str, int]]:
-    return sinks_of(record.stages)
-
-
-def sinks_of(stages: tuple[StageDefinition, ...]) -> set[tuple[str, str, int]]:
-    return {(stage.name, k.name, k.since) for stage in stages for k in stage.sinks}
 
 
 TestSupervision = Supervision.TestCase

@@ -26,6 +26,7 @@ from unit.status.slots import (
 )
 from waybill_shared.contract.events import Desired
 from waybill_shared.contract.graph import graph_of
+from waybill_shared.contract.rescales import Rescaled
 from waybill_shared.contract.slots import SinkState, sink_key
 from waybill_shared.contract.tokens import Part, Token
 from waybill_shared.contract.words import OutcomeKind, UnknownReason
@@ -185,15 +186,21 @@ def test_a_pipeline_says_when_its_schedule_begins_the_next_run(
 
 
 @pytest.mark.parametrize(
-    ("written", "of_run", "shown"), [("", None, None), ("", 2, 2), ("parallelism: 4", 2, 4)]
+    ("written", "rescaled", "of_run", "shown"),
+    [
+        ("", None, None, None),
+        ("", None, 2, 2),
+        ("parallelism: 4", None, 2, 4),
+        ("parallelism: 4", Rescaled(parallelism=3, actor="ada"), 2, 3),
+    ],
 )
 def test_a_pipeline_says_how_many_of_its_tasks_run_at_once(
-    written: str, of_run: int | None, shown: int | None
+    written: str, rescaled: Rescaled | None, of_run: int | None, shown: int | None
 ) -> None:
-    """What its manifest says, else what its run has."""
+    """What a rescale has set, else what its manifest says, else what its run has."""
     manifest = applied(f"{MANIFEST}{written}\n")
     content = slot(lifecycle=replace(life(), parallelism=of_run))
-    known = replace(record(), manifest=manifest)
+    known = replace(record(), manifest=manifest, rescaled=rescaled)
     assert detail_of(known, reading(content), KnownConnectors()).parallelism == shown
 
 

@@ -80,6 +80,23 @@ ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
         ("superseded", "bob", 40),
     ),
     (
+        "rescaled",
+        lambda it: it.go("Rescaling", "rescaled from 1 to 4", actor="bob").starts("bob"),
+        ("superseded", "bob", 40),
+    ),
+    (
+        "rescaled, and stopped meanwhile",
+        lambda it: it.go("Rescaling").go("Stopping", f"{TO_BE}stopped", actor="bob").go("Stopped"),
+        ("stopped", "bob", 50),
+    ),
+    (
+        "stopped by force, because it took too long",
+        lambda it: (
+            it.go("Stopping", f"{TO_BE}stopped", actor="bob").go("Stopping", "force").go("Stopped")
+        ),
+        ("stopped", "bob", 50),
+    ),
+    (
         "stopped and started before it has ended",
         lambda it: it.go("Stopping", f"{TO_BE}stopped", actor="bob").starts("cy"),
         ("stopped", "bob", 40),

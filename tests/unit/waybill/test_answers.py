@@ -37,6 +37,7 @@ CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
     ("POST", f"{PATH}/start", lambda client: client.start("orders")),
     ("POST", f"{PATH}/stop", lambda client: client.stop("orders")),
     ("POST", f"{PATH}/restart", lambda client: client.restart("orders")),
+    ("POST", f"{PATH}/rescale", lambda client: client.rescale("orders", 4)),
     ("DELETE", PATH, lambda client: client.delete("orders")),
 ]
 

@@ -90,6 +90,8 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
      [Response(status=202, json=OPERATION)]),
     ("restart", ("orders", "latest"), {}, "POST", f"{PIPELINE_PATH}/restart",
      [Response(status=202, json=OPERATION)]),
+    ("rescale", ("orders", 4), {}, "POST", f"{PIPELINE_PATH}/rescale",
+     [Response(status=202, json=OPERATION)]),
     ("delete", ("orders",), {}, "DELETE", PIPELINE_PATH, [Response(status=202, json=OPERATION)]),
     ("maintain", ("orders", "lake"), {"dry_run": True}, "POST",
      f"{PIPELINE_PATH}/sinks/lake/maintain", [Response(status=202, json=OPERATION)]),

@@ -95,6 +95,15 @@ class AsyncPipelineCalls(AsyncAsking):
         question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
         return await self._change(question, wait_s)
 
+    async def rescale(
+        self, name: str, parallelism: int, *, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Set how many tasks of a pipeline run at once: it continues with a driver of that size.
+
+        One that is paused stays paused. If it does not run, the number is for its next start.
+        """
+        return await self._change(questions.rescale(name, parallelism), wait_s)
+
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
         operation = await self._change(questions.delete(name), wait_s)

@@ -37,6 +37,7 @@ PLACES: Final = {
     "pause": "pausing:pause",
     "resume": "pausing:resume",
     "restart": "restarting:restart",
+    "rescale": "rescaling:rescale",
     "delete": "changes:delete",
     "maintain": "maintain:maintain",
     "send": "send:send",

@@ -10,6 +10,7 @@ class PipelinePhase(StrEnum):
     RUNNING = "Running"
     PAUSED = "Paused"
     RECOVERING = "Recovering"
+    RESCALING = "Rescaling"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
     FINISHING = "Finishing"

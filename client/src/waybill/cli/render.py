@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STYLES = {
     "green": "complete committed done Running ready running ok",
     "red": "dead_lettered lost failed Failed error: stuck: wrong",
-    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering"
+    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering Rescaling"
     " hint: warn warning: fix:",
     "magenta": "unknown Unknown",
 }

@@ -94,6 +94,13 @@ class PipelineCalls(Asking):
         question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
         return self._change(question, wait_s)
 
+    def rescale(self, name: str, parallelism: int, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Set how many tasks of a pipeline run at once: it continues with a driver of that size.
+
+        One that is paused stays paused. If it does not run, the number is for its next start.
+        """
+        return self._change(questions.rescale(name, parallelism), wait_s)
+
     def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
         operation = self._change(questions.delete(name), wait_s)

@@ -133,6 +133,13 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rescale:
+    parallelism: int
+    """How many tasks run at once."""
+    action: Literal[Action.RESCALE] = Action.RESCALE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     action: Literal[Action.DELETE] = Action.DELETE
 
@@ -163,7 +170,7 @@ class Logs:
     action: Literal[Action.LOGS] = Action.LOGS
 
 
-PlainChange = Start | Stop | Pause | Resume | Restart | Delete
+PlainChange = Start | Stop | Pause | Resume | Restart | Rescale | Delete
 """A change that brings no manifest."""
 ChangeBody = Apply | PlainChange
 QuestionBody = Validate | Maintain | Logs
@@ -184,6 +191,7 @@ COMMANDS: Final[Mapping[Action, CommandRow]] = {
     Action.PAUSE: CommandRow(Pause, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.RESUME: CommandRow(Resume, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.RESTART: CommandRow(Restart, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.RESCALE: CommandRow(Rescale, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.DELETE: CommandRow(Delete, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.VALIDATE: CommandRow(
         Validate, changes_record=False, needs_driver=True, scope=Scope.WRITE

@@ -17,6 +17,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
+from waybill_shared.contract.rescales import Rescaled
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import TopicPartition, Vector
@@ -56,8 +57,7 @@ class Gap:
 class Output:
     """Where the rows of a batch are in one partition of a sink's topic; `end` is cumulative. So are
     `gaps`, the one before its first batch and the newest between batches: offsets of a marker,
-    and maybe of rows of others or aborted ones.
-    """
+    and maybe of rows of others or aborted ones."""
 
     topic: str
     topic_id: str
@@ -187,6 +187,7 @@ class PipelineRecord:
     earlier: tuple[EarlierManifest, ...] = ()  # the newest of those before, oldest first
     desired_by: str = ""  # the actor of the command that asked for `desired`
     stop_mode: StopMode = StopMode.CHECKPOINT  # of the newest stop
+    rescaled: Rescaled | None = None  # unless a manifest has changed `parallelism` since
     run: int = 0  # the number of its newest run; 0: it never ran
     finished: bool = False  # that run has read all that there was, and no other is wanted
     next_run_at: int | None = None  # the first time of its schedule that has not come yet
@@ -282,8 +283,7 @@ class Fence:
 class Snapshot:
     """Snapshot of a slot. `position` is in the commits topic of that id. `slot` is packed, see the
     schema: the slot, or one `chunk` of its dead letters, which are stored separately; empty if
-    the chunk was deleted.
-    """
+    the chunk was deleted."""
 
     tenant: str
     pipeline_uid: str

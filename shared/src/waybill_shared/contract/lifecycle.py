@@ -16,6 +16,7 @@ class Phase(StrEnum):
     RUNNING = "Running"
     PAUSED = "Paused"
     RECOVERING = "Recovering"
+    RESCALING = "Rescaling"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
     FINISHING = "Finishing"
@@ -40,29 +41,37 @@ RUNNER: Final = "the runner"
 DRIVER: Final = "its driver"
 PERSON: Final = "a person"
 CHANGE: Final = (Action.APPLY, Action.RESTART)
+SIZE: Final = (Action.RESCALE,)
 HOLD: Final = (Action.PAUSE, Action.RESUME)
 END: Final = (Action.STOP, Action.DELETE)
 PHASES: Final[Mapping[str, PhaseRow]] = {
     Phase.CREATED: PhaseRow("it is recorded, and nothing was done yet", RUNNER, (*CHANGE, *END)),
-    Phase.SCHEDULING: PhaseRow("it waits for a driver", RUNNER, (*CHANGE, *HOLD, *END)),
+    Phase.SCHEDULING: PhaseRow("it waits for a driver", RUNNER, (*CHANGE, *SIZE, *HOLD, *END)),
     Phase.STARTING: PhaseRow(
-        "its driver starts its stages", DRIVER, (*CHANGE, *HOLD, *END), limit_ms=180_000
+        "its driver starts its stages", DRIVER, (*CHANGE, *SIZE, *HOLD, *END), limit_ms=180_000
     ),  # a cold JVM on a loaded machine takes 20 s
-    Phase.RUNNING: PhaseRow("its stages process what comes", DRIVER, (*CHANGE, *HOLD, *END)),
+    Phase.RUNNING: PhaseRow("its stages process what comes", DRIVER, (*CHANGE, *SIZE, *HOLD, *END)),
     Phase.PAUSED: PhaseRow(
-        "its driver is there, and begins no batch", PERSON, (*CHANGE, *HOLD, *END)
+        "its driver is there, and begins no batch", PERSON, (*CHANGE, *SIZE, *HOLD, *END)
     ),
     Phase.RECOVERING: PhaseRow(
         "its driver has failed, and is started again later",
         RUNNER,
-        (Action.START, *CHANGE, *HOLD, *END),
+        (Action.START, *CHANGE, *SIZE, *HOLD, *END),
+    ),
+    Phase.RESCALING: PhaseRow(
+        "its batch ends, then it gets a driver of another size",
+        DRIVER,
+        (*CHANGE, *SIZE, *HOLD, *END),
     ),
     Phase.STOPPING: PhaseRow(
         "its driver stops, or closes sinks that are removed",
         DRIVER,
         (Action.START, *CHANGE, *END),
     ),
-    Phase.STOPPED: PhaseRow("it has no driver", PERSON, (Action.START, *CHANGE, Action.DELETE)),
+    Phase.STOPPED: PhaseRow(
+        "it has no driver", PERSON, (Action.START, *CHANGE, *SIZE, Action.DELETE)
+    ),
     Phase.FINISHING: PhaseRow(
         "all that there was is read, and its driver ends",
         DRIVER,
@@ -72,17 +81,17 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
     Phase.FINISHED: PhaseRow(
         "all that there was is read; later records wait",
         "a person, or its schedule",
-        (Action.START, *CHANGE, *END),
+        (Action.START, *CHANGE, *SIZE, *END),
     ),
     Phase.FAILED: PhaseRow(
         "it has failed, and is not started again by itself",
         PERSON,
-        (Action.START, *CHANGE, *END),
+        (Action.START, *CHANGE, *SIZE, *END),
     ),
     Phase.UNKNOWN: PhaseRow(
         "its runner is silent; what is asked for is done when it is back",
         RUNNER,
-        (Action.START, *CHANGE, *HOLD, *END),
+        (Action.START, *CHANGE, *SIZE, *HOLD, *END),
     ),
 }
 
@@ -105,6 +114,7 @@ class Happening(StrEnum):
     RUN = "run"  # its driver runs
     PAUSE = "pause"  # its driver runs, and begins no batch
     RESUME = "resume"  # its driver is about to begin batches again
+    RESCALE = "rescale"  # its run is to have a driver of another size, and one lives
     STOP = "stop"  # it is to stop, or to run otherwise, and a driver lives
     CLOSE = "close"  # sinks are to be removed, and no driver lives
     FINISH = "finish"  # its driver has read all that there was, and ends
@@ -137,15 +147,19 @@ class Move(NamedTuple):
 
 
 WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
-WITHOUT_DRIVER: Final = frozenset(
-    {Phase.CREATED, Phase.RECOVERING, Phase.STOPPING, Phase.STOPPED, Phase.FINISHED, Phase.FAILED}
-)
-"""In STOPPING the driver may still live: then nothing moves before it has ended."""
+STOPS: Final = frozenset({Phase.STOPPING, Phase.RESCALING})
+WITHOUT_DRIVER: Final = STOPS | {
+    Phase.CREATED,
+    Phase.RECOVERING,
+    Phase.STOPPED,
+    Phase.FINISHED,
+    Phase.FAILED,
+}
+"""In STOPS the driver may still live: then nothing moves before it has ended, but for a person who
+wants something else than another size."""
 LIVING: Final = WITH_DRIVER | {Phase.FINISHING}
 AT_WORK: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
-RESTING: Final = frozenset(
-    {Phase.CREATED, Phase.STOPPING, Phase.STOPPED, Phase.FINISHING, Phase.FINISHED}
-)
+RESTING: Final = STOPS | {Phase.CREATED, Phase.STOPPED, Phase.FINISHING, Phase.FINISHED}
 REPORT: Final = MoveAction.REPORT_PHASE
 ARRIVAL: Final = (REPORT, MoveAction.ANSWER_DONE)
 DUE: Final = (MoveAction.RECORD_PHASE, MoveAction.START_DRIVER)
@@ -158,7 +172,9 @@ ROWS: Final = (
     Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, ARRIVAL),
     Move(AT_WORK, Happening.PAUSE, Phase.PAUSED, ARRIVAL),
     Move({Phase.PAUSED}, Happening.RESUME, Phase.STARTING, (REPORT,)),
+    Move(WITH_DRIVER, Happening.RESCALE, Phase.RESCALING, (MoveAction.STOP_DRIVER, REPORT)),
     Move(LIVING, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
+    Move({Phase.RESCALING}, Happening.STOP, Phase.STOPPING, (REPORT,)),  # its driver ends already
     Move(WITHOUT_DRIVER, Happening.CLOSE, Phase.STOPPING, (REPORT, MoveAction.START_DRIVER)),
     Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, ARRIVAL),
     Move(AT_WORK, Happening.FINISH, Phase.FINISHING, (REPORT,)),
@@ -175,7 +191,8 @@ STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.RUN: set(Phase) - {Phase.STARTING},
     Happening.PAUSE: WITHOUT_DRIVER | {Phase.SCHEDULING, Phase.FINISHING},
     Happening.RESUME: set(Phase) - {Phase.PAUSED},
-    Happening.STOP: WITHOUT_DRIVER,
+    Happening.RESCALE: WITHOUT_DRIVER | {Phase.FINISHING},
+    Happening.STOP: WITHOUT_DRIVER - {Phase.RESCALING},
     Happening.CLOSE: LIVING,
     Happening.FINISH: set(Phase) - AT_WORK,
     Happening.REST: set(Phase) - RESTING,

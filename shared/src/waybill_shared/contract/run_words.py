@@ -19,7 +19,7 @@ class RunEnd(Word):
     """
 
     STOPPED = "stopped", "a person has stopped or deleted the pipeline: `ended_by`"
-    SUPERSEDED = "superseded", "a change or a restart needed another driver: `ended_by`"
+    SUPERSEDED = "superseded", "a change, a restart or a rescale needed another driver: `ended_by`"
     FINISHED = "finished", "it has read all that there was"
     FAILED = "failed", "a fault of the manifest, the data or another system has ended it: `error`"
     CRASHED = "crashed", "a fault of Waybill or of the machine has ended it: `error`"

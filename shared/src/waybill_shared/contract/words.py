@@ -205,6 +205,7 @@ class Action(Word):
     PAUSE = "pause", "begin no batch; its driver stays, so that it continues at once"
     RESUME = "resume", "let a paused pipeline begin batches again"
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
+    RESCALE = "rescale", "set how many of its tasks run at once; it gets a driver of that size"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"
     MAINTAIN = "maintain", "keep the table of a sink in order, at once"

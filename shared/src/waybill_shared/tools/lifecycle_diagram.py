@@ -42,7 +42,7 @@ SCHEDULE_TABLE = """| when a time of the schedule comes, the pipeline is | then 
 | `Running` | `forbid`: the time is skipped, which is an event; `replace`: the run is stopped as \
 `checkpoint` does, and the next one begins |
 | `Scheduling`, `Starting`, `Recovering` or `Paused` | the time is skipped, which is an event |
-| `Finishing` or `Stopping` | it waits until the pipeline is in another phase |
+| `Finishing`, `Stopping` or `Rescaling` | it waits until the pipeline is in another phase |
 | `Stopped` or `Failed` | there are no times, until somebody starts the pipeline |"""
 INTRODUCTION = f"""# The life of a pipeline
 
@@ -92,6 +92,11 @@ When a pipeline is to be deleted, or a stage or sink is to be removed, the pipel
 `{Phase.STOPPING}`. The sinks that will be removed report a last time what they contain, and only
 then the change is reported. If they cannot, the change is refused, and the pipeline continues as
 before.
+
+`rescale` gives a pipeline a driver of another size ([manifest.md](manifest.md#parallelism)). In
+`{Phase.RESCALING}` its batch ends as by `checkpoint`, with the same limit and the same warning.
+Then the next run begins, of the same generation. A stop, a restart or a change overtakes it. Where
+no driver is there, the number is for the next start, and nothing starts.
 
 `restart --mode safe` ends the run as `checkpoint` does; `--mode force` kills the driver at once.
 

@@ -27,7 +27,13 @@ from waybill_stage_runner.core.pipelines.compatibility import (
     is_recreated,
     refuse_recreated,
 )
-from waybill_stage_runner.core.pipelines.parallelism import excess_of, parallelism_in
+from waybill_stage_runner.core.pipelines.parallelism import (
+    excess_of,
+    parallelism_in,
+    refuse_excess,
+    rescale_record,
+    rescale_to_keep,
+)
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
@@ -138,7 +144,9 @@ class Changes:
             self.answer(refuse_slow(command))
             return
         self.queues.start_check(command, offset)
-        wanted = parallelism_in(manifest)
+        before = self._supervisor.record(command.pipeline_uid)
+        kept = None if before is None else rescale_to_keep(before, manifest)
+        wanted = parallelism_in(manifest) if kept is None else kept.parallelism
         self._drivers.check(command.id, command.pipeline_uid, manifest, parallelism=wanted)
 
     def _carry_out(self, command: Command, offset: int) -> None:
@@ -174,6 +182,9 @@ class Changes:
         match body:
             case commands.Restart():
                 return self._restart(command.actor, body, before, now)
+            case commands.Rescale(parallelism=wanted):
+                refuse_excess(wanted, self._admission.limits)
+                return rescale_record(before, wanted, command.actor, now)
             case commands.Start(paused=True):
                 return replace(before, desired="paused", finished=False, updated_at=now)
             case commands.Start():

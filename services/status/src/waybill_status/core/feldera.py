@@ -26,6 +26,7 @@ STATUS: Final[Mapping[str, str]] = {
     Phase.RUNNING: "Running",
     Phase.PAUSED: "Paused",
     Phase.RECOVERING: "Initializing",
+    Phase.RESCALING: "Initializing",
     Phase.STOPPING: "Stopping",
     Phase.STOPPED: "Stopped",
     Phase.FINISHING: "Stopping",

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_ingress.adapters.http.models import StrictRequest
 from waybill_shared.contract.manifest.fields import Name
+from waybill_shared.contract.manifest.model import PARALLELISM_MAX
 from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import PlacedError
 
@@ -20,6 +21,16 @@ class ValidateRequest(StrictRequest):
         default=False,
         description="check it as `apply` with `allow_shared`: a topic or table that another"
         " pipeline writes is a warning, no error",
+    )
+
+
+class RescaleRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"parallelism": 4}})
+
+    parallelism: int = Field(
+        ge=1,
+        le=PARALLELISM_MAX,
+        description="how many of its tasks run at once; the operator says how many are allowed",
     )
 
 

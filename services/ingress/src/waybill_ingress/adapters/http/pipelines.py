@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
+from waybill_ingress.adapters.http.manifest_models import RescaleRequest
 from waybill_ingress.adapters.http.operations import (
     OF_COMMANDS,
     OF_WRITES,
@@ -27,6 +28,7 @@ from waybill_shared.contract.commands import (
     Delete,
     Pause,
     PlainChange,
+    Rescale,
     Restart,
     Resume,
     Start,
@@ -38,7 +40,8 @@ from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_shared.http.app import caller, read_body
-from waybill_shared.http.openapi import OF_BODIES, refusals
+from waybill_shared.http.bodies import body_of
+from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.request_ids import request_id
 
 OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
@@ -48,6 +51,10 @@ APPLY_REFUSALS: Final = refusals(
 ACT_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=members_of(Action.APPLY)
 )
+RESCALE_REFUSALS: Final = refusals(
+    Slug.PIPELINE_NOT_FOUND, *OF_BODIES, *OF_COMMANDS, members=members_of(Action.APPLY)
+)
+RESCALE_BYTES_MAX: Final = 4_096  # one number
 OF_ACTS: Final[dict[str, Any]] = {
     "status_code": 202,
     "responses": ACT_REFUSALS,
@@ -208,6 +215,23 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
             mode=RESTART_MODES[mode],
         )
         return await carry_out(request, pipeline, body, wait)
+
+    @router.post(
+        "/rescale",
+        summary="Set how many tasks of a pipeline run at once",
+        status_code=202,
+        responses=RESCALE_REFUSALS,
+        openapi_extra={**OF_WRITES, **body_as(RescaleRequest)},
+    )
+    async def rescale(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Let the running batch end, and continue with a driver of that size. A paused pipeline
+        stays paused. If the pipeline does not run, the number is for its next start. It counts
+        until a manifest changes its `parallelism`.
+        """
+        raw = await read_body(request, bytes_max=RESCALE_BYTES_MAX)
+        body = Rescale(parallelism=body_of(RescaleRequest, raw).parallelism)
+        begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
+        return await carrier.carry_out(request, begin, wait, raw)
 
     @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
     async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:

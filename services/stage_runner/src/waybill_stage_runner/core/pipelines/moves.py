@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
+from waybill_shared.contract.lifecycle import MOVES, STOPS, Happening, MoveAction, Phase
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.run_words import TO_BE, DegradedCause
@@ -28,7 +28,7 @@ UNTIL_IT_RUNS: Final = (Phase.RECOVERING, Phase.SCHEDULING, Phase.STARTING)
 again.
 """
 BY_ITSELF: Final = (Phase.RECOVERING, Phase.FAILED)  # no command asks for these
-UNTIL_IT_HAS_BEGUN: Final = (Phase.STOPPING, Phase.SCHEDULING, Phase.STARTING)
+UNTIL_IT_HAS_BEGUN: Final = STOPS | {Phase.SCHEDULING, Phase.STARTING}
 """In these phases the run still begins for which a time of the schedule has come."""
 
 Decision = tuple[PipelineState, tuple[actions.PipelineAction, ...]]
@@ -51,7 +51,7 @@ def why(state: PipelineState, otherwise: str = "definition changed") -> str:
     """Return the reason of the phase, in words for people; `otherwise` if no command names one."""
     if not state.record.wants_run:
         return f"{TO_BE}{state.record.desired}"
-    words = {Action.RESTART: "restarted", Action.START: "started"}
+    words = {Action.RESTART: "restarted", Action.START: "started", Action.RESCALE: "rescaled"}
     if not state.pending and state.due is not None:
         return of_time(state.due)
     return next((words[c.action] for c in state.pending if c.action in words), otherwise)

@@ -1,15 +1,17 @@
 """Decides how many tasks of a pipeline run at once. Never does I/O.
 
 The operator says how many cores the driver of a pipeline has, and how many it may have. A manifest
-may say another number, `parallelism`.
+may say another number, `parallelism`. A rescale says yet another one: it counts until a manifest
+changes its own. A run keeps the number with which it began: another number needs another driver.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.rescales import Rescaled
 
 PATH = "parallelism"  # in a manifest
 
@@ -39,7 +41,7 @@ AS_USUAL: Final = CoreLimits()
 
 def parallelism_of(record: PipelineRecord) -> int | None:
     """Return the number that somebody asks for; None if nobody does."""
-    return parallelism_in(record.manifest)
+    return record.rescaled.parallelism if record.rescaled else parallelism_in(record.manifest)
 
 
 def parallelism_in(manifest: AppliedManifest) -> int | None:
@@ -54,3 +56,23 @@ def excess_of(manifest: AppliedManifest, limits: CoreLimits) -> tuple[Problem, .
     """Return what is wrong with the number of a manifest, with its place."""
     problem = limits.problem_of(parallelism_in(manifest))
     return () if problem is None else manifest.place([problem])
+
+
+def refuse_excess(wanted: int, limits: CoreLimits) -> None:
+    """Raise UserError for a number that the operator does not allow."""
+    problem = limits.problem_of(wanted)
+    if problem is not None:
+        raise UserError([problem])
+
+
+def rescale_record(before: PipelineRecord, wanted: int, actor: str, now: int) -> PipelineRecord:
+    """Return the record after a rescale. The definition stays, and so does the generation."""
+    return replace(before, rescaled=Rescaled(parallelism=wanted, actor=actor), updated_at=now)
+
+
+def rescale_to_keep(before: PipelineRecord, manifest: AppliedManifest) -> Rescaled | None:
+    """Return the rescale that still counts after `apply`: none if its manifest changes the
+    number.
+    """
+    changes = parallelism_in(manifest) != parallelism_in(before.manifest)
+    return None if changes else before.rescaled

@@ -18,6 +18,7 @@ from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
+from waybill_stage_runner.core.pipelines.parallelism import rescale_to_keep
 from waybill_stage_runner.core.pipelines.scheduling import schedule_in
 
 DESIRED_BY_ACTION: Final[Mapping[Action, Desired]] = {
@@ -67,6 +68,7 @@ def change_record(
     A paused pipeline stays paused, and one that waits for a time of its schedule waits for it.
     Raises UserError if the stages cannot continue with the change.
     """
+    before = replace(before, rescaled=rescale_to_keep(before, manifest))
     wanted: Desired = "paused" if (desired, before.desired) == ("running", "paused") else desired
     scheduled = schedule_in(manifest) is not None and wanted == "running"
     if manifest.native == before.manifest.native and stages == before.stages:

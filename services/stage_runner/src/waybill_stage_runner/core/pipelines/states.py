@@ -17,7 +17,7 @@ from waybill_shared.contract.driver_news import (
 )
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, Desired, PipelineRecord
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import STOPS, Phase
 from waybill_shared.contract.lifecycle_events import (
     Condition,
     LifecycleError,
@@ -106,8 +106,13 @@ class PipelineState:
     def parallelism(self) -> int:
         """How many tasks of the run that goes on run at once; if there is none, of the next one."""
         lives = self.driver and self.closing is None
-        planned = self.limits.allow(parallelism_of(self.record))
-        return self.run_parallelism or planned if lives else planned
+        began_with = self.run_parallelism if lives else None
+        return began_with or self.planned_parallelism
+
+    @property
+    def planned_parallelism(self) -> int:
+        """The same of a run that would begin now."""
+        return self.limits.allow(parallelism_of(self.record))
 
     @property
     def next_run_at(self) -> int | None:
@@ -159,7 +164,7 @@ class PipelineState:
     def _escalates_at(self, origin: MessageOrigin) -> int | None:
         """Return when the stop that goes on becomes a stronger one; None if there is none."""
         row = STOP_MODES[self.stop_mode]
-        stops = self.phase is Phase.STOPPING and self.closing is None
+        stops = self.phase in STOPS and self.closing is None
         if not stops or row.then is self.stop_mode:
             return None
         return origin.at + max(0, self.since + row.limit_ms - origin.now)

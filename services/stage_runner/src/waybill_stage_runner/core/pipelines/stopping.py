@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from waybill_shared.contract.commands import STOP_MODES, Restart, Stop, StopMode
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.commands import STOP_MODES, Rescale, Restart, Stop, StopMode
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import crash_error
 from waybill_stage_runner.core.pipelines.events import DriverEnded, RecordRequested
@@ -66,7 +65,8 @@ def warn_of_takeover(state: PipelineState, event: RecordRequested) -> PipelineSt
     The run was killed with the runner before, or its end was not noticed.
     """
     command = event.command
-    stops = event.written and command is not None and isinstance(command.body, Restart | Stop)
+    kinds = Restart | Rescale | Stop
+    stops = event.written and command is not None and isinstance(command.body, kinds)
     asked = newest_stop_mode(state)
     if not stops or state.record.run == 0 or asked is StopMode.FORCE:
         return state
@@ -81,6 +81,6 @@ def _stopped_as(state: PipelineState, event: DriverEnded) -> StopMode:
 
 
 def _stop_as(mode: StopMode, state: PipelineState, now: int) -> Decision:
-    report = actions.ReportPhase(phase_from=Phase.STOPPING)
+    report = actions.ReportPhase(phase_from=state.phase)
     stronger = replace(state, stop_mode=mode, since=now)
     return stronger, (actions.StopDriver(mode=mode), report)

@@ -1,6 +1,6 @@
 """Explains to whoever sent a command what became of it, when a later one supersedes it. Pure."""
 
-from waybill_shared.contract.commands import Stop
+from waybill_shared.contract.commands import Rescale, Stop
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
@@ -9,9 +9,11 @@ from waybill_stage_runner.core.pipelines.states import PipelineState
 
 
 def asks_for_same(earlier: Command, later: Command) -> bool:
-    """Return True if both are stops in the same mode: the later one supersedes nothing then."""
-    stops = isinstance(earlier.body, Stop) and earlier.id != later.id
-    return stops and earlier.body == later.body
+    """Return True if both are stops in the same mode, or rescales to the same number: the later one
+    supersedes nothing then.
+    """
+    joins = isinstance(earlier.body, Rescale | Stop) and earlier.id != later.id
+    return joins and earlier.body == later.body
 
 
 def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:

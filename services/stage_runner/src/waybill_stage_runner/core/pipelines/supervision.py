@@ -31,7 +31,10 @@ see `finishing`. The times of its schedule begin the next runs: see `scheduling`
 
 7. A run of which `degraded` says that it hangs is stopped by force and started again.
 
-8. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
+8. A run that is to have other cores ends first (RESCALING), then the next one begins: see
+`rescaling`.
+
+9. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
 too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
 long healthy run.
 """
@@ -42,7 +45,7 @@ from typing import Final
 from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.lifecycle import PHASES, Happening, Phase
+from waybill_shared.contract.lifecycle import PHASES, STOPS, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
@@ -58,6 +61,12 @@ from waybill_stage_runner.core.pipelines.driver_reports import decide_report
 from waybill_stage_runner.core.pipelines.finishing import REASON, comes_too_late, finish, note_start
 from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, answer_failed, move, why
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
+from waybill_stage_runner.core.pipelines.rescaling import (
+    is_resized,
+    keep_failed,
+    rescale,
+    stop_instead,
+)
 from waybill_stage_runner.core.pipelines.scheduling import decide_due
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.stopping import (
@@ -138,12 +147,17 @@ def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Deci
     `changed`: it needs another driver. `pauses`: it is to be paused, or was until now.
     """
     if not state.driver:
-        return _next_step(reset_attempts(state), now, why(state, "started"))
-    if state.phase is Phase.STOPPING:
+        return keep_failed(state) or _next_step(reset_attempts(state), now, why(state, "started"))
+    ends = changed or not state.record.wants_run
+    if ends and state.phase is Phase.RESCALING:
+        return stop_instead(state, now)
+    if state.phase in STOPS:
         return stop_otherwise(state, newest_stop_mode(state), now)
-    if changed or not state.record.wants_run:
+    if ends:
         fresh = replace(reset_attempts(state), stop_mode=newest_stop_mode(state))
         return move(fresh, Happening.STOP, now, why(state))
+    if is_resized(state):
+        return rescale(state, now)
     ordered: tuple[actions.PipelineAction, ...] = ()
     if pauses:
         state, ordered = _order_pause(state, now)
@@ -197,7 +211,7 @@ def _close(state: PipelineState, target: PipelineRecord, now: int) -> Decision:
 def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:
     if state.closing is not None:
         return _handle_end_of_closing(state, event, now)
-    if state.phase is Phase.STOPPING:
+    if state.phase in STOPS:
         return _next_step(warn_of_end(state, event), now, why(state))
     if state.phase is Phase.FINISHING:
         return finish(state, now)
@@ -279,7 +293,7 @@ def _tick(state: PipelineState, now: int) -> Decision:
             return reset_attempts(state), ()
         case _ if _lasts_too_long(state, in_phase_ms):
             return replace(state, since=now), (actions.StopDriver(mode=StopMode.FORCE),)
-        case Phase.STOPPING if in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms:
+        case _ if _stops_too_long(state, in_phase_ms):
             return escalate(state, now)
         case _:
             return state, ()
@@ -288,6 +302,10 @@ def _tick(state: PipelineState, now: int) -> Decision:
 def _lasts_too_long(state: PipelineState, in_phase_ms: int) -> bool:
     limit_ms = PHASES[state.phase].limit_ms
     return limit_ms is not None and in_phase_ms >= limit_ms
+
+
+def _stops_too_long(state: PipelineState, in_phase_ms: int) -> bool:
+    return state.phase in STOPS and in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:

@@ -239,6 +239,8 @@ def _waits(slot: Slot | None, reading: SlotReading | None) -> tuple[SinkWait, ..
 def _parallelism(record: PipelineRecord, newest: LifecycleEvent | None) -> int | None:
     """Return the number that somebody asks for, else that of its run."""
     known = None if newest is None else newest.parallelism
+    if record.rescaled is not None:
+        return record.rescaled.parallelism
     try:
         return record.manifest.model.parallelism or known
     except UserError:  # a manifest that is refused today

@@ -2,7 +2,8 @@
 
 A run begins when its driver is started: with the first change of phase that has its number. It ends
 when its driver has ended: with the change of phase to `Recovering`, `Failed` or `Finished`, or with
-the one after `Stopping`. What comes with a higher number, and no end before, was another runner.
+the one after `Stopping` or `Rescaling`. What comes with a higher number, and no end before, was
+another runner.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.lifecycle import WITHOUT_DRIVER, Phase
+from waybill_shared.contract.lifecycle import STOPS, WITHOUT_DRIVER, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent
 from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL, TO_BE, RunEnd
 from waybill_shared.contract.words import HistoryGap
@@ -29,7 +30,8 @@ _OFFSET: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
     """A run. `place`: of its first event that is known. `began`: None if it began before that.
-    `leaving`: its last event, or the one with which its end begins."""
+    `leaving`: its last event, or the one with which its end begins. A stop that becomes a stronger
+    one began with the first event; one that overtakes a rescale, with its own."""
 
     place: EventPlace
     run: int
@@ -125,7 +127,9 @@ def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
     event = at.event
     if run.end is not None:
         return run  # such as a sink that is closed after the end
-    run = replace(run, phase=event.phase, leaving=run.leaving if run.stopping else at.place)
+    stops = event.phase in STOPS and (run.stopping is None or run.stopping.phase != event.phase)
+    leaves = stops or run.stopping is None
+    run = replace(run, phase=event.phase, leaving=at.place if leaves else run.leaving)
     if event.phase in BY_ITSELF:
         crashed = event.error is not None and event.error.domain == "internal"
         return _end(run, event, RunEnd.CRASHED if crashed else RunEnd.FAILED)
@@ -133,9 +137,7 @@ def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
         return _end(run, event, RunEnd.FINISHED)
     if event.phase == Phase.STOPPED:
         return _stop(run, event)
-    if event.phase == Phase.STOPPING:
-        return replace(run, stopping=event)
-    return run
+    return replace(run, stopping=event) if stops else run
 
 
 def _stop(run: PipelineRun, event: LifecycleEvent) -> PipelineRun:

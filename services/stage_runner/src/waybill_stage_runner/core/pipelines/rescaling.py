@@ -1,0 +1,48 @@
+"""Decides what a rescale does to a run. Never does I/O, never reads the clock.
+
+A run keeps the cores of its driver. If it is to have others, its batch ends (RESCALING), then the
+next run begins, in a driver of that size. A pipeline that is paused stays paused. Where no driver
+lives, the number is for the next start; one that has failed stays so.
+"""
+
+from dataclasses import replace
+
+from waybill_shared.contract.commands import Rescale, StopMode
+from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
+from waybill_shared.contract.words import OperationState
+from waybill_stage_runner.core.pipelines import actions
+from waybill_stage_runner.core.pipelines.attempts import reset_attempts
+from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, move, why
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopping import newest_stop_mode
+
+
+def is_resized(state: PipelineState) -> bool:
+    """Return True if the run that goes on has other cores than it is to have."""
+    resizable = (state.phase, Happening.RESCALE) in MOVES
+    return resizable and state.parallelism != state.planned_parallelism
+
+
+def rescale(state: PipelineState, now: int) -> Decision:
+    """Let the batch end. The next run begins when its driver has ended."""
+    reason = f"rescaled from {state.parallelism} to {state.planned_parallelism}"
+    fresh = replace(reset_attempts(state), stop_mode=StopMode.CHECKPOINT)
+    return move(fresh, Happening.RESCALE, now, reason)
+
+
+def stop_instead(state: PipelineState, now: int) -> Decision:
+    """Stop for another reason than the rescale that goes on, in the stronger of both ways."""
+    mode = newest_stop_mode(state)
+    stronger = mode.is_stronger_than(state.stop_mode)
+    stops = replace(reset_attempts(state), stop_mode=mode if stronger else state.stop_mode)
+    after, made = move(stops, Happening.STOP, now, why(state))
+    return after, ((actions.StopDriver(mode=mode), *made) if stronger else made)
+
+
+def keep_failed(state: PipelineState) -> Decision | None:
+    """Answer a rescale of a pipeline that has failed: it starts nothing. None: it is another
+    case.
+    """
+    rescales = bool(state.pending) and isinstance(state.pending[-1].body, Rescale)
+    failed = state.phase is Phase.FAILED and state.record.wants_run
+    return answer_all(state, OperationState.DONE) if failed and rescales else None
