@@ -44,7 +44,7 @@ export const LOSSES = {
 	sink_topic_recreated: "a sink's topic was deleted or created again, and no stage had read their rows there",
 	sink_removed: "the last sink that the token waited for was removed from the pipeline before they arrived",
 	pipeline_deleted: "the pipeline was deleted before they arrived",
-	skipped_by_operator: "somebody restarted a stage from a later offset before they were read",
+	skipped_by_operator: "a stage was restarted from a later offset",
 };
 
 /** @type {Record<string, string>} */
@@ -95,7 +95,7 @@ export const OFTEN = {
 /** @type {Record<string, string>} */
 export const ENDS = {
 	stopped: "a person has stopped or deleted the pipeline",
-	superseded: "a change or a restart needed another driver",
+	superseded: "a change, a restart or a rescale needed another driver",
 	finished: "it has read all that there was",
 	failed: "a fault of the manifest, the data or another system has ended it",
 	crashed: "a fault of Waybill or of the machine has ended it",

@@ -89,7 +89,9 @@ class End:
             if fence is None or fence.rewind < rewind.number:
                 self._report("I4", f"{key} was not rewound: {rewind}")
                 continue
-            read = self._world.checker.fences.read_in(key, rewind.number) | dead
+            numbers = range(rewind.number, fence.rewind + 1)
+            fences = self._world.checker.fences
+            read = dead.union(*(fences.read_in(key, number) for number in numbers))
             aside = [run for each in fence.set_aside for run in each.ranges]
             for (topic_id, partition), start in rewind.starts.items():
                 for place, _ in self._world.cluster.incarnations[topic_id].rows():

@@ -51,6 +51,8 @@ class Losses:
                 continue
             accused = [*_accused(issued, place, reading)]
             for key in accused:
+                if self._is_written_again(issued.uid, key):
+                    continue
                 if self._flow(issued.uid).arrived(place, key):
                     self._report(place, lost, key)
             if (
@@ -61,6 +63,15 @@ class Losses:
                 continue
             if not accused and self._came_through(issued, place, lost.reason):
                 self._report(place, lost, "every sink")
+
+    def _is_written_again(self, uid: str, key: str) -> bool:
+        """Whether the stage may get it as a new record, of a stage before it that reads again."""
+        if uid not in self._world.checker.fences.rewound:
+            return False
+        name = key.split("/")[1]
+        records = (record for record in self._world.records if record.pipeline_uid == uid)
+        stages = (stage for record in records for stage in record.stages if stage.name == name)
+        return any(not source.root for stage in stages for source in stage.inputs)
 
     def _began_later(self, issued: Issued, place: Place) -> bool:
         """Whether a stage that the token was for began behind the record. It may be gone since."""

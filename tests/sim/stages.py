@@ -15,7 +15,7 @@ from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewind_of, stage_inputs
+from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewinds_of, stage_inputs
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
@@ -94,7 +94,7 @@ class SimStage:
             inputs=self._inputs,
             sinks=self._sinks,
             later=later_sinks(definition),
-            rewind=rewind_of(definition, host.record.rewinds),
+            rewinds=rewinds_of(definition, host.record.rewinds),
             checkpoint=Checkpoint(folder),
             source=self,
             offsets_max=STEP_MAX,

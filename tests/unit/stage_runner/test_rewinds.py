@@ -65,6 +65,43 @@ def test_a_stage_alone_reads_its_inner_topic_again(world: World) -> None:
     assert {topic_id for topic_id, _ in rewind.starts} == {"orders.enriched#1"}
 
 
+def test_a_rewind_of_another_partition_leaves_the_one_before(world: World) -> None:
+    runner = running(world)
+    for number, places in ((2, (0, 1)), (3, (1, 2))):
+        body = Restart(offsets=at(*((place, 40 + number) for place in places)), confirmed=True)
+        carry_out(runner, replace(command(number, "restart"), body=body), number)
+    found = {
+        r.number: {place: at for (_, place), at in r.starts.items()}
+        for r in world.records[-1].rewinds
+    }
+    assert found == {1: {0: 42}, 2: {1: 43, 2: 43}}
+
+
+@pytest.mark.parametrize("body", [Restart(offsets=at((0, 40))), Restart(at=50)])
+def test_offsets_of_a_topic_of_before_are_refused(world: World, body: Restart) -> None:
+    """Also if only the topic of a sink is another one."""
+    runner = running(world)
+    world.topics = {"orders.in": "orders.in#1", "orders.enriched": "orders.enriched#2"}
+    carry_out(runner, replace(command(2, "restart"), body=body), 2)
+    assert (
+        "created again, so no offset of before counts: orders.enriched" in world.problems[0].message
+    )
+    assert "--from earliest" in world.problems[0].hint
+    assert len(world.records) == 1
+
+
+def test_a_superseded_rewind_stays_recorded_and_says_so(world: World) -> None:
+    runner = running(world)
+    body = Restart(start_from="earliest", confirmed=True)
+    carry_out(runner, replace(command(2, "restart"), body=body), 2)
+    carry_out(runner, command(3, "stop"), 3)
+    assert ("c2", "failed") in world.answers
+    assert (
+        world.problems[0].hint == "where it begins is recorded all the same: the next start does it"
+    )
+    assert world.records[-1].rewinds
+
+
 def test_the_newest_rewind_of_a_stage_replaces_its_last_one(world: World) -> None:
     runner = running(world)
     for number, offset, stage in ((2, 40, "enrich"), (3, 50, "load"), (4, 60, "enrich")):
@@ -128,6 +165,7 @@ def test_where_a_topic_was_created_again_nothing_is_rewound(world: World) -> Non
 def test_latest_begins_at_the_present_end(world: World) -> None:
     (rewind,) = ask(world, Restart(start_from="latest", confirmed=True), manifest=UPSERT)
     assert (rewind.stage, set(rewind.starts.values())) == ("enrich", {90})
+    assert rewind.forward, "the driver of before may be beyond when it ends"
 
 
 def test_nothing_is_skipped_before_it_is_confirmed(world: World) -> None:

@@ -216,6 +216,7 @@ class Bench:
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
     rewind: Rewind | None = None
+    replacing: tuple[str, ...] = ()
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
@@ -260,7 +261,8 @@ class Bench:
             report_maintenance=self.kept.append,
             clock=self,
             has_state=self.has_state,
-            rewind=self.rewind,
+            rewinds=() if self.rewind is None else (self.rewind,),
+            replacing=self.replacing,
         )
         stage.open()
         return stage

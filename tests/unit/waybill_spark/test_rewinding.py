@@ -1,16 +1,12 @@
 """A stage that is rewound: its next batch begins earlier, and its frontier stays where it is."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders import make_range
-from strategies import patiently
-from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, ListSink, run_of
+from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, run_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, SetAside
 from waybill_shared.contract.vectors import ENDLESS
@@ -18,13 +14,14 @@ from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.dead_letters.records import DeadCause, DeadLetterRecord, RawRecord
 from waybill_spark.tracking.fencing import LaterSink
 from waybill_spark.tracking.pieces import in_parts
-from waybill_spark.tracking.rewinding import Rewind, rewound_position
+from waybill_spark.tracking.rewinding import Rewind, joint_starts, rewound_position
+from waybill_spark.tracking.stopping import StageStopped
 
 PLACE = ("T1", 0)
 
 
-def to(start: int, number: int = 1) -> Rewind:
-    return Rewind(number=number, starts={PLACE: start})
+def to(start: int, number: int = 1, *, forward: bool = False) -> Rewind:
+    return Rewind(number=number, starts={PLACE: start}, forward=forward)
 
 
 def where(fence: Fence) -> tuple[int, int, int]:
@@ -174,6 +171,47 @@ def test_what_was_skipped_does_not_come_again(bench: Bench) -> None:
     assert where(bench.first.fences[-1]) == (2, 14, 14)
 
 
+def test_once_writes_nothing_that_was_skipped(bench: Bench) -> None:
+    bench.replaces = True  # its batches stay whole
+    test_what_was_skipped_does_not_come_again(bench)
+
+
+def test_a_forward_rewind_never_goes_back(bench: Bench) -> None:
+    """The driver of before has read on, after the ends were asked for."""
+    bench.rewind = to(5, forward=True)
+    assert bench.started() == {}
+    assert where(bench.first.fences[-1]) == (1, 7, 7)
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_a_sink_that_replaces_rows_gets_no_older_ones(bench: Bench, goes_back: bool) -> None:
+    """Its mode was changed after somebody asked for the rewind."""
+    bench.rewind, bench.replacing = to(2, forward=not goes_back), ("second",)
+    if not goes_back:
+        assert bench.started() == {}
+        return
+    with pytest.raises(StageStopped, match=r"replaces_rows: .*sink second"):
+        bench.started()
+    bench.replacing = ()
+    assert bench.started() == {PLACE: 2}
+
+
+@pytest.mark.parametrize("rewound", [False, True])
+def test_the_loss_of_a_sinks_topic_is_seen_also_at_a_rewind(bench: Bench, rewound: bool) -> None:
+    bench.generation, bench.first.moved = 2, 2
+    bench.rewind = to(2) if rewound else None
+    bench.started()
+    reasons = {(each.sink, aside.reason) for each in bench.commits for aside in each.set_aside}
+    assert ("first", "sink_topic_recreated") in reasons
+
+
+def test_each_sink_does_all_rewinds_that_it_has_not_done() -> None:
+    other = ("T1", 1)
+    rewinds = [to(4), Rewind(number=2, starts={other: 6}), to(3, 3, forward=True)]
+    assert joint_starts(rewinds, {PLACE: 5}) == {PLACE: 5, other: 6}
+    assert joint_starts(rewinds[:2], {PLACE: 5}) == {PLACE: 4, other: 6}
+
+
 def test_a_sink_gets_what_only_another_one_has_skipped(bench: Bench) -> None:
     """The second sink was further when its stage began later."""
     bench.sinks = ("second",)
@@ -204,101 +242,3 @@ def test_ranges_are_cut_at_each_bound() -> None:
     ]  # fmt: skip
     assert [run for part in parts for run in part if run.partition] == [ranges[1]]
     assert in_parts(ranges, []) == (ranges,)
-
-
-@dataclass
-class History:
-    """A stage over any batches, crashes and rewinds. Each step is a new driver."""
-
-    bench: Bench
-    wanted: int = 0
-    end: int = 0
-    batch: int = 0
-    sinks: tuple[ListSink, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.sinks = (self.bench.first, self.bench.second)
-        for sink in self.sinks:
-            sink.failing = set()
-
-    def rewind(self, start: int) -> None:
-        self.wanted = min(start, self.end)
-        number = 1 if self.bench.rewind is None else self.bench.rewind.number + 1
-        self.bench.rewind = to(self.wanted, number)
-
-    def step(self, size: int, fails: int | None) -> None:
-        """Start, and do a batch; one sink may be away for one of its writes."""
-        if fails is not None:
-            sink = self.sinks[fails % 2]
-            sink.failing.add(len(sink.fences) + fails // 2)
-        try:
-            self._batch(size)
-        except Retryable:
-            self._check()
-        for sink in self.sinks:
-            sink.failing.clear()
-
-    def _batch(self, size: int) -> None:
-        stage = self.bench.stage()
-        stage.report_losses()
-        starts = stage.resume()
-        if starts:
-            self.batch = 0
-        planned = (self.bench.folder / "offsets" / str(self.batch)).exists()
-        if not planned:
-            at = self.bench.first.fences[-1].position[PLACE] if self.bench.first.fences else 0
-            self.end = max(self.end, at + size)
-            self.bench.plan(self.batch, at + size, start=starts.get(PLACE, 0))
-        stage.process(NO_FRAME, self.batch)
-        (self.bench.folder / "commits").mkdir(exist_ok=True)
-        (self.bench.folder / "commits" / str(self.batch)).write_text("v1\n{}")
-        self.batch += 1
-        self._check()
-
-    def _check(self) -> None:
-        for sink in self.sinks:
-            at = frontier = number = 0
-            for fence in sink.fences:
-                assert fence.frontier[PLACE] >= frontier, "a frontier goes back"
-                assert fence.rewind >= number, "an older rewind is done again"
-                if fence.rewind > number:
-                    assert not fence.inputs
-                    at = fence.position[PLACE]
-                for run in fence.inputs:
-                    assert run.start == at, "a batch does not begin at the position"
-                    assert not aside_in(fence).intersection(range(run.start, run.end))
-                    at = run.end
-                passed = range(at, fence.position[PLACE])
-                assert aside_in(fence).issuperset(passed), "it passes what was not set aside"
-                at = fence.position[PLACE]
-                frontier, number = fence.frontier[PLACE], fence.rewind
-
-
-steps = st.one_of(
-    st.tuples(st.just("batch"), st.integers(1, 4), st.none() | st.integers(0, 5)),
-    st.tuples(st.just("rewind"), st.integers(0, 20), st.none()),
-)
-
-
-@patiently
-@given(st.lists(steps, max_size=12))
-def test_every_wanted_record_is_written_once_in_the_newest_rewind(
-    history: list[tuple[str, int, int | None]],
-) -> None:
-    with TemporaryDirectory() as folder:
-        stage = History(Bench(Path(folder) / "checkpoint"))
-        for what, number, fails in history:
-            if what == "rewind":
-                stage.rewind(number)
-            else:
-                stage.step(number, fails)
-        stage.step(1, None)
-        while any(sink.fences[-1].position[PLACE] < stage.end for sink in stage.sinks):
-            stage.step(3, None)
-        newest = 0 if stage.bench.rewind is None else stage.bench.rewind.number
-        for sink in stage.sinks:
-            assert sink.fences[-1].rewind == newest
-            runs = [run for f in sink.fences if f.rewind == newest for run in f.inputs]
-            written = [offset for run in runs for offset in range(run.start, run.end)]
-            wanted = set(range(stage.wanted, stage.end)) - aside_in(sink.fences[-1])
-            assert written == sorted(wanted)

@@ -135,7 +135,7 @@ class Restart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
     parallelism: int
-    """How many tasks run at once."""
+    """Sets the number of tasks that run at once."""
     action: Literal[Action.RESCALE] = Action.RESCALE
 
 

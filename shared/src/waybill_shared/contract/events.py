@@ -191,7 +191,7 @@ class PipelineRecord:
     run: int = 0  # the number of its newest run; 0: it never ran
     finished: bool = False  # that run has read all that there was, and no other is wanted
     next_run_at: int | None = None  # the first time of its schedule that has not come yet
-    rewinds: tuple[StageRewind, ...] = ()  # the newest of each stage, done or not
+    rewinds: tuple[StageRewind, ...] = ()  # the newest of each partition, done or not
 
     @property
     def wants_run(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescaled:
-    """How many tasks run at once, and who asked for it."""
+    """The number of tasks that run at once, and who asked for it."""
 
     parallelism: int
     actor: str

@@ -7,10 +7,10 @@ from waybill_shared.contract.offsets import Offsets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRewind:
-    """The newest rewind of a stage. It is done at the start of a run, once in each sink.
+    """A rewind of a stage. It is done at the start of a run, once in each sink.
 
     `number` grows with each rewind of the pipeline. Partitions that `starts` does not name stay
-    where they are.
+    where they are. If it is `forward`, a sink that is beyond its start stays where it is, too.
     """
 
     stage: str
@@ -19,3 +19,4 @@ class StageRewind:
     starts: Offsets = field(hash=False)
     by: str  # the actor
     at: int
+    forward: bool = False

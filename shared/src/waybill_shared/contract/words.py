@@ -106,10 +106,7 @@ class LossReason(Word):
         "the last sink that the token waited for was removed from the pipeline before they arrived",
     )
     PIPELINE_DELETED = "pipeline_deleted", "the pipeline was deleted before they arrived"
-    SKIPPED_BY_OPERATOR = (
-        "skipped_by_operator",
-        "somebody restarted a stage from a later offset before they were read",
-    )
+    SKIPPED_BY_OPERATOR = "skipped_by_operator", "a stage was restarted from a later offset"
 
 
 class StopReason(Word):
@@ -128,6 +125,7 @@ class StopReason(Word):
         "dead_letter_budget",
         "more records would go to a dead-letter topic than its budget allows",
     )
+    REPLACES_ROWS = "replaces_rows", "a sink that replaces rows would get older ones again"
 
 
 class Obstacle(Word):

@@ -78,7 +78,7 @@ Rebalance = Callable[[Consumer, list[TopicPartition]], None]
 def subscribe(
     consumer: Consumer, topics: Sequence[str], *, on_assign: Rebalance, on_revoke: Rebalance
 ) -> None:
-    """Subscribe a consumer whose `poll` and `close` raise the errors of its callbacks.
+    """Subscribe a consumer so that its `poll` and `close` raise the errors of the callbacks.
 
     On Python 3.11 the client garbles an error of its own functions that leaves a callback: it
     raises SystemError, or a KafkaError that no `except` catches. It keeps one that was raised by

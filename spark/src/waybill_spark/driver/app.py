@@ -23,7 +23,7 @@ from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewind_of, stage_inputs
+from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewinds_of, stage_inputs
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.blocking import Reading, readings
@@ -118,7 +118,12 @@ class RunningStage:
             inputs=self._inputs,
             sinks=sinks,
             later=later_sinks(definition),
-            rewind=rewind_of(definition, around.rewinds),
+            rewinds=rewinds_of(definition, around.rewinds),
+            replacing=[
+                sink.name
+                for sink in compiled.stage.sinks
+                if sink.settings.replaces or sink.settings.merge_keys
+            ],
             checkpoint=self._checkpoint,
             source=TopicSource(
                 around.admin,

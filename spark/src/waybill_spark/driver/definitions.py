@@ -1,5 +1,5 @@
 """What follows from the definition of a stage: its inputs, the sinks that were added later, its
-rewind, and the folder of its checkpoint.
+rewinds, and the folder of its checkpoint.
 """
 
 import hashlib
@@ -33,12 +33,13 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
     }
 
 
-def rewind_of(stage: StageDefinition, rewinds: Iterable[StageRewind]) -> Rewind | None:
-    """Return the newest rewind of this life of the stage."""
-    for each in rewinds:
-        if (each.stage, each.since) == (stage.name, stage.since):
-            return Rewind(number=each.number, starts=each.starts)
-    return None
+def rewinds_of(stage: StageDefinition, rewinds: Iterable[StageRewind]) -> tuple[Rewind, ...]:
+    """Return the rewinds of this life of the stage, the oldest first."""
+    own = (each for each in rewinds if (each.stage, each.since) == (stage.name, stage.since))
+    return tuple(
+        Rewind(number=each.number, starts=each.starts, forward=each.forward)
+        for each in sorted(own, key=lambda each: each.number)
+    )
 
 
 def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:

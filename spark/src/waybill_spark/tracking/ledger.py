@@ -20,7 +20,7 @@ A fence says what the sink has. The sink moves it together with the rows, or alo
 Each fence has the next sequence number and includes all before it, so a lost report does no harm.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -31,7 +31,7 @@ from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Commit, Fence, SetAside
 from waybill_shared.contract.slots import sink_key
-from waybill_shared.contract.vectors import Vector, behind, join
+from waybill_shared.contract.vectors import Vector, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import Batch
@@ -41,7 +41,7 @@ from waybill_spark.tracking.fencing import LaterSink, StageInput, bases_of
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
 from waybill_spark.tracking.next_fence import next_fence, no_batch
 from waybill_spark.tracking.pieces import ends_of
-from waybill_spark.tracking.rewinding import Rewind, find_skipped, rewound_position
+from waybill_spark.tracking.rewinding import Rewind, find_skipped, joint_starts, rewound_fence
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 
 NOWHERE: Final[Vector] = {}
@@ -118,15 +118,14 @@ class Ledger:
         """The number of the newest rewind that was done here; 0: none."""
         return 0 if self.fence is None else self.fence.rewind
 
-    def rewind(self, to: Rewind) -> None:
-        """Move the fence alone, so that the next batch begins where the rewind says."""
-        skipped = find_skipped(self._inputs, to.starts, self.frontier())
+    def rewind(self, rewinds: Sequence[Rewind]) -> None:
+        """Move the fence alone, so that the next batch begins where these rewinds say."""
+        wanted = joint_starts(rewinds, self.frontier())
+        skipped = find_skipped(self._inputs, wanted, self.frontier())
         moved = self._next(ends_of(each.ranges for each in skipped), self._no_batch())
-        starts = rewound_position(to.starts, bases=self._bases, frontier=moved.frontier)
-        rewound = behind({**moved.position, **starts}, moved.frontier)
-        aside = union(moved.set_aside, skipped)
+        rewound = rewound_fence(self.fence, moved, wanted, skipped, self._bases)
         self._reach("before_rewind")
-        self._move(None, replace(moved, rewind=to.number, rewound=rewound, set_aside=aside))
+        self._move(None, replace(rewound, rewind=rewinds[-1].number))
         self._reach("after_rewind")
 
     def has_written_since(self, generation: int) -> bool:

@@ -1,10 +1,10 @@
 """What is done at the start of a stage, after its sinks are claimed and their fences are read."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from waybill_shared.contract.vectors import Vector, join
+from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import StopReason
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.dead_letters.triage import Triage
@@ -64,17 +64,49 @@ def refuse_missing_fences(stage: str, ledgers: Sequence[Ledger], checkpoint: Che
         raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
 
-def do_rewind(stage: str, ledgers: Iterable[Ledger], triage: Triage, to: Rewind) -> None:
-    """Do a rewind in each sink that has not had it. What died before is left out by then."""
-    left = [ledger for ledger in ledgers if ledger.rewind_number < to.number]
+def do_rewinds(
+    stage: str, ledgers: Iterable[Ledger], triage: Triage, rewinds: Iterable[Rewind]
+) -> None:
+    """Do rewinds in each sink that has not had them. What died before is left out by then."""
+    left = {
+        ledger: pending
+        for ledger in ledgers
+        if (pending := [each for each in rewinds if each.number > ledger.rewind_number])
+    }
     if left:
-        triage.recall(to.starts)
-    for ledger in left:
+        triage.recall(_least(each for pending in left.values() for each in pending))
+    for ledger, pending in left.items():
         logger.warning(
             "sink is rewound",
-            extra={"stage": stage, "sink": ledger.sink.name, "starts": str(to.starts)},
+            extra={"stage": stage, "sink": ledger.sink.name, "rewinds": str(pending)},
         )
-        ledger.rewind(to)
+        ledger.rewind(pending)
+
+
+def refuse_older_rows(stage: str, ledgers: Iterable[Ledger], replacing: Collection[str]) -> None:
+    """Raise StageStopped if a sink that replaces rows is to get older ones again.
+
+    A rewind of such a stage is refused when somebody asks for it. Its sink may have changed since.
+    """
+    for ledger in ledgers:
+        if ledger.sink.name in replacing and ledger.position() != ledger.frontier():
+            detail = (
+                f"stage {stage} reads records again, and its sink {ledger.sink.name} would replace"
+                " newer rows by them"
+            )
+            hint = (
+                "apply the manifest of before; apply this one when `waybill offsets` shows no lag"
+            )
+            raise StageStopped(StopReason.REPLACES_ROWS, detail, hint)
+
+
+def _least(rewinds: Iterable[Rewind]) -> Vector:
+    """Return the first offset that one of the rewinds names in each partition."""
+    least: dict[TopicPartition, int] = {}
+    for rewind in rewinds:
+        for place, start in rewind.starts.items():
+            least[place] = min(start, least.get(place, start))
+    return least
 
 
 def _others_have_written(ledgers: Iterable[Ledger]) -> bool:

@@ -1,10 +1,10 @@
 """Decides where the next batch of a sink begins after a rewind. Never does I/O.
 
 A rewind has a number, and each sink remembers the newest that was done in it. At the start of a
-run, before any query, this happens for each stage that has a rewind with a higher number:
+run, before any query, this happens for each stage that has rewinds with higher numbers:
 
-1. The records of it that died before are read from the facts, and written to its journal again. So
-   batches that come again leave them out, and nothing that a token called dead is written.
+1. The records of them that died before are read from the facts, and written to its journal again.
+   So batches that come again leave them out, and nothing that a token called dead is written.
 2. The fence of each sink is moved alone. Where the rewind begins before the frontier, the position
    goes back and the frontier stays. Where it begins after it, `find_skipped` sets aside what lies
    between, and both go there. A driver that fails between two sinks leaves the second one to the
@@ -14,21 +14,34 @@ run, before any query, this happens for each stage that has a rewind with a high
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from waybill_shared.contract.events import Fence, Range, SetAside
-from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
+from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector, behind
 from waybill_shared.contract.words import LossReason
 from waybill_spark.tracking.fencing import StageInput
+from waybill_spark.tracking.losses import union
 from waybill_spark.tracking.pieces import Ranges, are_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewind:
-    """The newest rewind of a stage: partitions that `starts` does not name stay where they are."""
+    """A rewind of a stage: partitions that `starts` does not name stay where they are. If it is
+    `forward`, a sink that is beyond stays there, too.
+    """
 
     number: int
     starts: Vector
+    forward: bool = False
+
+
+def joint_starts(rewinds: Iterable[Rewind], frontier: Vector) -> Vector:
+    """Return where a sink begins after these rewinds, of which the newest is the last."""
+    starts: dict[TopicPartition, int] = {}
+    for rewind in rewinds:
+        for place, start in rewind.starts.items():
+            starts[place] = max(start, frontier.get(place, 0)) if rewind.forward else start
+    return starts
 
 
 def rewound_position(
@@ -55,6 +68,26 @@ def find_skipped(
         if of == source.topic_id and (end := frontier.get((of, partition), 0)) < start
     )
     return (SetAside(reason=LossReason.SKIPPED_BY_OPERATOR, ranges=ranges),) if ranges else ()
+
+
+def rewound_fence(
+    before: Fence | None,
+    moved: Fence,
+    starts: Vector,
+    skipped: tuple[SetAside, ...],
+    bases: Vector,
+) -> Fence:
+    """Return the fence after a rewind; `moved` has passed what is skipped.
+
+    It keeps its generation, which says if the topic of the sink was created again since.
+    """
+    begins = rewound_position(starts, bases=bases, frontier=moved.frontier)
+    return replace(
+        moved,
+        generation=moved.generation if before is None else before.generation,
+        rewound=behind({**moved.position, **begins}, moved.frontier),
+        set_aside=union(moved.set_aside, skipped),
+    )
 
 
 def edges_of(fence: Fence | None) -> Iterator[Vector]:

@@ -5,7 +5,7 @@ The driver calls, in this order:
 
 1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
    the fences, gives a first one to sinks that were added later, and stops if one is missing. A
-   rewind that was not done in each sink yet is done (`rewinding`).
+   rewinds that were not done in each sink yet are done (`rewinding`).
 2. `report_losses` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
@@ -19,7 +19,7 @@ The driver calls, in this order:
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -55,8 +55,9 @@ from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.loss_reporter import LossReporter
 from waybill_spark.tracking.opening import (
-    do_rewind,
+    do_rewinds,
     refuse_missing_fences,
+    refuse_older_rows,
     start_later_sinks,
 )
 from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts, in_steps
@@ -94,12 +95,15 @@ class TrackedStage(Generic[Frame]):
         report_maintenance: Callable[[TableMaintenance], None],
         clock: Clock,
         has_state: bool = False,
-        rewind: Rewind | None = None,
+        rewinds: Sequence[Rewind] = (),
+        replacing: Collection[str] = (),
     ) -> None:
+        # `rewinds` are those of the stage, the oldest first; `replacing`: sinks that replace rows.
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
-        self._rewind = rewind
+        self._rewinds = rewinds
+        self._replacing = replacing
         self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
@@ -146,8 +150,8 @@ class TrackedStage(Generic[Frame]):
             self._triage.read(ledger.fence for ledger in self._ledgers)
             start_later_sinks(self._ledgers)
             refuse_missing_fences(self.name, self._ledgers, self._checkpoint)
-            if self._rewind is not None:
-                do_rewind(self.name, self._ledgers, self._triage, self._rewind)
+            do_rewinds(self.name, self._ledgers, self._triage, self._rewinds)
+            refuse_older_rows(self.name, self._ledgers, self._replacing)
 
     def report_losses(self) -> None:
         """Report every fence, and set aside what can never be processed.
@@ -269,7 +273,7 @@ class TrackedStage(Generic[Frame]):
         again = [each for each in into if each.position() != each.frontier()]
         bounds = [ledger.frontier() for ledger in again]
         bounds += [edge for each in again for edge in edges_of(each.fence)]
-        parts = (ranges,) if self._source.must_stay_whole else in_parts(ranges, bounds)
+        parts = in_parts(ranges, bounds)
         return tuple(piece for part in parts for piece in self._source.pieces(part))
 
     def _maintain(self) -> None:

@@ -24,7 +24,8 @@ from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
 from waybill_stage_runner.core.pipelines.compatibility import (
-    is_recreated,
+    explain_recreated,
+    find_recreated,
     refuse_recreated,
 )
 from waybill_stage_runner.core.pipelines.parallelism import (
@@ -233,8 +234,10 @@ class Changes:
         """
         manifest, start_from = before.manifest.model, body.start_from
         rewinds = start_from is not None or body.at is not None or bool(body.offsets)
-        if rewinds and not is_recreated(before, self._topics.ids(topics_of(manifest))):
+        if rewinds and not (recreated := self._find_recreated(before)):
             return self._rewind(actor, body, before, now)
+        if rewinds and start_from is None:
+            raise UserError([explain_recreated(before, recreated)])
         plans = topics_of(manifest, start_from)
         if start_from is None:
             refuse_recreated(before, self._topics.ids(plans))
@@ -254,7 +257,12 @@ class Changes:
         times = {} if body.at is None else self._topics.starts_at(topics, body.at)
         again = plan_rewinds(restarted, body, topics, times, now)
         refuse_unconfirmed(body, again)
-        return rewound_record(restarted, again, actor, now)
+        forward = body.start_from == "latest"
+        return rewound_record(restarted, again, actor, now, forward=forward)
+
+    def _find_recreated(self, before: PipelineRecord) -> list[str]:
+        ids = self._topics.ids(topics_of(before.manifest.model))
+        return find_recreated(before, ids)
 
 
 def _is_recorded(command: Command, offset: int, record: PipelineRecord) -> bool:

@@ -5,7 +5,7 @@ inputs. A stage or sink that continues must therefore keep them. Under another n
 stage or a new sink.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
@@ -42,12 +42,19 @@ def refuse_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> None:
         raise UserError(problems, Slug.BEGINNING_NEEDED)
 
 
-def is_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> bool:
-    """Return True if a topic that a stage reads or writes was deleted or created again."""
+def find_recreated(before: PipelineRecord, ids: Mapping[str, str]) -> list[str]:
+    """Return the topics that stages read or write and that were deleted or created again."""
     known = {i.topic: i.topic_id for stage in before.stages for i in stage.inputs}
     written = (sink for stage in before.stages for sink in stage.sinks)
     known |= {sink.target: sink.topic_id for sink in written if sink.topic_id is not None}
-    return any(ids.get(topic) != was for topic, was in known.items())
+    return sorted(topic for topic, was in known.items() if ids.get(topic) != was)
+
+
+def explain_recreated(record: PipelineRecord, topics: Iterable[str]) -> Problem:
+    """Return why stages cannot begin at a time or at offsets now."""
+    message = f"deleted or created again, so no offset of before counts: {', '.join(topics)}"
+    hint = f"{_restart(record, 'earliest')} first: it goes on in the new topics"
+    return Problem(message=message, hint=hint)
 
 
 def _recreation(topic: str, was: str, now: str | None) -> str:

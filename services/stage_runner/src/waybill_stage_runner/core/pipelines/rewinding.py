@@ -1,7 +1,7 @@
 """Decides from where stages read when a person asks for it. Never does I/O.
 
 1. `plan_rewinds` finds the stages and the partitions that are meant. It refuses what lies below the
-   begin of a stage, what Kafka does not hold, and stages whose rows come into a sink that replaces
+   begin of a stage, what Kafka does not hold, and stages before a sink that replaces
    rows: older rows would be seen there again, although tokens say `complete`.
 2. `refuse_unconfirmed` says how many records come again, and what is skipped, until the person has
    confirmed it.
@@ -63,7 +63,7 @@ def plan_rewinds(
     stages = [s for s in record.stages if asked.stage in (None, s.name)]
     chosen = [(s, i) for s in stages for i in s.inputs if _is_meant(i, asked)]
     if asked.start_from != "latest":
-        problems = problems or [*_replacing(record, [stage for stage, _ in chosen])]
+        problems = problems or [*_find_replacing(record, [stage for stage, _ in chosen])]
     if problems:
         raise UserError(problems, Slug.INVALID)
     found = [again for s, i in chosen for again in _again(s, i, asked, topics[i.topic], times)]
@@ -81,18 +81,27 @@ def refuse_unconfirmed(asked: Restart, again: Iterable[Again]) -> None:
 
 
 def rewound_record(
-    record: PipelineRecord, again: Iterable[Again], by: str, now: int
+    record: PipelineRecord, again: Iterable[Again], by: str, now: int, *, forward: bool
 ) -> PipelineRecord:
-    """Return the record with the rewinds. An earlier one of the same stage is replaced."""
+    """Return the record with the rewinds. What earlier ones say of the same partitions is replaced;
+    if `forward`, no sink goes back."""
     number = max((each.number for each in record.rewinds), default=0) + 1
     starts: dict[tuple[str, int], dict[tuple[str, int], int]] = {}
     for each in again:
         of = (each.stage.name, each.stage.since)
         starts.setdefault(of, {})[each.topic_id, each.partition] = each.start
-    present = {(stage.name, stage.since) for stage in record.stages} - starts.keys()
-    kept = tuple(each for each in record.rewinds if (each.stage, each.since) in present)
+    present = {(stage.name, stage.since) for stage in record.stages}
+    kept = [
+        replace(earlier, starts=rest)
+        for earlier in record.rewinds
+        for of in [(earlier.stage, earlier.since)]
+        if of in present
+        and (rest := {at: s for at, s in earlier.starts.items() if at not in starts.get(of, {})})
+    ]
     new = (
-        StageRewind(stage=stage, since=since, number=number, starts=vector, by=by, at=now)
+        StageRewind(
+            stage=stage, since=since, number=number, starts=vector, by=by, at=now, forward=forward
+        )
         for (stage, since), vector in starts.items()
     )
     return replace(record, rewinds=(*kept, *new))
@@ -124,7 +133,7 @@ def _misfits(record: PipelineRecord, asked: Restart, now: int) -> Iterator[Probl
         yield Problem(message=f"{of} does not read topic {topic}", hint=hint)
 
 
-def _replacing(record: PipelineRecord, stages: Iterable[StageDefinition]) -> Iterator[Problem]:
+def _find_replacing(record: PipelineRecord, stages: Iterable[StageDefinition]) -> Iterator[Problem]:
     """Yield the sinks that replace rows, in these stages and in those after them."""
     settings = {s.name: {k.name: k.settings for k in s.sinks} for s in record.manifest.model.stages}
     for stage in _and_after(record, stages):
@@ -170,7 +179,9 @@ def _again(
         if asked.at is not None:
             start = max(first, times[source.topic].get(partition, end))
         if partition in given:
-            problem = _misplaced(stage, f"{source.topic}[{partition}]", start, (base, first, end))
+            problem = _find_problem(
+                stage, f"{source.topic}[{partition}]", start, (base, first, end)
+            )
             if problem is not None:
                 yield problem
                 continue
@@ -185,7 +196,7 @@ def _again(
         )
 
 
-def _misplaced(
+def _find_problem(
     stage: StageDefinition, where: str, start: int, limits: tuple[int, int, int]
 ) -> Problem | None:
     base, first, end = limits

@@ -104,7 +104,7 @@ class PipelineState:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks of the run that goes on run at once; if there is none, of the next one."""
+        """The tasks that run at once in the present run; if there is none, in the next one."""
         lives = self.driver and self.closing is None
         began_with = self.run_parallelism if lives else None
         return began_with or self.planned_parallelism

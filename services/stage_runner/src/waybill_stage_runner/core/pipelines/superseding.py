@@ -1,11 +1,15 @@
 """Explains to whoever sent a command what became of it, when a later one supersedes it. Pure."""
 
-from waybill_shared.contract.commands import Rescale, Stop
+from typing import Final
+
+from waybill_shared.contract.commands import Rescale, Restart, Stop
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
+
+NOTED: Final = "where it begins is recorded all the same: the next start does it"
 
 
 def asks_for_same(earlier: Command, later: Command) -> bool:
@@ -20,11 +24,20 @@ def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRe
     """Return the problem of a superseded command.
 
     If the change of the command was written already, the hint says so: it stays in force, even if
-    it never ran.
+    it never ran. So do rewinds.
     """
-    written = state.next is None and command.action is Action.APPLY
-    hint = _became(state.record, by) if written else ""
+    hint = ""
+    if state.next is None and command.action is Action.APPLY:
+        hint = _became(state.record, by)
+    elif state.next is None and by.rewinds and _begins_elsewhere(command.body):
+        hint = NOTED
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
+
+
+def _begins_elsewhere(body: object) -> bool:
+    if not isinstance(body, Restart):
+        return False
+    return body.start_from is not None or body.at is not None or bool(body.offsets)
 
 
 def _became(before: PipelineRecord, by: PipelineRecord) -> str:

@@ -77,7 +77,7 @@ class MaintenanceJob:
 
     @property
     def cores(self) -> None:
-        """As many as a spare driver has."""
+        """The cores of a spare driver."""
 
 
 CheckOrMaintenance = CheckJob | MaintenanceJob
