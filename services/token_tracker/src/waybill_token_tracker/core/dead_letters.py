@@ -4,19 +4,19 @@
    slot, each once.
 2. `count` makes entries of them in the order of the numbers. While one is missing, no sink of the
    pipeline gets a higher `reached`.
-3. A record of a root input gives an exact entry. It concerns no sink that has the record since
-   before, as after a rewind: what was complete there stays so.
-4. A record of an inner topic was written by a batch of an earlier stage. Only that batch's hop is
-   known, so the entry covers all root records that the hop read.
+3. A letter concerns no sink that has the record since before, as after a rewind: what was complete
+   there stays so. If only some sinks have it, each of the others gets an entry of its own.
+4. A record of a root input gives an exact entry. One of an inner topic was written in a hop, so the
+   entry covers all root records that the hop read, without those that its sink has reached.
 5. If a sink that was removed since had the record, it is dead for the other sinks of the stage.
    Each of them gets an entry of its own. So tokens that waited for the removed one stay final.
 6. While it is not known what the hop read, the record is kept as `Unplaced`. No sink can have
    reached any of its roots then.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -128,11 +128,13 @@ class _Placing:
             return False
         for letter in letters.letters:
             source, entry = sources.get(letter.topic_id), _entry(key, letter)
-            if source is not None and not source.root:
-                origin = self._origins.read_by(source, _span(entry))
-                self._inner.append((Unplaced(entry=entry, open=()), origin))
+            if source is not None and source.root:
+                self._exact += self._for_those_without(entry, lambda state: state.reached)
             elif source is not None:
-                self._exact.append(entry)
+                had = partial(_frontier_before, sequence=letters.sequence)
+                origin = self._origins.read_by(source, _span(entry))
+                for each in self._for_those_without(entry, had):
+                    self._inner.append((Unplaced(entry=each, open=()), origin))
         return True
 
     def retry(self, unplaced: Unplaced) -> None:
@@ -147,41 +149,42 @@ class _Placing:
 
     def result(self) -> tuple[tuple[DeadEntry, ...], list[Unplaced]]:
         """Return the entries that are known now, and what is still open."""
-        exact = chain.from_iterable(map(self._for_those_without, self._exact))
-        entries, unplaced = [*chain.from_iterable(map(self._by_sinks, exact))], []
+        entries, unplaced = [*chain.from_iterable(map(self._by_sinks, self._exact))], []
         for known, origin in _by_hop(self._inner):
-            roots = beyond(origin.roots, self._floor(known.entry))
-            roots = without(roots, known.placed)
-            for root in roots:
-                entries += self._by_sinks(_at(known.entry, root))
+            placed = known.placed
+            for entry, lacking in self._find_lacking(known.entry, origin.roots):
+                roots = without(lacking, known.placed)
+                placed = (*placed, *roots)
+                entries += chain.from_iterable(self._by_sinks(_at(entry, at)) for at in roots)
             if origin.open:
-                placed = (*known.placed, *roots)
                 unplaced.append(replace(known, open=origin.open, placed=placed))
         return tuple(entries), unplaced
 
-    def _for_those_without(self, entry: DeadEntry) -> Iterator[DeadEntry]:
-        """Yield the entry; where some sinks of its stage have reached the record before, one for
-        each sink that has not.
-        """
+    def _for_those_without(
+        self, entry: DeadEntry, had: Callable[[SinkState], Vector]
+    ) -> list[DeadEntry]:
+        """Return the entry; where some of its sinks had the record, one for each sink that had not.
+        `had`: what a sink had before the record died."""
         place, stage = (entry.topic_id, entry.partition), self._stages.get(entry.stage)
-        keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
         begun = {} if stage is None else _begins(stage, place)
-        had = {
-            key
-            for key in keys
-            if begun.get(key, 0) <= entry.start
-            and self._slot.sinks.get(key, SinkState()).reached.get(place, 0) > entry.start
-        }
-        if not had:
-            yield entry
-            return
-        for sink in (key for key in keys if key not in had):
-            yield replace(entry, id=f"{sink}:{entry.id}", sink=sink)
+        keys = self._sinks_in(entry)
+        ends = {key: had(self._state(key)).get(place, 0) for key in keys}
+        lacking = [key for key in keys if not begun.get(key, 0) <= entry.start < ends[key]]
+        return [entry] if lacking == keys else [_of_sink(entry, key) for key in lacking]
+
+    def _find_lacking(
+        self, entry: DeadEntry, roots: tuple[Span, ...]
+    ) -> list[tuple[DeadEntry, tuple[Span, ...]]]:
+        """Return the entry with what its sinks have not reached of the roots. Where they lack
+        different parts, return one for each sink."""
+        parts = {key: beyond(roots, self._state(key).reached) for key in self._sinks_in(entry)}
+        if len({*parts.values()}) > 1:
+            return [(_of_sink(entry, key), part) for key, part in parts.items()]
+        return [(entry, next(iter(parts.values()), roots))]
 
     def _by_sinks(self, entry: DeadEntry) -> Iterator[DeadEntry]:
         """Yield the entry; where removed sinks of its stage had the records, one for each sink that
-        the stage still has.
-        """
+        the stage still has."""
         had = self._removed_had.get(entry.stage, {}).get((entry.topic_id, entry.partition), 0)
         sinks = _sinks_of(self._stages.get(entry.stage))
         if entry.sink is not None or not sinks or had <= entry.start:
@@ -189,19 +192,25 @@ class _Placing:
             return
         middle = min(had, entry.end)
         for sink in sinks:
-            yield replace(entry, id=f"{sink}:{entry.id}", sink=sink, end=middle)
+            yield replace(_of_sink(entry, sink), end=middle)
         if middle < entry.end:
             yield replace(entry, start=middle)
 
-    def _floor(self, entry: DeadEntry) -> Vector:
-        """Return how far the sinks are that will never get the dead record. What has reached them
-        is not dead."""
-        stage = self._stages.get(entry.stage)
-        keys = [entry.sink] if entry.sink is not None else _sinks_of(stage)
-        nothing: Vector = {}
-        return reduce(
-            join, [self._slot.sinks.get(key, SinkState()).reached for key in keys], nothing
-        )
+    def _sinks_in(self, entry: DeadEntry) -> list[str]:
+        return [entry.sink] if entry.sink is not None else _sinks_of(self._stages.get(entry.stage))
+
+    def _state(self, key: str) -> SinkState:
+        return self._slot.sinks.get(key, SinkState())
+
+
+def _frontier_before(state: SinkState, *, sequence: int) -> Vector:
+    """Return how far a sink was before its stage reported this fact; nothing if it is past it."""
+    before = state.batch is not None and state.batch.dead_sequence < sequence
+    return state.frontier if before else {}
+
+
+def _of_sink(entry: DeadEntry, sink: str) -> DeadEntry:
+    return replace(entry, id=f"{sink}:{entry.id}", sink=sink)
 
 
 def _begins(stage: StageDefinition, place: TopicPartition) -> dict[str, int]:
@@ -224,10 +233,9 @@ def _find_reached(slot: Slot) -> dict[str, Vector]:
 
 
 def _sinks_of(stage: StageDefinition | None) -> list[str]:
-    sinks = () if stage is None else stage.sinks
-    return [
-        slots.sink_key(stage.name, sink.name, sink.since) for sink in sinks if stage is not None
-    ]
+    if stage is None:
+        return []
+    return [slots.sink_key(stage.name, sink.name, sink.since) for sink in stage.sinks]
 
 
 def _by_hop(placed: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
