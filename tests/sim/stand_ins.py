@@ -171,7 +171,7 @@ def load_then_record_dead(
     record_dead, put_off = writer._record_dead, list[Callable[[], None]]()
 
     def later(
-        judged: Judged, batch: Batch, into: Iterable[Ledger], lacking: Iterable[str] = ()
+        judged: Judged, batch: Batch, into: Sequence[Ledger], lacking: Iterable[str] = ()
     ) -> None:
         put_off.append(partial(record_dead, judged, batch, into, lacking))
 

@@ -9,6 +9,7 @@ from unit.waybill_spark.bench import NO_FRAME
 from unit.waybill_spark.graveyard import Graveyard, PickySink
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.rewinding import Rewind
 from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
@@ -166,6 +167,23 @@ def test_what_one_sink_refused_is_not_buried_again_for_it_when_it_cannot_be_read
     assert graveyard.buried() == [(3, "refused", SECOND), (4, "malformed", SECOND)]
     assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5]
     assert graveyard.second.numbers == [0, 1, 2, 5]
+
+
+def test_what_one_sink_refused_and_dies_after_a_rewind_is_dead_for_the_others(
+    graveyard: Graveyard,
+) -> None:
+    refuse(graveyard.second, 3)
+    graveyard.run(0, end=6)
+    graveyard.rewind = Rewind(number=1, starts={("T1", 0): 2})
+    graveyard.started()
+    graveyard.malformed = {3, 4}
+    graveyard.plan(0, end=6, start=2)
+    graveyard.stage().process(NO_FRAME, 0)
+    first, *again = graveyard.buried()
+    assert first == (3, "refused", SECOND)
+    assert again == [(3, "malformed", FIRST), (4, "malformed", None)]
+    assert graveyard.first.numbers == [0, 1, 2, 3, 4, 5, 2, 5]
+    assert graveyard.second.numbers == [0, 1, 2, 4, 5, 2, 5]
 
 
 def test_of_what_a_sink_refuses_only_together_the_last_is_dead(graveyard: Graveyard) -> None:

@@ -82,14 +82,15 @@ class BatchWriter:
         self,
         judged: Judged,
         batch: Batch,
-        into: Iterable[Ledger],
+        into: Sequence[Ledger],
         lacking: Iterable[str] = (),
     ) -> None:
         self._check_topics()
         for ledger in into if judged.dead else ():
             ledger.move_claim()
         reached = reduce(meet, [ledger.position() for ledger in self._ledgers])
-        self._triage.record_dead(judged.dead, batch, reached, lacking)
+        keys = [ledger.key for ledger in into]
+        self._triage.record_dead(judged.dead, batch, reached, lacking, into=keys)
         if judged.dead:
             reach(f"{self._uid}.{self._stage}.after_journal")
 

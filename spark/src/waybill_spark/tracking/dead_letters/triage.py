@@ -18,7 +18,7 @@ reading raises Retryable, because it was not reported.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -163,18 +163,19 @@ class Triage:
         batch: Batch,
         reached: Vector,
         sinks: Iterable[str] = (),
+        *,
+        into: Sequence[str],
     ) -> None:
         """Write dead letters to the journal, without those that it has already.
 
         `reached`: the positions that all sinks have reached. `sinks`: the keys of the only sinks
-        that lack these letters; empty if all sinks do.
+        that lack these letters; empty if all sinks do. `into`: the keys of all that get the batch.
         """
         known = set(self._entries())
-        new = [
-            each
-            for each in ([_of_sink(one, sink) for sink in sinks for one in dead] or dead)
-            if self._position(each) not in known
+        letters = [_of_sink(one, sink) for sink in sinks for one in dead] or [
+            letter for one in dead for letter in self._for_those_left(one, known, into)
         ]
+        new = [each for each in letters if self._position(each) not in known]
         if not new:
             return
         self._budget.spend(len(dead), self._clock.now_ms())
@@ -185,6 +186,17 @@ class Triage:
             "records went to a dead-letter topic",
             extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
         )
+
+    def _for_those_left(
+        self, dead: DeadLetterRecord, known: Collection[Position], into: Sequence[str]
+    ) -> list[DeadLetterRecord]:
+        """Return the letter; where the record has died for some of the sinks before, one for each
+        that is left."""
+        topic_id, partition, offset, sink = self._position(dead)
+        left = [key for key in into if (topic_id, partition, offset, key) not in known]
+        if sink is not None or len(left) == len(into):
+            return [dead]
+        return [_of_sink(dead, key) for key in left]
 
     def _next(self, batch: Batch, rows: int, dead: tuple[DeadPositions, ...]) -> Fence:
         """Return the fence of the journal after the present one."""
