@@ -29,8 +29,10 @@ from waybill_ingress.settings import Settings as Ingress
 from waybill_local.gateway import Settings as Gateway
 from waybill_shared.contract import sealing, slots, token_views, webhooks
 from waybill_shared.contract.manifest import connectors as written
+from waybill_shared.contract.manifest.dead_letter_settings import BUDGET_MAX, DeadLetterSettings
 from waybill_shared.contract.manifest.iceberg import LOCAL
-from waybill_shared.contract.manifest.model import BUDGET_MAX, DeadLetterSettings, KafkaInput, Stage
+from waybill_shared.contract.manifest.inputs import KafkaInput
+from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.contract.manifest.sinks import KINDS, ConsoleSinkSettings
 from waybill_shared.contract.manifest.yaml_source import SIZE_BYTES_MAX
 from waybill_shared.contract.token_life import TOKEN_LIFE

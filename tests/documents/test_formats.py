@@ -7,7 +7,7 @@ import pytest
 
 from waybill_ingress.core.encoders.form import form_of
 from waybill_shared.contract.manifest.formats import FORMATS, FormatName, RecordKeys
-from waybill_shared.contract.manifest.model import Input
+from waybill_shared.contract.manifest.inputs import Input
 
 
 def test_a_manifest_may_say_each_row_and_nothing_else() -> None:

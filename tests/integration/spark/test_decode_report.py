@@ -10,7 +10,7 @@ from batch_reading import tables_of
 from integration.spark.conftest import RawFrame
 from integration.spark.manifests import LAKE_SINK, make_manifest
 from waybill_shared.contract.driver_news import IgnoredFields
-from waybill_shared.contract.manifest.model import Expectation
+from waybill_shared.contract.manifest.inputs import Expectation
 from waybill_spark.driver.reading.decode import decode
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken, look
 from waybill_spark.driver.reading.inputs import DecodedInput

@@ -12,7 +12,7 @@ from waybill_ingress.adapters.http.formats_page import BODIES, MANIFESTS
 from waybill_ingress.core.bodies.forms import FORMS, form_of
 from waybill_ingress.core.inputs import row_rules
 from waybill_ingress.core.rows import RowLimits
-from waybill_shared.contract.manifest.model import Input
+from waybill_shared.contract.manifest.inputs import Input
 from waybill_shared.contract.manifest.reading import read_manifest
 
 ORDERS = Path(__file__).parents[3] / "examples" / "orders.yaml"

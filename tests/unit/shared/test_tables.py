@@ -3,7 +3,7 @@
 import pytest
 
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.manifest.model import Input
+from waybill_shared.contract.manifest.inputs import Input
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.manifest.tables import is_table, parse_table, parse_tables
 

@@ -38,7 +38,8 @@ from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, kind_of
 from waybill_status.core.outcomes.outcome import Outcome, count_accepted, describe
 from waybill_status.core.outcomes.views import SlotReading
-from waybill_status.core.pipelines.details import PipelineDetail, detail_of, summary_of
+from waybill_status.core.pipelines.answers import PipelineDetail
+from waybill_status.core.pipelines.details import detail_of, summary_of
 from waybill_status.core.pipelines.offsets import PipelineOffsets
 
 BATCHES = {

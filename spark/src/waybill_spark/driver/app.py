@@ -119,28 +119,9 @@ class RunningStage:
             sinks=sinks,
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, around.rewinds),
-            replacing=[
-                sink.name
-                for sink in compiled.stage.sinks
-                if sink.settings.replaces or sink.settings.merge_keys
-            ],
+            replacing=_replacing_sinks(compiled),
             checkpoint=self._checkpoint,
-            source=TopicSource(
-                around.admin,
-                around.spark,
-                around.kafka,
-                compiled.rows,
-                compiled.dead,
-                sizes=compiled.sizes,
-                limits=batch_limits(
-                    compiled,
-                    rows_max=around.batch_rows_max,
-                    bytes_max=around.batch_bytes_max,
-                    can_work=around.can_work,
-                ),
-                absent_s=around.topic_absent_s,
-                whole=compiled.whole,
-            ),
+            source=_make_source(compiled, around),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
             journal=dead_letters.journal,
@@ -314,3 +295,32 @@ class RunningStage:
             # text by a recursive expression, which overflows the stack of its thread.
             self.failure = error
             raise StageFailed(self.name) from None
+
+
+def _make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
+    limits = batch_limits(
+        compiled,
+        rows_max=around.batch_rows_max,
+        bytes_max=around.batch_bytes_max,
+        can_work=around.can_work,
+    )
+    return TopicSource(
+        around.admin,
+        around.spark,
+        around.kafka,
+        compiled.rows,
+        compiled.dead,
+        sizes=compiled.sizes,
+        limits=limits,
+        absent_s=around.topic_absent_s,
+        whole=compiled.whole,
+    )
+
+
+def _replacing_sinks(compiled: CompiledStage) -> list[str]:
+    """Return the names of sinks that replace rows which they have."""
+    return [
+        sink.name
+        for sink in compiled.stage.sinks
+        if sink.settings.replaces or sink.settings.merge_keys
+    ]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from waybill_shared.contract.driver import RunSpec
 from waybill_shared.contract.events import StageDefinition, pipeline_key
-from waybill_shared.contract.manifest.model import DeadLetterSettings, Manifest
+from waybill_shared.contract.manifest.dead_letter_settings import DeadLetterSettings
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.slots import stage_key
 from waybill_spark.driver.sinks import fence_key
 from waybill_spark.kafka.dead_letter_journal import JournalOf, KafkaDeadJournal

@@ -15,7 +15,7 @@ from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import ConnectorState, OutcomeKind
 from waybill_status.core import feldera_answers as answers
 from waybill_status.core.outcomes.outcome import Outcome
-from waybill_status.core.pipelines.details import PipelineDetail, PipelineSummary
+from waybill_status.core.pipelines.answers import PipelineDetail, PipelineSummary
 from waybill_status.core.pipelines.progress import PipelineProgress
 
 OUTCOME: Final = TypeAdapter(Outcome)

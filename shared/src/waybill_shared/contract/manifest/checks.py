@@ -9,7 +9,8 @@ from waybill_shared.contract.manifest.document import Path
 from waybill_shared.contract.manifest.endings import find_ending_problems
 from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
 from waybill_shared.contract.manifest.formats import FORMATS, SCHEMA_CHARACTERS_MAX, formats_with
-from waybill_shared.contract.manifest.model import Input, Manifest
+from waybill_shared.contract.manifest.inputs import Input
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason
 

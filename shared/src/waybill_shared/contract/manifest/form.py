@@ -19,7 +19,8 @@ from waybill_shared.contract.manifest.iceberg import (
     partition_entry,
     sort_entry,
 )
-from waybill_shared.contract.manifest.model import SINK_KEYS, Input, Manifest, Sink, Stage, Step
+from waybill_shared.contract.manifest.inputs import Input
+from waybill_shared.contract.manifest.model import SINK_KEYS, Manifest, Sink, Stage, Step
 from waybill_shared.contract.manifest.sinks import KINDS
 from waybill_shared.contract.manifest.triggers import TriggerSettings
 from waybill_shared.contract.suggestions import hint_of_names, nearest

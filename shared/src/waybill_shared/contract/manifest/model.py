@@ -1,35 +1,27 @@
-"""The model of a native manifest. Owns what a manifest may say, but for sinks: see `sinks`."""
+"""The model of a native manifest. `inputs` owns what an input may say, `sinks` what a sink may."""
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from pydantic import (
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
     WrapValidator,
-    field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails
 
-from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
-from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
-from waybill_shared.contract.manifest.formats import RecordKeys, keys_needed
+from waybill_shared.contract.manifest.dead_letter_settings import DeadLetterSettings
+from waybill_shared.contract.manifest.fields import Name, Strict
+from waybill_shared.contract.manifest.inputs import Input
 from waybill_shared.contract.manifest.schedules import ScheduleSettings
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.manifest.sinks import KINDS
-from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
 from waybill_shared.contract.manifest.triggers import (
-    MS_PER_UNIT,
     Interval,
     Once,
     Trigger,
@@ -38,132 +30,8 @@ from waybill_shared.contract.manifest.triggers import (
 )
 
 SINK_KEYS = ("name", "from")  # in addition to its kind
-BUDGET = re.compile(r"(\d{1,7}) per (?:([1-9]\d{0,3}) )?(second|minute|hour)s?")
-BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
-PARALLELISM_MAX = 10_000  # no cluster has room for more; the operator's limit is lower
 DEAD_LETTER_SUFFIX = ".dlq"
-
-
-class KafkaInput(Strict):
-    """An input topic; created with `partitions` when it does not exist."""
-
-    topic: Topic
-    partitions: Partitions = 4
-
-
-class Expectation(Strict):
-    """A rule that each record of an input must keep: `expect` is a SQL predicate over its columns.
-
-    What is null is not kept.
-    """
-
-    name: Name
-    expect: str = Field(min_length=1, max_length=20_000)
-    on_violation: Literal["dead_letter", "drop", "warn", "fail"] = "dead_letter"
-
-
-class DeadLetterSettings(Strict):
-    """Where records go that a stage cannot process; beyond the budget the stage ends instead.
-
-    Without a topic, those of each input go to a topic of its own, see `Manifest.dead_letter_topic`.
-    """
-
-    topic: Topic | None = None
-    budget: str = "100 per 1 minute"
-
-    @property
-    def records(self) -> int:
-        return self._parsed[0]
-
-    @property
-    def window_ms(self) -> int:
-        return self._parsed[1]
-
-    @property
-    def _parsed(self) -> tuple[int, int]:
-        found = BUDGET.fullmatch(self.budget)
-        assert found is not None
-        return int(found[1]), int(found[2] or 1) * MS_PER_UNIT[found[3]]
-
-    @field_validator("budget")
-    @classmethod
-    def _is_a_budget(cls, text: str) -> str:
-        found = BUDGET.fullmatch(text)
-        if found is None:
-            raise ValueError(f"{text!r} is not a budget, such as `100 per 1 minute`")
-        if int(found[1]) > BUDGET_MAX:
-            raise ValueError(f"{text!r} is too much: a budget is at most {BUDGET_MAX} records")
-        return text
-
-
-class Deletes(Strict):
-    """`column`: a BOOLEAN that is true in a record which says that its row is to be deleted."""
-
-    column: str = Field(min_length=1)
-
-
-class Input(RecordKeys):
-    """A topic that a stage reads. `checks` sees to it that its keys go with its format."""
-
-    model_config = ConfigDict(json_schema_extra={"allOf": [*keys_needed()]})
-
-    name: Name
-    kafka: KafkaInput
-    key: str | None = None
-    deletes: Deletes | None = None
-    starting_offsets: Literal["earliest", "latest"] = "earliest"
-    on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
-    expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
-    on_unknown_field: Literal["ignore", "refuse"] = "ignore"
-    connectors: tuple[FileConnector, ...] = Field(default=(), max_length=CONNECTORS_MAX)
-    _ignored: tuple[str, ...] = PrivateAttr(default=())
-    """What its table says without effect, and why."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_connectors(cls, raw: object) -> object:
-        if not isinstance(raw, dict) or "connectors" not in raw:
-            return raw
-        return {**raw, "connectors": with_names(raw["connectors"])}
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _read_table(cls, raw: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Read the columns, the key and the connectors of an input from its table as SQL. A table
-        that cannot be read is kept as it is: the checks report what is wrong with it, and where.
-        """
-        text = raw.get("schema") if isinstance(raw, dict) else None
-        if not isinstance(raw, dict) or not isinstance(text, str) or not is_table(text):
-            return handler(raw)
-        try:
-            table = parse_table(text)
-        except UserError:
-            return handler(raw)
-        found = handler({**raw, **_declared_by(table, raw)})
-        found._ignored = table.ignored  # noqa: SLF001 - of this class
-        return found
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        return self._ignored
-
-
-def _declared_by(table: SqlTable, raw: Mapping[object, object]) -> dict[str, object]:
-    name, key = raw.get("name"), raw.get("key")
-    if isinstance(name, str) and table.name.lower() != name.lower():
-        raise ValueError(f"the input is called {name}, and its table {table.name}: use one name")
-    if key is not None and table.keys and key not in table.keys:
-        raise ValueError(
-            f"key is {key}, and the PRIMARY KEY {', '.join(table.keys)}: leave out key"
-        )
-    if table.connectors and raw.get("connectors"):
-        raise ValueError("connectors stand in the table and beside it: write them in one place")
-    found: dict[str, object] = {"schema": table.columns}
-    if table.keys and key is None:
-        found["key"] = table.keys[0]
-    if table.connectors:
-        found["connectors"] = table.connectors
-    return found
+PARALLELISM_MAX = 10_000  # no cluster has room for more; the operator's limit is lower
 
 
 class Step(Strict):

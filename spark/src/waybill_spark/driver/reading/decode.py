@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from waybill_shared.contract.manifest.formats import FORMATS
-from waybill_shared.contract.manifest.model import Expectation
+from waybill_shared.contract.manifest.inputs import Expectation
 from waybill_spark.driver.reading.formats.names import (
     END,
     EXTRA_COLUMNS,

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from waybill_shared.contract.manifest.columns import Column, parse_columns
 from waybill_shared.contract.manifest.formats import RecordKeys
-from waybill_shared.contract.manifest.model import Expectation, Input
+from waybill_shared.contract.manifest.inputs import Expectation, Input
 
 JSON: Final = RecordKeys()
 Action = Literal["dead_letter", "drop", "warn", "fail"]

@@ -116,6 +116,7 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
     carrier = Carrier(answers, repeats)
     _add_apply(router, commands, carrier)
     _add_acts(router, commands, carrier)
+    _add_new_runs(router, commands, carrier)
     return router
 
 
@@ -186,6 +187,15 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         """Begin batches again. A pipeline that runs stays as it is."""
         return await carry_out(request, pipeline, Resume(), wait)
 
+    @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
+    async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Delete the pipeline. Topics and tables stay as they are. Its name is free again."""
+        return await carry_out(request, pipeline, Delete(), wait)
+
+
+def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
+    """Add the commands that let a pipeline run in another way than before."""
+
     @router.post(
         "/restart",
         summary="Run a pipeline with a new driver, also on topics that were created again",
@@ -214,7 +224,8 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
             confirmed=confirmed,
             mode=RESTART_MODES[mode],
         )
-        return await carry_out(request, pipeline, body, wait)
+        act = partial(commands.act, caller(request), pipeline, body, request_id(request))
+        return await carrier.carry_out(request, act, wait)
 
     @router.post(
         "/rescale",
@@ -232,11 +243,6 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         body = Rescale(parallelism=body_of(RescaleRequest, raw).parallelism)
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, wait, raw)
-
-    @router.delete("", summary="Delete a pipeline; what it has not processed ends lost", **OF_ACTS)
-    async def delete_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
-        """Delete the pipeline. Topics and tables stay as they are. Its name is free again."""
-        return await carry_out(request, pipeline, Delete(), wait)
 
 
 def _read_beginning(text: str | None) -> Begin:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from waybill_shared.contract.manifest.model import Expectation, Input
+from waybill_shared.contract.manifest.inputs import Expectation, Input
 from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.column_changes import column_texts
 

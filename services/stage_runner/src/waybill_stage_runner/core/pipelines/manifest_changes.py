@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
-from waybill_shared.contract.manifest.model import DeadLetterSettings, Manifest, Sink, Stage
+from waybill_shared.contract.manifest.dead_letter_settings import DeadLetterSettings
+from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_shared.contract.manifest.schedules import ScheduleSettings
 from waybill_shared.contract.manifest.triggers import describe
 from waybill_shared.contract.words import LossReason

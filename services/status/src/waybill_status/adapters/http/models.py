@@ -15,13 +15,13 @@ from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import ACTOR
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetterSummary
 from waybill_status.core.outcomes.outcome import Outcome
-from waybill_status.core.pipelines.batches import StageBatch
-from waybill_status.core.pipelines.details import (
+from waybill_status.core.pipelines.answers import (
     SQL_GUARD,
     Failure,
     GenerationManifest,
     PipelineSummary,
 )
+from waybill_status.core.pipelines.batches import StageBatch
 
 
 class _Answer(BaseModel):

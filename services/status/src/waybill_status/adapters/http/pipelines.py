@@ -25,7 +25,7 @@ from waybill_status.adapters.http.streams import EVENT_STREAM, EventStream
 from waybill_status.app.pipelines.history import History
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.pipelines.offsets import OffsetsReader
-from waybill_status.core.pipelines.details import PipelineDetail
+from waybill_status.core.pipelines.answers import PipelineDetail
 from waybill_status.core.pipelines.history import OLDEST, PipelineEvent
 from waybill_status.core.pipelines.listing import LIMIT_MAX, list_wanted
 from waybill_status.core.pipelines.offsets import PipelineOffsets

@@ -16,14 +16,12 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.ports import News, SlotStore
 from waybill_status.core.outcomes.views import PipelineKey, SlotReading
-from waybill_status.core.pipelines.details import (
+from waybill_status.core.pipelines.answers import (
     GenerationManifest,
     PipelineDetail,
     PipelineSummary,
-    detail_of,
-    manifests_of,
-    summary_of,
 )
+from waybill_status.core.pipelines.details import detail_of, manifests_of, summary_of
 from waybill_status.core.pipelines.listing import ListWanted
 
 NEWS_WAIT_S = 1.0  # mostly it takes milliseconds; without Kafka, what is known is shown
