@@ -115,6 +115,10 @@ class Driver:
     def pause(self, paused: bool, order: int) -> None:
         self._orders.append((paused, order))
 
+    @property
+    def has_orders(self) -> bool:
+        return bool(self._orders)
+
     def work(self) -> None:
         """A batch in every stage."""
         for stage in self._stages:

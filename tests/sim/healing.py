@@ -85,13 +85,17 @@ def _all_ended(world: World) -> bool:
 
 
 def _busy(world: World) -> bool:
-    """Whether a command has not had its effect yet, or a pipeline does not run that should."""
-    if _waiting(world):
+    """Whether a command or an order has not had its effect yet, a pipeline does not run that
+    should, or one that ends by itself has not read all: its later stages begin after rounds without
+    a word.
+    """
+    if _waiting(world) or any(driver.has_orders for driver in world.alive()):
         return True
     newest = {record.pipeline_uid: record for record in world.records}
     running = [record for record in newest.values() if record.wants_run]
     return any(
-        world.runs.has_unread(each) if each.has_finished else not world.alive(each.pipeline_uid)
+        (each.manifest.model.ends and world.runs.has_unread(each))
+        or not (each.has_finished or world.alive(each.pipeline_uid))
         for each in running
     )
 

@@ -228,7 +228,8 @@ class World:
                 driver.kill()
         self.drivers = [d for d in self.drivers if not d.dead]
         self.drivers.append(Driver(record, epoch, self, host, closing=closing))
-        self.runs.begun(record.pipeline_uid)
+        if not closing:
+            self.runs.begun(record.pipeline_uid)
         self.say(f"{self.drivers[-1]} is launched, generation {record.generation}")
 
     def alive(self, uid: str | None = None) -> list[Driver]:
