@@ -137,6 +137,8 @@ export const SENTENCES = {
 	in_batch: "{took} of it in the batch",
 	in_batch_of: "{took} of it in the batch of {rows}",
 	each_row: "each row {often}",
+	rewinding: "older rows may be seen now: its stage reads records again",
+	maybe_rewinding: "maybe older rows are seen: if its stage reads again is not known now",
 	no_batch: "no batch had to bring it",
 	still_to_come: "{records} still to come",
 	blocked: "{stage} is blocked: {why}.",

@@ -153,7 +153,14 @@ export function sinkSaid({ sink, stage, part, outcome }, work, at) {
 		sink.guarantee && sink.guarantee !== "once"
 			? `, ${said(SENTENCES.each_row, { often: meaning(OFTEN, sink.guarantee) })}`
 			: "",
+		rewindingSaid(sink),
 	];
+}
+
+/** @param {SinkOutcome} sink */
+function rewindingSaid(sink) {
+	if (sink.rewinding === null) return `, ${SENTENCES.maybe_rewinding}`;
+	return sink.rewinding ? `, ${SENTENCES.rewinding}` : "";
 }
 
 /**

@@ -128,6 +128,7 @@ type SinkOutcome = {
   detail?: string;
   blocked_by?: string;
   message?: string;
+  rewinding?: boolean | null;
   guarantee?: string;
 };
 

@@ -8,10 +8,27 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.every_sink import START_TIMEOUT_S, WAIT_S, EverySink
 from e2e.reading import committed_orders
 from e2e.waiting import eventually
+from postgres import Database
 from waybill import Client, Operation
 from waybill_local.stack import StackState
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.process.failpoints import REACHED
+
+UPSERT = """
+version: 1
+name: {name}
+inputs:
+  - name: orders
+    kafka: {{topic: {name}.in, partitions: 1}}
+    schema: "order_id BIGINT, n BIGINT"
+stages:
+  - name: load
+    inputs: [orders]
+    maxOffsetsPerTrigger: 1
+    sinks:
+      - name: newest
+        postgres: {{connection: warehouse, table: public.{name}, mode: upsert, keys: [order_id]}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +96,42 @@ def test_what_is_skipped_is_lost_and_no_later_rewind_writes_it(
     eventually(lambda: pipeline.in_postgres().count(last) == 2, within_s=WAIT_S)
     assert not set(pipeline.sent[before : before + 3]) & set(pipeline.in_postgres())
     assert client.outcome(skipped).kind == "lost"
+
+
+def test_a_sink_that_shows_older_rows_says_so(
+    client: Client, stack: StackState, failpoints: Path
+) -> None:
+    manifest = UPSERT.format(name="newest")
+    assert client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S).state == "done"
+    send = [client.send("newest", "orders", [{"order_id": 1, "n": n}]).token for n in (1, 2, 3)]
+    assert client.wait(send[-1], timeout_s=WAIT_S).kind == "complete"
+    assert (shown(stack), rewinding(client, send[0])) == (3, False)
+
+    point = failpoints / f"{client.pipeline('newest').uid}.newest.after_commit"
+    point.touch()
+    asked = client.restart("newest", "earliest", yes=True)
+    assert rewinding(client, send[0]) is True, "before a driver begins"
+    reached = point.with_name(point.name + REACHED)
+    eventually(reached.exists, within_s=START_TIMEOUT_S)
+    assert shown(stack) == 1, "the older row can be seen again"
+    outcome = client.outcome(send[-1])
+    assert (outcome.kind, rewinding(client, send[-1])) == ("complete", True)
+
+    reached.unlink()
+    done(client, asked)
+    eventually(lambda: rewinding(client, send[0]) is False, within_s=WAIT_S)
+    assert shown(stack) == 3
+
+
+def shown(stack: StackState) -> int:
+    """The row that readers of the table see."""
+    ((n,),) = Database.of(stack).ask("SELECT n FROM public.newest")
+    return int(n)
+
+
+def rewinding(client: Client, token: str) -> bool | None:
+    ((sink,),) = (stage.sinks for stage in client.outcome(token).stages)
+    return sink.rewinding
 
 
 def done(client: Client, asked: Operation) -> None:

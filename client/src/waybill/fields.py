@@ -60,6 +60,10 @@ class Fields:
             raise self._wrong(name, "true or false")
         return value
 
+    def flag_or_none(self, name: str) -> bool | None:
+        """Read a flag that may be null; a missing one is false."""
+        return None if self.raw.get(name, False) is None else self.flag(name)
+
     def moment_or_none(self, name: str) -> datetime | None:
         value = self.text_or_none(name)
         if value is None:

@@ -52,6 +52,8 @@ class SinkProgress:
     """When the batch started that wrote the last of it."""
     committed_at: datetime | None = None
     """Since when readers can see it."""
+    rewinding: bool | None = False
+    """True if its stage reads records again, so it may show older rows; None: not known now."""
 
     @property
     def postgres_lsn(self) -> str | None:
@@ -80,6 +82,7 @@ class SinkProgress:
             guarantee=fields.text_or_none("guarantee") or "once",
             read_at=fields.moment_or_none("read_at"),
             committed_at=fields.moment_or_none("committed_at"),
+            rewinding=fields.flag_or_none("rewinding"),
         )
 
 

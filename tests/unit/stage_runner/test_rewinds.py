@@ -153,6 +153,48 @@ def test_a_sink_that_replaces_rows_is_refused_also_in_a_later_stage(world: World
     assert "not supported" in world.problems[0].message
 
 
+def test_a_sink_that_shows_older_rows_meanwhile_is_named_before_it_is_confirmed(
+    world: World,
+) -> None:
+    body = Restart(start_from="earliest", stage="load")
+    assert ask(world, body, manifest=UPSERT) == ()
+    (named,) = [each for each in world.problems if "sink" in each.message]
+    assert named.message == "stage load: sink lake shows older rows again"
+    assert "rewinding" in named.hint
+
+
+def test_a_stage_that_upserts_is_not_rewound_together_with_one_before_it(world: World) -> None:
+    """What comes again of the stage before comes as new records, after the stage has caught up."""
+    step = "    steps: [{name: all, sql: SELECT order_id FROM orders}]\n"
+    both = UPSERT.replace("[enriched]\n", f"[enriched, orders]\n{step}")
+    body = Restart(start_from="earliest", confirmed=True)
+    assert ask(world, body, manifest=both) == ()
+    assert "older ones of a stage before" in world.problems[0].message
+
+
+def test_a_stage_that_upserts_is_rewound_when_it_is_confirmed(world: World) -> None:
+    body = Restart(start_from="earliest", stage="load", confirmed=True)
+    (rewind,) = ask(world, body, manifest=UPSERT)
+    assert rewind.stage == "load"
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        ("mode: upsert, keys: [order_id], shared: true", "of others for good"),
+        ("mode: overwrite", "is replaced by each batch"),
+    ],
+    ids=["shared", "overwrite"],
+)
+def test_a_stage_is_not_rewound_where_older_rows_would_stay(
+    world: World, mode: str, why: str
+) -> None:
+    manifest = UPSERT.replace("mode: upsert, keys: [order_id]", mode)
+    body = Restart(start_from="earliest", stage="load", confirmed=True)
+    assert ask(world, body, manifest=manifest) == ()
+    assert why in world.problems[0].message
+
+
 def test_where_a_topic_was_created_again_nothing_is_rewound(world: World) -> None:
     runner = running(world)
     world.topics = {"orders.in": "orders.in#2"}

@@ -216,7 +216,7 @@ class Bench:
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
     rewind: Rewind | None = None
-    replacing: tuple[str, ...] = ()
+    erasing: tuple[str, ...] = ()
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
@@ -262,7 +262,7 @@ class Bench:
             clock=self,
             has_state=self.has_state,
             rewinds=() if self.rewind is None else (self.rewind,),
-            replacing=self.replacing,
+            erasing=self.erasing,
         )
         stage.open()
         return stage

@@ -184,15 +184,15 @@ def test_a_forward_rewind_never_goes_back(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("goes_back", [True, False])
-def test_a_sink_that_replaces_rows_gets_no_older_ones(bench: Bench, goes_back: bool) -> None:
+def test_a_sink_that_each_batch_replaces_gets_no_older_rows(bench: Bench, goes_back: bool) -> None:
     """Its mode was changed after somebody asked for the rewind."""
-    bench.rewind, bench.replacing = to(2, forward=not goes_back), ("second",)
+    bench.rewind, bench.erasing = to(2, forward=not goes_back), ("second",)
     if not goes_back:
         assert bench.started() == {}
         return
     with pytest.raises(StageStopped, match=r"replaces_rows: .*sink second"):
         bench.started()
-    bench.replacing = ()
+    bench.erasing = ()
     assert bench.started() == {PLACE: 2}
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _Row = tuple[str, ...]
+REWINDING = {
+    True: "rewinding: it may show older rows",
+    None: "maybe rewinding: not known now",
+    False: "",
+}
 
 
 class ProgressView:
@@ -82,6 +87,8 @@ def _more(stage: StageProgress, sink: SinkProgress | None) -> str:
         facts.append(sink.detail)
     if sink is not None and sink.guarantee != "once":
         facts.append(render.spell(sink.guarantee))
+    if sink is not None and (mark := REWINDING[sink.rewinding]):
+        facts.append(mark)
     if blocked_by := _obstacle(stage, sink):
         facts.append(f"blocked by {blocked_by}")
     return ", ".join(facts)

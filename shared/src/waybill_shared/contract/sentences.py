@@ -26,6 +26,8 @@ class Sentence(StrEnum):
     IN_BATCH = "{took} of it in the batch"
     IN_BATCH_OF = "{took} of it in the batch of {rows}"
     EACH_ROW = "each row {often}"
+    REWINDING = "older rows may be seen now: its stage reads records again"
+    MAYBE_REWINDING = "maybe older rows are seen: if its stage reads again is not known now"
     NO_BATCH = "no batch had to bring it"
     STILL_TO_COME = "{records} still to come"
     BLOCKED = "{stage} is blocked: {why}."

@@ -125,7 +125,7 @@ class StopReason(Word):
         "dead_letter_budget",
         "more records would go to a dead-letter topic than its budget allows",
     )
-    REPLACES_ROWS = "replaces_rows", "a sink that replaces rows would get older ones again"
+    REPLACES_ROWS = "replaces_rows", "a sink that each batch replaces would get older rows again"
 
 
 class Obstacle(Word):

@@ -119,7 +119,7 @@ class RunningStage:
             sinks=sinks,
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, around.rewinds),
-            replacing=_replacing_sinks(compiled),
+            erasing=[s.name for s in compiled.stage.sinks if s.settings.replaces],
             checkpoint=self._checkpoint,
             source=_make_source(compiled, around),
             offsets_max=compiled.stage.max_offsets_per_trigger,
@@ -315,12 +315,3 @@ def _make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
         absent_s=around.topic_absent_s,
         whole=compiled.whole,
     )
-
-
-def _replacing_sinks(compiled: CompiledStage) -> list[str]:
-    """Return the names of sinks that replace rows which they have."""
-    return [
-        sink.name
-        for sink in compiled.stage.sinks
-        if sink.settings.replaces or sink.settings.merge_keys
-    ]

@@ -83,13 +83,13 @@ def do_rewinds(
         ledger.rewind(pending)
 
 
-def refuse_older_rows(stage: str, ledgers: Iterable[Ledger], replacing: Collection[str]) -> None:
-    """Raise StageStopped if a sink that replaces rows is to get older ones again.
+def refuse_older_rows(stage: str, ledgers: Iterable[Ledger], erasing: Collection[str]) -> None:
+    """Raise StageStopped if a sink that each batch replaces is to get older rows again.
 
     A rewind of such a stage is refused when somebody asks for it. Its sink may have changed since.
     """
     for ledger in ledgers:
-        if ledger.sink.name in replacing and ledger.position() != ledger.frontier():
+        if ledger.sink.name in erasing and ledger.position() != ledger.frontier():
             detail = (
                 f"stage {stage} reads records again, and its sink {ledger.sink.name} would replace"
                 " newer rows by them"

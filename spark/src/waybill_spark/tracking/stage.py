@@ -96,14 +96,15 @@ class TrackedStage(Generic[Frame]):
         clock: Clock,
         has_state: bool = False,
         rewinds: Sequence[Rewind] = (),
-        replacing: Collection[str] = (),
+        erasing: Collection[str] = (),
     ) -> None:
-        # `rewinds` are those of the stage, the oldest first; `replacing`: sinks that replace rows.
+        # `rewinds` are those of the stage, the oldest first; `erasing`: sinks in which each
+        # batch erases the one before.
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
         self._rewinds = rewinds
-        self._replacing = replacing
+        self._erasing = erasing
         self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
@@ -151,7 +152,7 @@ class TrackedStage(Generic[Frame]):
             start_later_sinks(self._ledgers)
             refuse_missing_fences(self.name, self._ledgers, self._checkpoint)
             do_rewinds(self.name, self._ledgers, self._triage, self._rewinds)
-            refuse_older_rows(self.name, self._ledgers, self._replacing)
+            refuse_older_rows(self.name, self._ledgers, self._erasing)
 
     def report_losses(self) -> None:
         """Report every fence, and set aside what can never be processed.

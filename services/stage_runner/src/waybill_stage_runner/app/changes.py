@@ -256,7 +256,7 @@ class Changes:
         refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         times = {} if body.at is None else self._topics.starts_at(topics, body.at)
         again = plan_rewinds(restarted, body, topics, times, now)
-        refuse_unconfirmed(body, again)
+        refuse_unconfirmed(before, body, again)
         forward = body.start_from == "latest"
         return rewound_record(restarted, again, actor, now, forward=forward)
 

@@ -1,20 +1,21 @@
 """Decides from where stages read when a person asks for it. Never does I/O.
 
 1. `plan_rewinds` finds the stages and the partitions that are meant. It refuses what lies below the
-   begin of a stage, what Kafka does not hold, and stages before a sink that replaces
-   rows: older rows would be seen there again, although tokens say `complete`.
-2. `refuse_unconfirmed` says how many records come again, and what is skipped, until the person has
-   confirmed it.
+   begin of a stage, what Kafka does not hold, and stages before a sink in which rows would be
+   replaced by older ones for good, or without a word in the answers about tokens.
+2. `refuse_unconfirmed` says how many records come again, which sinks show older rows meanwhile, and
+   what is skipped, until the person has confirmed it.
 3. `rewound_record` notes the rewinds, each with a number. The next run does them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
 from waybill_shared.contract.commands import Restart
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, StageDefinition
+from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.rewinds import StageRewind
@@ -22,6 +23,7 @@ from waybill_shared.contract.words import LossReason
 from waybill_stage_runner.core.pipelines.planning import TopicState
 
 REPLACED: Final = "add a stage under a new name with an empty table, and remove this one"
+MEANWHILE: Final = "until the stage has caught up, answers about tokens say `rewinding`"
 CONFIRM: Final = "confirm it with --yes (over HTTP `yes=true`)"
 BEGUN: Final = "a stage under a new name begins again: it reads all that its inputs still hold"
 Times = Mapping[str, Mapping[int, int]]
@@ -40,10 +42,15 @@ class Again:
     start: int
     end: int
 
+    @property
+    def goes_back(self) -> bool:
+        """True if records may come again."""
+        return self.start < self.end
+
     def effects(self) -> Iterator[Problem]:
         """Yield what somebody must confirm. How far the stage is, only its sinks know."""
         where = f"{self.topic}[{self.partition}]"
-        if self.start < self.end:
+        if self.goes_back:
             count = self.end - self.start
             records = f"up to {count} {'record' if count == 1 else 'records'} of {where}"
             message = f"stage {self.stage.name} reads {records} again, from offset"
@@ -63,7 +70,7 @@ def plan_rewinds(
     stages = [s for s in record.stages if asked.stage in (None, s.name)]
     chosen = [(s, i) for s in stages for i in s.inputs if _is_meant(i, asked)]
     if asked.start_from != "latest":
-        problems = problems or [*_find_replacing(record, [stage for stage, _ in chosen])]
+        problems = problems or [*_find_replacing(record, {stage.name for stage, _ in chosen})]
     if problems:
         raise UserError(problems, Slug.INVALID)
     found = [again for s, i in chosen for again in _again(s, i, asked, topics[i.topic], times)]
@@ -73,9 +80,11 @@ def plan_rewinds(
     return tuple(each for each in found if isinstance(each, Again))
 
 
-def refuse_unconfirmed(asked: Restart, again: Iterable[Again]) -> None:
+def refuse_unconfirmed(record: PipelineRecord, asked: Restart, again: Iterable[Again]) -> None:
     """Raise UserError if records come again, or are skipped, and nobody has confirmed that."""
+    again = tuple(again)
     problems = [effect for each in again for effect in each.effects()]
+    problems += _find_older_rows(record, {each.stage.name for each in again if each.goes_back})
     if problems and not asked.confirmed:
         raise UserError(problems, Slug.REWIND_NOT_CONFIRMED)
 
@@ -133,29 +142,53 @@ def _misfits(record: PipelineRecord, asked: Restart, now: int) -> Iterator[Probl
         yield Problem(message=f"{of} does not read topic {topic}", hint=hint)
 
 
-def _find_replacing(record: PipelineRecord, stages: Iterable[StageDefinition]) -> Iterator[Problem]:
-    """Yield the sinks that replace rows, in these stages and in those after them."""
-    settings = {s.name: {k.name: k.settings for k in s.sinks} for s in record.manifest.model.stages}
-    for stage in _and_after(record, stages):
-        for sink in stage.sinks:
-            found = settings[stage.name][sink.name]
-            if found.merge_keys or found.replaces:
-                message = (
-                    f"stage {stage.name}: sink {sink.name} replaces rows, and a rewind would show"
-                    " older ones again: this is not supported"
-                )
-                yield Problem(message=message, hint=REPLACED)
+def _find_replacing(record: PipelineRecord, rewound: Set[str]) -> Iterator[Problem]:
+    """Yield the sinks in which older rows would replace newer ones, and why that cannot be."""
+    fed = _fed_stages(record, rewound)
+    for stage, sink, settings in _sinks_of(record, rewound | fed):
+        why = _find_harm(settings, fed=stage in fed)
+        if why is not None:
+            message = f"stage {stage}: sink {sink} {why}: this is not supported"
+            yield Problem(message=message, hint=REPLACED)
 
 
-def _and_after(record: PipelineRecord, stages: Iterable[StageDefinition]) -> list[StageDefinition]:
-    """Return the stages, and all that read what they write. Stages are in the order of data."""
-    found = {stage.name for stage in stages}
+def _find_harm(sink: SinkSettings, *, fed: bool) -> str | None:
+    """Return why older rows cannot come again to a sink. `fed`: some come as new records, from a
+    stage before."""
+    if sink.replaces:
+        return "is replaced by each batch, and a rewind cuts batches elsewhere"
+    if sink.merge_keys and fed:
+        return "replaces rows, and would get older ones of a stage before, as new ones"
+    if sink.merge_keys and sink.admits_others:
+        return "is shared, and older rows would replace newer ones of others for good"
+    return None
+
+
+def _find_older_rows(record: PipelineRecord, rewound: Set[str]) -> Iterator[Problem]:
+    """Yield the sinks in which older rows replace newer ones until their stage has caught up."""
+    for stage, sink, settings in _sinks_of(record, rewound):
+        if settings.merge_keys:
+            message = f"stage {stage}: sink {sink} shows older rows again"
+            yield Problem(message=message, hint=f"{MEANWHILE}: {CONFIRM}")
+
+
+def _sinks_of(record: PipelineRecord, stages: Set[str]) -> Iterator[tuple[str, str, SinkSettings]]:
+    for stage in record.manifest.model.stages:
+        if stage.name in stages:
+            yield from ((stage.name, sink.name, sink.settings) for sink in stage.sinks)
+
+
+def _fed_stages(record: PipelineRecord, rewound: Set[str]) -> Set[str]:
+    """Return the stages that read what these write, directly or through others. Stages are in the
+    order of data."""
+    fed: set[str] = set()
     written: set[str] = set()
     for stage in record.stages:
-        if stage.name in found or any(i.topic_id in written for i in stage.inputs if not i.root):
-            found.add(stage.name)
+        if any(i.topic_id in written for i in stage.inputs if not i.root):
+            fed.add(stage.name)
+        if stage.name in rewound | fed:
             written |= {sink.topic_id for sink in stage.sinks if sink.topic_id is not None}
-    return [stage for stage in record.stages if stage.name in found]
+    return fed
 
 
 def _again(

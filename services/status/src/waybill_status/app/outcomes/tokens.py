@@ -6,6 +6,7 @@ that answers.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from waybill_shared.contract.asked_views import require_reader, settle
 from waybill_shared.contract.callers import Caller
@@ -24,6 +25,7 @@ from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST, answer, judge_all
 from waybill_status.app.outcomes.hub import Hub
 from waybill_status.app.outcomes.question import Change
+from waybill_status.app.outcomes.rewinding import RewindingSinks
 from waybill_status.app.ports import News, Owners, Replays, SlotStore, SlotViews
 from waybill_status.core.outcomes.claims import Claim, pipelines_of
 from waybill_status.core.outcomes.outcome import Outcome, unknown
@@ -53,6 +55,7 @@ class Tokens:
         self._ring = ring
         self._clock = clock
         self._replays = replays or KnownReplays()
+        self._rewinding = RewindingSinks(owners, news, store)
 
     def open(self, tenant: str, text: str) -> Token:
         return open_token(text, self._ring, tenant=tenant, now_ms=self._clock.now_ms())
@@ -65,7 +68,9 @@ class Tokens:
         known = [each for each in claims if isinstance(each, list)]
         slots = await self._snapshot({key for each in known for key in pipelines_of(each)})
         return [
-            each if isinstance(each, TokenRefused) else await self._outcome(token, each, slots)
+            each
+            if isinstance(each, TokenRefused)
+            else await self.mark(token, asked, await self._outcome(token, each, slots))
             for token, each in zip(tokens, claims, strict=True)
         ]
 
@@ -92,9 +97,9 @@ class Tokens:
             while change is None or not _ends(change.outcome, asked):
                 left_s = deadline - loop_time_s()
                 if left_s <= 0 or self._hub.closing:
-                    return await question.outcome()
+                    return await self.mark(token, asked, await question.outcome())
                 change = await question.after(change, left_s) or change
-            return change.outcome
+            return await self.mark(token, asked, change.outcome)
 
     async def follow(self, token: Token, asked: TokenView = WHOLE) -> AsyncIterator[Change | None]:
         """Yield the outcome now and after each change, up to a final one; None after a while
@@ -108,7 +113,15 @@ class Tokens:
             while change is None or not (_ends(change.outcome, asked) or self._hub.closing):
                 newer = await question.after(change, PING_S)
                 change = newer or change
-                yield newer
+                yield newer and await self._mark_change(token, asked, newer)
+
+    async def mark(self, token: Token, asked: TokenView, outcome: Outcome) -> Outcome:
+        """Return the outcome with the sinks that show older rows again."""
+        return await self._rewinding.mark(token, asked, outcome)
+
+    async def _mark_change(self, token: Token, asked: TokenView, change: Change) -> Change:
+        marked = await self.mark(token, asked, change.outcome)
+        return change if marked is change.outcome else replace(change, outcome=marked)
 
     async def claims(
         self, token: Token, asked: TokenView = WHOLE

@@ -158,7 +158,7 @@ class OpenWatches:
             if not self._book.is_open(each.watch.id):
                 self._forget(each.watch.id)
             elif size < TOGETHER_BYTES:
-                report = self._report_of(each)
+                report = await self._report_of(each)
                 reports.append(report)
                 size += report.size
         if not reports:
@@ -194,11 +194,11 @@ class OpenWatches:
             if not self._book.is_open(each.watch.id):
                 self._forget(each.watch.id)
 
-    def _report_of(self, found: _Open) -> WatchReport:
+    async def _report_of(self, found: _Open) -> WatchReport:
         assert found.end is not None
-        change = None if found.question is None else found.question.change
-        known = change is not None and change.outcome.final and found.end != WatchEnd.EXPIRED
-        outcome = change.outcome if change is not None and known else None
+        outcome = None
+        if found.question is not None and found.end != WatchEnd.EXPIRED:
+            outcome = await self._judge.outcome_of(found.question)
         return self._judge.report_of(found.watch, found.end, outcome)
 
     def _forget(self, id: str) -> None:

@@ -63,6 +63,13 @@ class WatchJudge:
     def dismiss(self, watch: TokenWatch, question: SharedQuestion) -> None:
         self._hub.dismiss(watch.id, question)
 
+    async def outcome_of(self, question: SharedQuestion) -> Outcome | None:
+        """Return the final outcome of a question, if it has one."""
+        if question.change is None or not question.change.outcome.final:
+            return None
+        token, view = question.asked
+        return await self._tokens.mark(token, view, question.change.outcome)
+
     def report_of(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> WatchReport:
         shown = None if outcome is None else self._show(outcome)
         now_ms = self.now_ms()

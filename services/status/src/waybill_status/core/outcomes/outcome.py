@@ -23,6 +23,9 @@ from waybill_status.core.outcomes.judgements import (
 from waybill_status.core.outcomes.views import PipelineKey
 
 _DEAD_COUNT: Final = "records of the token in dead-letter topics; at most so many"
+_REWINDING: Final = (
+    "true: its stage reads records again, so it may show older rows; null: nobody knows that now"
+)
 _TRUNCATED: Final = (
     "`dead` does not show all; `dead_count` counts them, but no more than 10,000 entries"
 )
@@ -60,6 +63,9 @@ class SinkOutcome:
     blocked_by: str | None = field(metadata={"exclude_if": _silent})
     message: str | None = field(
         metadata={"description": "what the sink said", "exclude_if": _silent}
+    )
+    rewinding: bool | None = field(
+        default=False, metadata={"description": _REWINDING, "exclude_if": _untrue}
     )
     guarantee: str = field(
         default=words.Guarantee.ONCE,
