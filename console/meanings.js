@@ -114,8 +114,8 @@ export const DEGRADED = {
 
 /** @type {Record<string, string>} */
 export const STOPS = {
-	drain: "all that its inputs contain now reaches every sink first; later records wait; after 300 s it ends as checkpoint does",
-	checkpoint: "the running batch ends, in its sinks and in Spark's checkpoint; after 120 s it ends as force does",
+	drain: "all that its inputs contain now reaches every sink first; later records wait; after 300 s (or as the operator says) it ends as checkpoint does",
+	checkpoint: "the running batch ends, in its sinks and in Spark's checkpoint; after 120 s (or as the operator says) it ends as force does",
 	force: "the driver is killed at once; the next run repeats its batch, each row once",
 };
 

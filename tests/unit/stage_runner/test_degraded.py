@@ -28,11 +28,13 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverPaused,
     DriverProgress,
 )
-from waybill_stage_runner.core.pipelines.states import STALL_MS, MessageOrigin
+from waybill_stage_runner.core.pipelines.states import MessageOrigin
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
 
 MINUTE = 60_000
 USUAL = 2 * MINUTE  # so that ten times of it are more than the least
 IDLE = StageActivity(stage="load")
+STALL_MS = BY_DEFAULT.stall_ms
 HUNG = StageActivity(stage="load", batch_ms=STALL_MS, quiet_ms=STALL_MS)
 
 

@@ -35,7 +35,8 @@ from waybill_stage_runner.core.pipelines.events import (
 )
 from waybill_stage_runner.core.pipelines.parallelism import rescale_record
 from waybill_stage_runner.core.pipelines.scheduling import GOES_ON, with_next_time
-from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
 from waybill_stage_runner.core.tick import Tick
 
 RESTS: Final = (Phase.STOPPED, Phase.FINISHED, Phase.FAILED)
@@ -116,7 +117,7 @@ class Supervision(SupervisedPipeline):
         self.on(DriverBlocked(blocked_by=blocked_by))
 
     @precondition(lambda self: self.alive and not self.closing)
-    @rule(quiet_ms=st.sampled_from([0, STALL_MS, 2 * STALL_MS]))
+    @rule(quiet_ms=st.sampled_from([0, BY_DEFAULT.stall_ms, 2 * BY_DEFAULT.stall_ms]))
     def driver_reports_progress(self, quiet_ms: int) -> None:
         stage = StageActivity(stage="enrich", batch_ms=quiet_ms, quiet_ms=quiet_ms)
         self.on(DriverProgress(stages=(stage,)))

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_shared.settings.service import ServiceSettings
 from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
-from waybill_stage_runner.core.pipelines.states import STALL_MS
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT, TimeLimits
 
 LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
 MASTER: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://[^/:,]+:\d+(,[^/:,]+:\d+)*|yarn|k8s://.+")
@@ -77,10 +77,30 @@ class Settings(ServiceSettings):
         description="so long a manifest may take to compile, from when its driver begins",
     )
     stage_runner_stall_s: float = Field(
-        default=STALL_MS / 1000,
+        default=BY_DEFAULT.stall_ms / 1000,
         gt=0,
         description="so long a batch may do nothing, at least, before its pipeline is degraded;"
         " after twice that its driver is started again",
+    )
+    stage_runner_start_limit_s: float = Field(
+        default=BY_DEFAULT.start_ms / 1000,
+        gt=0,
+        description="so long a driver may start its stages; then it is killed, and started again",
+    )
+    stage_runner_finish_limit_s: float = Field(
+        default=BY_DEFAULT.finish_ms / 1000,
+        gt=0,
+        description="so long the driver of a run that has read all may take to end",
+    )
+    stage_runner_drain_limit_s: float = Field(
+        default=BY_DEFAULT.drain_ms / 1000,
+        gt=0,
+        description="so long a stop with mode drain may take, before it becomes checkpoint",
+    )
+    stage_runner_checkpoint_limit_s: float = Field(
+        default=BY_DEFAULT.checkpoint_ms / 1000,
+        gt=0,
+        description="so long a stop with mode checkpoint may take, before it becomes force",
     )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",
@@ -126,6 +146,16 @@ class Settings(ServiceSettings):
         if not MASTER.fullmatch(master):
             raise ValueError(f"{master!r} is neither local[N] nor spark://HOST:PORT")
         return master
+
+    @property
+    def time_limits(self) -> TimeLimits:
+        return TimeLimits(
+            stall_ms=round(self.stage_runner_stall_s * 1000),
+            start_ms=round(self.stage_runner_start_limit_s * 1000),
+            finish_ms=round(self.stage_runner_finish_limit_s * 1000),
+            drain_ms=round(self.stage_runner_drain_limit_s * 1000),
+            checkpoint_ms=round(self.stage_runner_checkpoint_limit_s * 1000),
+        )
 
     @property
     def spare_drivers(self) -> int:

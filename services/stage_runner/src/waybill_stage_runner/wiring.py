@@ -105,7 +105,7 @@ def make_runner(
         drivers,
         clock,
         admission=admission,
-        stall_ms=round(settings.stage_runner_stall_s * 1000),
+        times=settings.time_limits,
     )
 
 

@@ -41,7 +41,7 @@ def render() -> str:
 
 def _describe(row: StopRow) -> str:
     """Return what a stop does, and when it becomes a stronger one."""
-    after = f"after {row.limit_ms // 1000} s it ends as {row.then} does"
+    after = f"after {row.limit_ms // 1000} s (or as the operator says) it ends as {row.then} does"
     return f"{row.meaning}; {after}" if row.asks_driver else row.meaning
 
 

@@ -88,6 +88,10 @@ ask for a stronger one at any time; a weaker one changes nothing, and the same o
 
 {MODES}
 
+These limits, and those of phases, are settings of the runner: `WAYBILL_STAGE_RUNNER_START_LIMIT_S`,
+`…_FINISH_LIMIT_S`, `…_DRAIN_LIMIT_S` and `…_CHECKPOINT_LIMIT_S`. `escalates_at` of a pipeline says
+when its stop becomes a stronger one.
+
 When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
 `{Phase.STOPPING}`. The sinks that will be removed report a last time what they contain, and only
 then the change is reported. If they cannot, the change is refused, and the pipeline continues as

@@ -18,7 +18,8 @@ from waybill_stage_runner.app.ports import Checked, Drivers, Publisher, Topics
 from waybill_stage_runner.app.questions import Questions
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.events import RunEvent
-from waybill_stage_runner.core.pipelines.states import STALL_MS, PipelineState
+from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT, TimeLimits
 
 
 class Runner:
@@ -30,15 +31,13 @@ class Runner:
         clock: Clocks,
         *,
         admission: Admission | None = None,
-        stall_ms: int = STALL_MS,
+        times: TimeLimits = BY_DEFAULT,
     ) -> None:
-        """Keep the ports. `admission` has the limits; runners that share drivers share it.
-        `stall_ms`: so long a batch may do nothing, at least.
-        """
+        """Keep the ports. `admission` has the limits; runners that share drivers share it."""
         admission = admission or Admission()
         self._clock = clock
         self._supervisor = PipelineSupervisor(
-            publisher, drivers, clock, stall_ms=stall_ms, limits=admission.limits
+            publisher, drivers, clock, times=times, limits=admission.limits
         )
         self._changes = Changes(self._supervisor, topics, drivers, clock, admission)
         self._questions = Questions(self._supervisor, topics, drivers, clock, admission)

@@ -23,6 +23,7 @@ from waybill_stage_runner.core.pipelines.maintenance import maintenance_reports
 from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
+from waybill_stage_runner.core.pipelines.time_limits import TimeLimits
 from waybill_stage_runner.core.tick import Tick
 
 logger = logging.getLogger(__name__)
@@ -35,10 +36,10 @@ class PipelineSupervisor:
         drivers: Drivers,
         clock: Clocks,
         *,
-        stall_ms: int,
+        times: TimeLimits,
         limits: CoreLimits,
     ) -> None:
-        self._stall_ms = stall_ms
+        self._times = times
         self._limits = limits
         self._publisher = publisher
         self._drivers = drivers
@@ -74,7 +75,7 @@ class PipelineSupervisor:
 
     def request(self, record: PipelineRecord, command: Command | None, *, written: bool) -> None:
         """Bring about what the record wants. `written`: the record is in Kafka already."""
-        new = PipelineState(record=record, stall_ms=self._stall_ms, limits=self._limits)
+        new = PipelineState(record=record, times=self._times, limits=self._limits)
         self._states.setdefault(record.pipeline_uid, new)
         event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)

@@ -84,7 +84,7 @@ Confirmed = Annotated[
     ),
 ]
 STOP_TEXT: Final = "; ".join(
-    f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s)"
+    f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s by default)"
     for mode, row in STOP_MODES.items()
 )
 StopAs = Annotated[

@@ -184,7 +184,7 @@ def find(state: PipelineState, now: int) -> list[Symptom]:
         return symptoms
     age_ms = _silent_ms(state)
     for each in state.progress:
-        it = StageWatch(report=each, stall_ms=state.stall_ms, age_ms=age_ms)
+        it = StageWatch(report=each, stall_ms=state.times.stall_ms, age_ms=age_ms)
         symptoms += _find_first(it)
     return symptoms
 
@@ -200,9 +200,9 @@ def _find_first(it: StageWatch) -> list[Symptom]:
 
 def _find_silent(state: PipelineState) -> list[Symptom]:
     silent_ms = _silent_ms(state)
-    if silent_ms < state.stall_ms:
+    if silent_ms < state.times.stall_ms:
         return []
-    hangs = silent_ms >= TWICE * state.stall_ms
+    hangs = silent_ms >= TWICE * state.times.stall_ms
     return [Symptom(None, DegradedCause.DRIVER_SILENT, silent_ms, hangs)]
 
 

@@ -27,11 +27,11 @@ from waybill_shared.contract.lifecycle_events import (
 from waybill_shared.contract.run_words import DegradedCause
 from waybill_shared.contract.words import Obstacle
 from waybill_stage_runner.core.pipelines.parallelism import AS_USUAL, CoreLimits, parallelism_of
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT, TimeLimits
 
 ITSELF: Final = "stage_runner"
 SCHEDULE: Final = "schedule"
 """The actor of what the schedule of a pipeline does."""
-STALL_MS: Final = 300_000
 REACHED: Final[Mapping[Desired, Phase]] = {
     "running": Phase.RUNNING,
     "paused": Phase.PAUSED,
@@ -87,7 +87,7 @@ class PipelineState:
     blocked_by: Obstacle | None = None
     waits: tuple[SinkWait, ...] = ()
     ignored: tuple[IgnoredFields, ...] = ()
-    stall_ms: int = STALL_MS  # so long a batch may do nothing, at least
+    times: TimeLimits = BY_DEFAULT
     limits: CoreLimits = AS_USUAL
     run_parallelism: int | None = None  # of the newest run, if it began here
     progress: tuple[StageActivity, ...] = ()  # the newest report of the driver
@@ -167,4 +167,4 @@ class PipelineState:
         stops = self.phase in STOPS and self.closing is None
         if not stops or row.then is self.stop_mode:
             return None
-        return origin.at + max(0, self.since + row.limit_ms - origin.now)
+        return origin.at + max(0, self.since + self.times.of_stop(self.stop_mode) - origin.now)

@@ -44,7 +44,7 @@ def escalate(state: PipelineState, now: int) -> Decision:
     row = STOP_MODES[state.stop_mode]
     if row.then is state.stop_mode:
         return replace(state, since=now), (actions.StopDriver(mode=row.then),)
-    reason = f"{row.then}: it did not stop in {row.limit_ms // 1000} s"
+    reason = f"{row.then}: it did not stop in {state.times.of_stop(state.stop_mode) / 1000:g} s"
     return _stop_as(row.then, replace(state, reason=reason, actor=ITSELF), now)
 
 

@@ -42,10 +42,10 @@ long healthy run.
 from dataclasses import replace
 from typing import Final
 
-from waybill_shared.contract.commands import STOP_MODES, StopMode
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.lifecycle import PHASES, STOPS, Happening, Phase
+from waybill_shared.contract.lifecycle import STOPS, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, Obstacle, OperationState
@@ -300,12 +300,12 @@ def _tick(state: PipelineState, now: int) -> Decision:
 
 
 def _lasts_too_long(state: PipelineState, in_phase_ms: int) -> bool:
-    limit_ms = PHASES[state.phase].limit_ms
+    limit_ms = state.times.of_phase(state.phase)
     return limit_ms is not None and in_phase_ms >= limit_ms
 
 
 def _stops_too_long(state: PipelineState, in_phase_ms: int) -> bool:
-    return state.phase in STOPS and in_phase_ms >= STOP_MODES[state.stop_mode].limit_ms
+    return state.phase in STOPS and in_phase_ms >= state.times.of_stop(state.stop_mode)
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:
