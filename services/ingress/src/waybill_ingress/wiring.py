@@ -58,7 +58,7 @@ from waybill_shared.http.app import create_app
 from waybill_shared.http.names import HostNames
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.follower import TopicFollower
+from waybill_shared.kafka.follower import FETCH_WAIT_MS, TopicFollower
 from waybill_shared.kafka.news import AllNews, News
 from waybill_shared.kafka.shares import GroupShares
 from waybill_shared.process.clock import SystemClock
@@ -127,8 +127,9 @@ def _pipelines(
         if record.desired == "deleted":
             forget(record.name)
 
+    topic, wait_ms = settings.topic("pipelines"), FETCH_WAIT_MS
     return stack.enter_context(
-        TopicFollower(kafka, settings.topic("pipelines"), PipelineRecord, accept)
+        TopicFollower(kafka, topic, PipelineRecord, accept, fetch_wait_ms=wait_ms)
     )
 
 
@@ -150,7 +151,9 @@ def _connectors(
     """Build what fetches files, the follower of its progress, and what is known of it."""
     settings, stack, known = basics.settings, basics.stack, KnownConnectors()
     topic, group = settings.topic("connectors"), f"{basics.prefix}.connectors"
-    follower = TopicFollower(basics.kafka, topic, ConnectorProgress, known.accept)
+    follower = TopicFollower(
+        basics.kafka, topic, ConnectorProgress, known.accept, fetch_wait_ms=FETCH_WAIT_MS
+    )
     shares = GroupShares(basics.admin, settings.topic("pipelines"), group)
     stack.enter_context(follower)
     connectors = Connectors(

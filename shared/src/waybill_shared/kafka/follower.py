@@ -22,12 +22,13 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 RETRY_S = 1.0
-# A broker that waits to answer a fetch is not woken by the end of a transaction: its default of
-# half a second was most of what somebody waited for the answer to a command.
-FETCH_WAIT_MS = 100
+# A broker sends messages at once. But that nothing follows the end of a transaction is known only
+# when a fetch returns empty: so long waits who asks for all that is there.
+FETCH_WAIT_MS = 100  # where requests ask that often
+LONG_WAIT_MS = 500  # elsewhere: ten fetches a second of each follower were most work of a broker
 ASK_TIMEOUT_S = 10.0  # the broker looks into one segment per partition
 LAG_INTERVAL_S = 5.0  # between two looks at how far the topic has come
-LAG_S_MAX = 3.0  # to read what was there: milliseconds, 0.1 s after a transaction
+LAG_S_MAX = 3.0  # to read what was there: milliseconds, 0.5 s after a transaction
 M = TypeVar("M", bound=Message)
 
 
@@ -43,6 +44,7 @@ class TopicFollower(Generic[M]):
     """Reads `topic` from its beginning for ever; `caught_up` is set at the ends seen at start.
 
     `accept` is called in the thread that reads. `since_ms`: leave out what was written before.
+    `fetch_wait_ms`: FETCH_WAIT_MS where requests often wait for all that is there.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class TopicFollower(Generic[M]):
         accept: Callable[[M], None],
         *,
         since_ms: int | None = None,
+        fetch_wait_ms: int = LONG_WAIT_MS,
     ) -> None:
         self._since_ms = since_ms
+        self._fetch_wait_ms = fetch_wait_ms
         self.caught_up = threading.Event()
         self._kafka = kafka
         self._topic = topic
@@ -164,7 +168,7 @@ class TopicFollower(Generic[M]):
 
     def _follow(self) -> None:
         ends = self._begin(self._identify())
-        options = {"enable.partition.eof": True, "fetch.wait.max.ms": FETCH_WAIT_MS}
+        options = {"enable.partition.eof": True, "fetch.wait.max.ms": self._fetch_wait_ms}
         consumer = make_consumer(self._kafka, "waybill-follower", **options)
         try:
             starts = self._starts(consumer, ends)
@@ -237,8 +241,16 @@ class PlacedFollower(TopicFollower[M]):
         accept: Callable[[M, tuple[int, int]], None],
         *,
         since_ms: int | None = None,
+        fetch_wait_ms: int = LONG_WAIT_MS,
     ) -> None:
-        super().__init__(kafka, topic, message_type, lambda _: None, since_ms=since_ms)
+        super().__init__(
+            kafka,
+            topic,
+            message_type,
+            lambda _: None,
+            since_ms=since_ms,
+            fetch_wait_ms=fetch_wait_ms,
+        )
         self._accept_placed = accept
 
     def accept(self, message: M, place: tuple[int, int]) -> None:

@@ -11,7 +11,7 @@ from waybill_shared.contract.errors import Retryable
 
 logger = logging.getLogger(__name__)
 
-NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, 0.1 s after a transaction
+NEWS_TIMEOUT_S = 2.0  # that a request waits: milliseconds, up to 0.5 s after a transaction
 
 
 class Follower(Protocol):

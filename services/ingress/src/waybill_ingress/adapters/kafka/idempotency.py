@@ -26,7 +26,7 @@ from waybill_shared.contract.topics import topic_specs
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import claim_transactions, make_producer, read_ranges
 from waybill_shared.kafka.errors import explain
-from waybill_shared.kafka.follower import PlacedFollower, TopicFollower
+from waybill_shared.kafka.follower import FETCH_WAIT_MS, PlacedFollower, TopicFollower
 from waybill_shared.kafka.majority import highest_ends
 from waybill_shared.kafka.partitioner import partition_of
 from waybill_shared.process.clock import Clock
@@ -62,7 +62,9 @@ class KafkaRequestLog:
         self._loop: asyncio.AbstractEventLoop | None = None
         kafka = admin.cluster
         self._claims = TopicFollower(kafka, f"{prefix}.requests", RequestClaim, self._take)
-        self._answers = PlacedFollower(kafka, f"{prefix}.answers", RequestAnswer, self.note)
+        self._answers = PlacedFollower(
+            kafka, f"{prefix}.answers", RequestAnswer, self.note, fetch_wait_ms=FETCH_WAIT_MS
+        )
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:

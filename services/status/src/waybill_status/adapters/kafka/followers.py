@@ -13,7 +13,12 @@ from waybill_shared.contract.replays import Replay
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.kafka.follower import IdentifiedFollower, PlacedFollower, TopicFollower
+from waybill_shared.kafka.follower import (
+    FETCH_WAIT_MS,
+    IdentifiedFollower,
+    PlacedFollower,
+    TopicFollower,
+)
 from waybill_shared.kafka.replies import follow_replies
 from waybill_shared.process.health import Check
 from waybill_shared.topic_views.connectors import KnownConnectors
@@ -58,7 +63,11 @@ class Followers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listeners: Listeners | None = None
         self.pipelines = TopicFollower(
-            kafka, f"{prefix}.pipelines", PipelineRecord, self._accept_record
+            kafka,
+            f"{prefix}.pipelines",
+            PipelineRecord,
+            self._accept_record,
+            fetch_wait_ms=FETCH_WAIT_MS,
         )
         self.replies = follow_replies(kafka, prefix, self.pipelines, self._accept_reply)
         self.lifecycle = IdentifiedFollower(
