@@ -4,22 +4,21 @@ services started as the processes that they are."""
 import base64
 import os
 import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from containers import Servers
+from integration import forked
 from integration.waiting import eventually
 from waybill_local.ports import pick
-from waybill_local.processes import die_with
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.topics import topic_specs
@@ -148,23 +147,17 @@ def serving(
     """`killed`: the test may do that."""
     port = free_port()
     settings = {**os.environ, **environment, f"WAYBILL_{name.upper()}_PORT": str(port)}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", f"waybill_{name}"],
-            env=settings,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # Linux shares its cores among sessions: a busy one is alone so
-            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - system calls only
-        )
+    process = forked.start(name, settings, log)
     terminate = cache(process.terminate)  # because a second signal forces its end
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(url, process, log)
+        assert process.pid is not None
         yield Serving(url=url, pid=process.pid, terminate=terminate)
     finally:
         terminate()
-        code = process.wait(STOP_TIMEOUT_S)
+        process.join(STOP_TIMEOUT_S)
+    code = process.exitcode
     assert code == 0 or (killed and code == -signal.SIGKILL), log.read_text()
 
 
@@ -172,9 +165,9 @@ def free_port() -> int:
     return pick({"one": 0})["one"]
 
 
-def wait_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def wait_ready(url: str, process: ForkServerProcess, log: Path) -> None:
     def ready() -> bool:
-        assert process.poll() is None, log.read_text()
+        assert process.exitcode is None, log.read_text()
         try:
             return client.get("/readyz").status_code == httpx2.codes.OK
         except httpx2.TransportError:
