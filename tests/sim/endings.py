@@ -28,7 +28,7 @@ from waybill_shared.contract.vectors import Vector
 from waybill_token_tracker.core.facts import apply_fact
 
 FIRST_GENERATION = 1
-ORDER_SHARE = 0.3  # to apply all facts in other orders takes as long as the scenario
+ORDER_SHARE = 0.1  # to apply all facts in other orders takes as long as the scenario
 
 
 class Ended(Around, Protocol):

@@ -41,19 +41,21 @@ MUTATIONS: Final = (
     Mutation(
         name="a rewind moves no position",
         invariant="I4",
+        found_by=2,
         instead={"waybill_shared.contract.events.Fence.position": stand_ins.FRONTIER},
         only=("rewinds",),
     ),
     Mutation(
         name="nobody knows that a rewind is done",
         invariant="I8",
-        found_by=2,
+        found_by=3,
         instead={"waybill_spark.tracking.ledger.Ledger.rewind_number": stand_ins.NEVER_REWOUND},
         only=("rewinds",),
     ),
     Mutation(
         name="what was skipped comes again after a rewind",
         invariant="I4",
+        found_by=2,
         instead={"waybill_spark.tracking.stage.is_set_aside": stand_ins.false},
         only=("rewinds",),
     ),
@@ -179,6 +181,7 @@ MUTATIONS: Final = (
     Mutation(
         name="topic ids are not compared",
         invariant="I7",
+        found_by=9,
         instead={
             "waybill_spark.tracking.loss_reporter.LossReporter.set_aside": stand_ins.no_stops,
             "waybill_spark.tracking.loss_reporter.LossReporter.check_topics": stand_ins.nothing,

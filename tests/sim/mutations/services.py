@@ -18,7 +18,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a part of the way is judged by the sinks that there are now",
         invariant="I2",
-        found_by=56,
+        found_by=20,
         instead={"waybill_status.core.outcomes.judge._judge_named": stand_ins.named_now},
     ),
     Mutation(
@@ -31,7 +31,7 @@ MUTATIONS: Final = (
     Mutation(
         name="of what nobody knows whether it was told all is told again",
         invariant="I3",
-        found_by=28,
+        found_by=35,
         instead={
             f"{WATCHED}._find_out": stand_ins.not_found_out,
             "waybill_shared.topic_views.watches.WatchBook.is_open": stand_ins.true,
@@ -100,7 +100,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a pause is answered by the report of an earlier order",
         invariant="I14",
-        found_by=2,
+        found_by=11,
         instead={
             "waybill_stage_runner.core.pipelines.driver_reports._note_paused": stand_ins.note_paused
         },
@@ -117,7 +117,7 @@ MUTATIONS: Final = (
     Mutation(
         name="what others wrote between two batches is the second one's",
         invariant="I4",
-        found_by=3,
+        found_by=17,
         instead={"waybill_token_tracker.core.facts._hop": stand_ins.without_gaps},
         only=("retention", "strangers"),
     ),
@@ -143,6 +143,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the last commit wins",
         invariant="I11",
+        found_by=3,
         instead={"waybill_token_tracker.core.facts.join": stand_ins.the_later},
     ),
     Mutation(
