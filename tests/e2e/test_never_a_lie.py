@@ -17,9 +17,8 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 SEED = 20_261_121
-SERVICES = ("ingress", "status", "gateway")
 SOME_FAULTS = dict.fromkeys(
-    ("kill the driver", "hold token_tracker", "flush redis", *map("kill {}".format, SERVICES)), 1
+    ("kill the driver", "hold token_tracker", "flush redis", "kill status"), 1
 )
 TOKENS_MIN = 50
 RUN_TIMEOUT_S = 400.0  # it takes about 80; a busy machine starts drivers slowly

@@ -13,7 +13,7 @@ from waybill import Client
 from waybill_local.stack import StackState
 
 WAIT_S = 120.0
-PAUSES = 2
+PAUSES = 1
 
 
 def is_paused(client: Client, name: str) -> bool:
