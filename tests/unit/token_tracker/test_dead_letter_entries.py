@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from message_builders import make_entry
@@ -170,6 +170,9 @@ entries_of_all_kinds = st.lists(
 
 @patiently
 @given(entries_of_all_kinds, st.integers(1, 20))
+@example(
+    [entry(0, partition=at, hop=hop) for at, hop in ((0, "b"), (1, "b"), (0, "a"), (1, "c"))], 1
+)
 def test_whatever_becomes_one_is_told_as_before(heard: Sequence[DeadEntry], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (

@@ -8,6 +8,7 @@ a hundred thousand offset ranges are the offsets given up, too. No entry is ever
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Final
 
 from waybill_shared.contract.slots import DeadCount, DeadEntry
@@ -18,6 +19,8 @@ EXACT_KEPT: Final = 5_000  # of the newest
 RUN_ENTRIES_MAX: Final = 100  # that are merged into one
 RUN_PLACES_MAX: Final = 1_000  # offset ranges that one entry may name: 30 kB
 PLACES_MAX: Final = 100_000  # per pipeline: 3 MB
+MERGED: Final = "+"  # in the id of a merged entry, behind that of its first hop
+ID_BYTES: Final = 8
 
 _Place = tuple[str, int]
 _Counts = tuple[DeadCount, ...]
@@ -114,7 +117,7 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
         runs = _merge_runs(run for entry in entries for run in _places(entry))
         first = replace(
             first,
-            id=f"{first.id}+{first.start}",
+            id=_id_of(entries),
             end=max(entry.end for entry in entries),
             up_to=up_to(entries),
             exact=False,
@@ -124,6 +127,14 @@ def _one_of(together: Sequence[tuple[int, DeadEntry]]) -> tuple[int, DeadEntry]:
             runs=runs if len(runs) > 1 else (),
         )
     return min(received for received, _ in together), first
+
+
+def _id_of(entries: Sequence[DeadEntry]) -> str:
+    """Return an id that no other merged entry has. One hop has entries in several partitions, which
+    are merged with those of other hops there."""
+    parts = [(e.id, e.sink, e.topic_id, e.partition, e.start, e.end) for e in entries]
+    hop = entries[0].id.partition(MERGED)[0]
+    return f"{hop}{MERGED}{blake2b(repr(parts).encode(), digest_size=ID_BYTES).hexdigest()}"
 
 
 def _limit_ranges(entries: Sequence[DeadEntry]) -> Iterator[DeadEntry]:
