@@ -33,6 +33,7 @@ export const DEATHS = {
 	violated: "it breaks a rule of its input",
 	failed: "the queries of a stage end with an error at it",
 	refused: "a sink does not take its row",
+	put_by_operator: "a person has put it there",
 };
 
 /** @type {Record<string, string>} */

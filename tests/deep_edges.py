@@ -101,6 +101,7 @@ DEEP = {
         "that_is_away",
         "a_query_gets_a_column",
     ),
+    "e2e/test_putting.py": ("",),
     "e2e/test_returns.py": ("",),
     "e2e/test_rewinds.py": ("",),
     "e2e/test_schedules.py": ("",),

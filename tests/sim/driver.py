@@ -14,7 +14,7 @@ from sim.loads import SimLoads
 from sim.sinks import Storage
 from sim.spark import QueryFailed
 from sim.stages import SimStage, open_journal, open_sink
-from waybill_shared.contract.errors import Retryable, UserError
+from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import RunningStage
@@ -23,7 +23,12 @@ from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.definitions import later_sinks, stage_inputs
 from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.failures import StageFailed, describe
-from waybill_spark.driver.stages import open_stages, report_losses, start_stages
+from waybill_spark.driver.stages import (
+    open_stages,
+    put_dead_letters,
+    report_losses,
+    start_stages,
+)
 from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.ledger import Ledger
@@ -77,6 +82,7 @@ class Driver:
         self._pause = (record.desired == "paused", 0)
         """Whether no batch begins, and the number of the order that said so."""
         self._reported: tuple[bool, int] | None = None
+        self._not_put: dict[str, Problem] = {}
         self._orders: list[tuple[bool, int]] = []
         """To pause or to continue, which it has not read yet."""
         self._stages: tuple[SimStage, ...] = ()
@@ -178,6 +184,7 @@ class Driver:
         self.edge("driver.begins")
         stages = cast(list[RunningStage], self._stages)
         open_stages(stages)
+        self._not_put = put_dead_letters(stages, self.record.dead_letters)
         if self.ends:
             self._ending = Ending(stages, self)
         else:
@@ -212,7 +219,9 @@ class Driver:
                     for stage in self._stages:
                         stage.move_claims()
             paused, order = self._reported = self._pause
-            self.world.hear(self, DriverPaused(order=order) if paused else DriverRuns())
+            found = self._not_put
+            runs = DriverRuns(not_put=found)
+            self.world.hear(self, DriverPaused(order=order, not_put=found) if paused else runs)
 
     def _close(self) -> None:
         """As `report_last` does: the last word on what goes, with a change or its pipeline."""

@@ -118,6 +118,14 @@ class Cluster:
         assert row is not None, f"no record at {place}"
         return row
 
+    def has_row(self, place: Place) -> bool:
+        """Whether a committed record was ever there, and not a marker, or nothing yet."""
+        partition = self.incarnations[place.topic_id].partitions[place.partition]
+        if place.offset >= partition.stable_end():
+            return False
+        entry = partition.entries[place.offset]
+        return entry.row is not None and entry.decided is True
+
     def create(self, name: str, topic_id: str, partitions: int) -> Topic:
         topic = Topic(name, topic_id, [Partition() for _ in range(partitions)])
         self.topics[name] = topic

@@ -10,7 +10,7 @@ from functools import wraps
 from sim.pipelines import Pipeline
 from sim.shapes import Shape, Stage, name_of, place_of_sink, topic_of_input
 from sim.world import World
-from waybill_shared.contract.commands import InputOffset, Restart
+from waybill_shared.contract.commands import InputOffset, PutDeadLetter, Restart, StopMode
 
 
 def _of_some(operator: Callable[[World, Pipeline], None]) -> Callable[[World], None]:
@@ -71,6 +71,25 @@ def rewind(world: World, pipeline: Pipeline) -> None:
     if offsets:
         body = Restart(offsets=offsets, stage=stage.name, confirmed=True)
         pipeline.command("rewind", f"{stage.name} {offsets}", body)
+
+
+@_of_some
+def put(world: World, pipeline: Pipeline) -> None:
+    """A record goes to its dead-letter topic: one that was read, or one that will be."""
+    record = pipeline.newest()
+    if record is None or record.desired == "deleted":
+        return
+    source = world.some([i for stage in record.stages for i in stage.inputs])
+    topic = world.cluster.topics.get(source.topic)
+    if topic is None or topic.topic_id != source.topic_id:
+        return
+    partition = world.pick(len(topic.partitions))
+    end = topic.partitions[partition].end()
+    if end:
+        offset = max(0, end - 1 - world.pick(4))
+        asked = PutDeadLetter(topic=source.topic, partition=partition, offset=offset, reason="")
+        body = Restart(mode=StopMode.FORCE, dead_letter=asked)
+        pipeline.command("put", f"{source.topic}[{partition}]@{offset}", body)
 
 
 @_of_some

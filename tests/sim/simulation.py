@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from sim import operators
 from sim.checked_world import Violation
-from sim.faults import FAMILIES, Family
+from sim.faults import FAMILIES, PUTS, Family
 from sim.healing import heal
 from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
@@ -28,6 +28,8 @@ CALM = 0.15
 ENDINGS = "endings"
 ENDS = 0.15
 """In so many scenarios pipelines end by themselves; in all when that is asked for as a family."""
+PUT = 0.15
+"""In so many scenarios a person puts records into dead-letter topics."""
 LATEST = 0.15
 """So many pipelines begin at the ends of their inputs."""
 
@@ -86,6 +88,8 @@ def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     shapes = tuple(replace(shape, ends=ends) for shape in _shapes(dice, only))
     world = World(seed, shapes, partitions=dice.randint(1, len(shapes)))
     families = _families(dice, only)
+    puts = PUTS.name in only if only else Random(f"{PUTS.name} {seed}").random() < PUT
+    families += [PUTS] if puts else []
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]
     starts: list[tuple[int, Move]] = [(STARTS, operators.start)] if ends else []

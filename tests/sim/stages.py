@@ -12,10 +12,17 @@ from sim.graves import FAILING, MALFORMED, SimJournal, fate
 from sim.log import Place, Row
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewinds_of, stage_inputs
+from waybill_spark.driver.definitions import (
+    checkpoint_path,
+    later_sinks,
+    requests_of,
+    rewinds_of,
+    stage_inputs,
+)
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
@@ -95,6 +102,7 @@ class SimStage:
             sinks=self._sinks,
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, host.record.rewinds),
+            dead_letters=requests_of(definition, host.record.dead_letters),
             checkpoint=Checkpoint(folder),
             source=self,
             offsets_max=STEP_MAX,
@@ -114,6 +122,9 @@ class SimStage:
 
     def report_losses(self) -> None:
         self._tracked.report_losses()
+
+    def put_dead_letters(self) -> Mapping[str, Problem | None]:
+        return self._tracked.put_dead_letters()
 
     def start(self) -> None:
         starts = self._tracked.resume()
@@ -186,6 +197,7 @@ class SimStage:
             self._raw(Place(ids[topic], partition, offset))
             for (topic, partition), offsets in positions.items()
             for offset in sorted(offsets)
+            if self._cluster.has_row(Place(ids[topic], partition, offset))
         )
 
     def _next(self) -> tuple[int, Frame] | None:

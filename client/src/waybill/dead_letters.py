@@ -3,9 +3,12 @@
 Never talks to anything.
 """
 
+import re
 from dataclasses import dataclass
 
 from waybill.fields import Fields
+
+_LOCATION = re.compile(r"([a-zA-Z0-9._-]{1,249})\[(\d{1,9})\]@(\d{1,18})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +21,15 @@ class RecordLocation:
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}]@{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> "RecordLocation":
+        """Parse TOPIC[PARTITION]@OFFSET. Raise ValueError if `text` is something else."""
+        found = _LOCATION.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is no TOPIC[PARTITION]@OFFSET, as orders.in[0]@4711")
+        topic, partition, offset = found.groups()
+        return cls(topic=topic, partition=int(partition), offset=int(offset))
 
     @classmethod
     def read(cls, fields: Fields) -> "RecordLocation":

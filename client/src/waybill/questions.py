@@ -237,8 +237,8 @@ def restart(
     return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
 
 
-def rescale(name: str, parallelism: int) -> Question:
-    return _post(f"{_pipeline_path(name)}/rescale", {"parallelism": parallelism})
+def change(name: str, what: str, body: Mapping[str, object]) -> Question:
+    return _post(f"{_pipeline_path(name)}/{what}", body)
 
 
 def maintain(name: str, sink: str, *, dry_run: bool) -> Question:

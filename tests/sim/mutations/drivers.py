@@ -67,6 +67,12 @@ MUTATIONS: Final = (
         only=("rewinds", "deaths"),
     ),
     Mutation(
+        name="what a sink has is put into a dead-letter topic",
+        invariant="I4",
+        instead={"waybill_spark.tracking.putting._lacks": stand_ins.true},
+        only=("puts",),
+    ),
+    Mutation(
         name="batches are skipped by their ids",
         invariant="I1",
         found_by=4,

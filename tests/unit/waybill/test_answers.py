@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from unit.waybill.conftest import MANIFEST, Command, make_fault
-from waybill import Client, Conflict, Invalid, NotReady
+from waybill import Client, Conflict, Invalid, NotReady, RecordLocation
 from waybill.models import Operation
 from waybill.testing import Response, ScriptedServer, problem
 
@@ -38,6 +38,13 @@ CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
     ("POST", f"{PATH}/stop", lambda client: client.stop("orders")),
     ("POST", f"{PATH}/restart", lambda client: client.restart("orders")),
     ("POST", f"{PATH}/rescale", lambda client: client.rescale("orders", 4)),
+    (
+        "POST",
+        f"{PATH}/dead-letters",
+        lambda client: client.put_dead_letter(
+            "orders", RecordLocation(topic="in", partition=0, offset=3), "x"
+        ),
+    ),
     ("DELETE", PATH, lambda client: client.delete("orders")),
 ]
 

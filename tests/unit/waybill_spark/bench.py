@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from sim.loads import SimLoads
 from waybill_shared.contract.dead_letter_facts import DeadPositions
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Commit, Fence, Range
@@ -205,17 +206,15 @@ class Bench:
     sinks: tuple[str, ...] = ("first", "second")
     offsets_max: int = 100
     bytes_max: int = 100
-    replaces: bool = False
-    """Whether a batch of the stage erases the one before."""
+    replaces: bool = False  # whether a batch of the stage erases the one before
     has_state: bool = False
-    empty: bool = False
-    """Whether a batch gives no rows."""
-    markers: bool = False
-    """Whether no reader finds a record where it is."""
+    empty: bool = False  # whether a batch gives no rows
+    markers: bool = False  # whether no reader finds a record where it is
     sizes: dict[int, int] = field(default_factory=dict)
     """Of records that have more than one byte, by offset."""
     lifecycle_id: str = "L1"
     rewind: Rewind | None = None
+    asked: tuple[DeadLetterRequest, ...] = ()
     erasing: tuple[str, ...] = ()
     claims: int = 0
     reads: int = 0
@@ -262,6 +261,7 @@ class Bench:
             clock=self,
             has_state=self.has_state,
             rewinds=() if self.rewind is None else (self.rewind,),
+            dead_letters=self.asked,
             erasing=self.erasing,
         )
         stage.open()

@@ -13,7 +13,13 @@ from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.operations import finish
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption, connect, connect_to_change
+from waybill.cli.session import (
+    PipelineArgument,
+    TimeoutOption,
+    WaitOption,
+    connect,
+    connect_to_change,
+)
 from waybill.errors import Conflict
 from waybill.manifest_versions import earlier_of
 from waybill.models import Operation, StopMode
@@ -21,9 +27,6 @@ from waybill.models import Operation, StopMode
 if TYPE_CHECKING:
     from waybill.sync.client import Client
 
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="end with 4 when it is not done in this time")
-]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="say what would change, as waybill diff, and do nothing")
 ]

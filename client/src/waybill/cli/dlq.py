@@ -1,4 +1,4 @@
-"""The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`."""
+"""The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`, `dlq put`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -12,9 +12,17 @@ from waybill import questions
 from waybill.cli import render
 from waybill.cli.asking import require_yes
 from waybill.cli.flow import flow_of
+from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.resending import Sending
-from waybill.cli.session import PipelineArgument, command_group, connect_to_change, direct
+from waybill.cli.session import (
+    PipelineArgument,
+    TimeoutOption,
+    WaitOption,
+    command_group,
+    connect_to_change,
+    direct,
+)
 from waybill.dead_letters import RecordLocation
 from waybill.fields import Fields
 
@@ -22,7 +30,7 @@ TIMEOUT_S = 60.0  # topics are read while it is asked
 LEFT_OUT_SHOWN = 5
 HEADER = ("ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE")
 
-dlq = command_group("List, show and replay records that a pipeline could not process.")
+dlq = command_group("List, show, replay and put records that a pipeline cannot process.")
 
 
 def _refuse_no_time(since: str | None) -> str | None:
@@ -32,7 +40,7 @@ def _refuse_no_time(since: str | None) -> str | None:
     raise typer.BadParameter(f"{since!r} is no time with a zone, as 2026-11-25T09:00:00Z")
 
 
-Reason = Literal["malformed", "violated", "failed", "refused"]
+Reason = Literal["malformed", "violated", "failed", "refused", "put_by_operator"]
 ReasonOption = Annotated[
     Reason | None, typer.Option("--reason", case_sensitive=False, help="why they died")
 ]
@@ -155,6 +163,59 @@ def replay(
                 render.talk("there is nothing to replay")
         finally:  # what was sent before a fault has its token, too
             _print(sending, output)
+
+
+@dlq.command("put")
+def put(  # noqa: PLR0917 - options of a command line
+    name: PipelineArgument,
+    record: Annotated[
+        str,
+        typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="the record, as orders.in[0]@4711"),
+    ],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="for those who look at it later")
+    ],
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="the only stage that is meant")
+    ] = None,
+    wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
+    timeout: TimeoutOption = DRIVER_WAIT_S,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Put a record into its dead-letter topic before any batch reads it.
+
+    For a record that nobody else can find: one that ends the driver, or lets its batch hang. Its
+    token ends dead_lettered, with the reason and who asked. `waybill dlq replay` sends it again.
+
+    The pipeline is restarted: its driver is killed at once, and the next one does this before its
+    first batch. What the killed batch had written is not written again. A paused pipeline stays
+    paused, a failed one is started. One that is stopped or finished stays so, and does it at its
+    next start.
+
+    It is refused if every sink has the record already, if Kafka does not have it, or if no stage of
+    the pipeline reads it.
+
+    \b
+    Example:
+      waybill dlq put orders orders.in[0]@4711 --reason "ends the driver: out of memory"
+
+    \b
+    Exit codes: 0 it is there, or accepted · 1 error · 2 usage ·
+      4 not done in time: with --wait, or where the change cannot be remembered
+    """
+    from waybill.cli.operations import finish  # the other commands do not need it
+
+    at = _read_location(record)
+    with connect_to_change() as client:
+        asked = client.put_dead_letter(name, at, reason, stage=stage)
+        finish(client, asked, timeout, output, must_end=wait)
+
+
+def _read_location(text: str) -> RecordLocation:
+    try:
+        return RecordLocation.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _print(sending: Sending, output: Form) -> None:

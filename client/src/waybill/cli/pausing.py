@@ -1,9 +1,9 @@
 """The commands that pause a pipeline and let it continue."""
 
-from waybill.cli.changes import WaitOption, change
+from waybill.cli.changes import change
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption
+from waybill.cli.session import PipelineArgument, TimeoutOption, WaitOption
 
 
 def pause(

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from waybill.cli.changes import WaitOption, change
+from waybill.cli.changes import change
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption
+from waybill.cli.session import PipelineArgument, TimeoutOption, WaitOption
 
 
 def rescale(

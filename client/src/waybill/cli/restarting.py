@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waybill.cli.asking import require_yes
-from waybill.cli.changes import WaitOption, change
+from waybill.cli.changes import change
 from waybill.cli.faults import print_faults
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.session import PipelineArgument, TimeoutOption
+from waybill.cli.session import PipelineArgument, TimeoutOption, WaitOption
 from waybill.models import Fault, Operation, RestartMode
 
 if TYPE_CHECKING:

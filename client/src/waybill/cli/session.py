@@ -68,6 +68,9 @@ GenerationOption = Annotated[
         help="of the pipeline at least, as `waybill apply` printed it: waits until it is known",
     ),
 ]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="end with 4 when it is not done in this time")
+]
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", min=0.0, metavar="SECONDS", help="how long to wait at most")
 ]

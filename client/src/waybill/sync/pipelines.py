@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from waybill import plans, questions
 from waybill.batches import StageBatch, batch_pages
+from waybill.dead_letters import RecordLocation
 from waybill.flows import PipelineFlow, flows_in
 from waybill.histories import PipelineEvent, PipelineRun, event_pages, run_pages
 from waybill.manifest_versions import ManifestVersion, versions_in
@@ -99,7 +100,34 @@ class PipelineCalls(Asking):
 
         One that is paused stays paused. If it does not run, the number is for its next start.
         """
-        return self._change(questions.rescale(name, parallelism), wait_s)
+        body = {"parallelism": parallelism}
+        return self._change(questions.change(name, "rescale", body), wait_s)
+
+    def put_dead_letter(
+        self,
+        name: str,
+        record: RecordLocation,
+        reason: str,
+        *,
+        stage: str | None = None,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
+        """Put a record into its dead-letter topic before a batch reads it; it ends the driver, say.
+
+        The driver is killed, and the next one does it before its first batch; `reason` and who asks
+        are in the message of the letter. A pipeline that does not run does it at its next start;
+        a failed one is started. `stage`: the only one that is meant. The operation fails if the
+        record was processed before, or is not in Kafka any more.
+        """
+        body = {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "reason": reason,
+        }
+        if stage is not None:
+            body["stage"] = stage
+        return self._change(questions.change(name, "dead-letters", body), wait_s)
 
     def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""

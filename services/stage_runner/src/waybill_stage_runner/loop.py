@@ -164,9 +164,9 @@ def _as_event(report: RunReport | QueueReport | EndReport) -> events.RunEvent | 
 def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
     match event.kind:
         case "running":
-            return events.DriverRuns()
+            return events.DriverRuns(not_put=event.not_put)
         case "paused":
-            return events.DriverPaused(order=event.order)
+            return events.DriverPaused(order=event.order, not_put=event.not_put)
         case "blocked":
             return events.DriverBlocked(blocked_by=event.blocked_by, waits=event.waits)
         case "progress":

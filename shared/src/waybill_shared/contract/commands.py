@@ -115,8 +115,20 @@ class InputOffset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutDeadLetter:
+    """A record that is to go to its dead-letter topic before any batch reads it."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """At most one of `start_from`, `at` and `offsets` says where stages begin again."""
+    """At most one of `start_from`, `at` and `offsets` says where stages begin again. With
+    `dead_letter` none does, and a pipeline that does not run stays so.
+    """
 
     start_from: Beginning | None = None
     mode: StopMode = StopMode.CHECKPOINT
@@ -129,6 +141,7 @@ class Restart:
     `offsets` name."""
     confirmed: bool = False
     """True if whoever asks knows that rows are written again."""
+    dead_letter: PutDeadLetter | None = None
     action: Literal[Action.RESTART] = Action.RESTART
 
 

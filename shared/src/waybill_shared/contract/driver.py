@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.driver_news import (
     IgnoredFields,
     SinkWait,
@@ -102,6 +103,10 @@ class RunSpec(_Message):
     """The replication factor of dead-letter topics that the run creates."""
     rewinds: tuple[StageRewind, ...] = ()
     """The newest of each stage. A sink that has had it does nothing."""
+    dead_letters: tuple[DeadLetterRequest, ...] = ()
+    """Records that go to their dead-letter topics before any batch. Each event that it runs, or is
+    paused, says that this is done.
+    """
     paused: bool = False
     """True if no batch begins before an order says so."""
     pause_order: int = 0
@@ -214,3 +219,7 @@ class DriverEvent(_Message):
     """Of `running` and `paused`: the number of the order that is carried out. 0: no order came."""
     tasks: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""
+    not_put: Mapping[str, Problem] = {}
+    """Of `running` and `paused`: by the id of its command, why a record did not go to its
+    dead-letter topic.
+    """

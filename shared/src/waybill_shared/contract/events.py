@@ -10,6 +10,7 @@ from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.commands import CommandBody, QuestionBody, StopMode
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letter_facts import DeadLetters, DeadPositions
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
@@ -28,10 +29,8 @@ FieldMap = dict[str, str]
 Desired = Literal["running", "paused", "stopped", "deleted"]
 """What a pipeline is to be. `phase` says what it is."""
 
-NEVER: Final = 2**31 - 1
-"""A generation that no pipeline reaches."""
-SLOT: Final = -1
-"""In place of the number of a chunk: the slot itself."""
+NEVER: Final = 2**31 - 1  # a generation that no pipeline reaches
+SLOT: Final = -1  # in place of the number of a chunk: the slot itself
 MARKER: Final = 1
 """The least number of offsets that the end of a transaction uses after the rows of a batch."""
 
@@ -192,6 +191,7 @@ class PipelineRecord:
     finished: bool = False  # that run has read all that there was, and no other is wanted
     next_run_at: int | None = None  # the first time of its schedule that has not come yet
     rewinds: tuple[StageRewind, ...] = ()  # the newest of each partition, done or not
+    dead_letters: tuple[DeadLetterRequest, ...] = ()  # those that no run has done yet
 
     @property
     def wants_run(self) -> bool:

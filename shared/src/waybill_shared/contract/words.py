@@ -79,6 +79,7 @@ class DeadReason(Word):
     VIOLATED = "violated", "it breaks a rule of its input; `rule` says which"
     FAILED = "failed", "the queries of a stage end with an error at it"
     REFUSED = "refused", "a sink does not take its row; `sink` says which"
+    PUT_BY_OPERATOR = "put_by_operator", "a person has put it there: the message says why, and who"
 
 
 class LossReason(Word):

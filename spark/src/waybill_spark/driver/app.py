@@ -14,8 +14,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
-from waybill_shared.contract.errors import ContractError
+from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.triggers import ends
 from waybill_shared.contract.rewinds import StageRewind
@@ -23,7 +24,13 @@ from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
-from waybill_spark.driver.definitions import checkpoint_path, later_sinks, rewinds_of, stage_inputs
+from waybill_spark.driver.definitions import (
+    checkpoint_path,
+    later_sinks,
+    requests_of,
+    rewinds_of,
+    stage_inputs,
+)
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.blocking import Reading, readings
@@ -67,6 +74,7 @@ class Surroundings:
     loads: Loads
     report_maintenance: Callable[[TableMaintenance], None]
     rewinds: tuple[StageRewind, ...]
+    dead_letters: tuple[DeadLetterRequest, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,7 @@ class RunningStage:
             sinks=sinks,
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, around.rewinds),
+            dead_letters=requests_of(definition, around.dead_letters),
             erasing=[s.name for s in compiled.stage.sinks if s.settings.replaces],
             checkpoint=self._checkpoint,
             source=_make_source(compiled, around),
@@ -145,6 +154,10 @@ class RunningStage:
     def report_losses(self) -> None:
         self._tracked.report_losses()
         logger.info("fences are reported", extra={"stage": self.name})
+
+    def put_dead_letters(self) -> Mapping[str, Problem | None]:
+        """Write the dead letters that a person asks for. Return why not, by the id of a command."""
+        return self._tracked.put_dead_letters()
 
     def start(self) -> None:
         starts = self._tracked.resume()

@@ -1,10 +1,11 @@
 """What follows from the definition of a stage: its inputs, the sinks that were added later, its
-rewinds, and the folder of its checkpoint.
+rewinds, the dead letters that a person asks for, and the folder of its checkpoint.
 """
 
 import hashlib
 from collections.abc import Iterable
 
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import stage_key
@@ -39,6 +40,16 @@ def rewinds_of(stage: StageDefinition, rewinds: Iterable[StageRewind]) -> tuple[
     return tuple(
         Rewind(number=each.number, starts=each.starts, forward=each.forward)
         for each in sorted(own, key=lambda each: each.number)
+    )
+
+
+def requests_of(
+    stage: StageDefinition, asked: Iterable[DeadLetterRequest]
+) -> tuple[DeadLetterRequest, ...]:
+    """Return the records among these that the stage reads, unless another one is meant."""
+    read = {source.topic_id for source in stage.inputs}
+    return tuple(
+        each for each in asked if each.topic_id in read and each.stage in (None, stage.name)
     )
 
 

@@ -16,11 +16,13 @@ from waybill_shared.contract.driver_news import (
     StageActivity,
     TableMaintenance,
 )
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.words import Obstacle
 from waybill_shared.kafka.admin import make_admin
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
+from waybill_shared.process.failpoints import reach
 from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
@@ -39,7 +41,7 @@ from waybill_spark.driver.run_control import PauseState, RunControl
 from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
-from waybill_spark.driver.stages import open_stages, start_stages
+from waybill_spark.driver.stages import open_stages, put_dead_letters, start_stages
 from waybill_spark.driver.watching import KafkaWaits, Watcher
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.kafka.fence_topic.reading import Fences
@@ -67,6 +69,10 @@ class PipelineRun:
         self._admin = make_admin(kafka)
         self._producer = make_producer(kafka)
         self._clock = SystemClock()
+        self._not_put: dict[str, Problem] = {}
+        """Of dead letters that a person asks for, why not. Each report of a pause repeats it: the
+        runner ignores some of these, and answers a command once.
+        """
         self._identity = Identity(
             tenant=spec.tenant,
             pipeline_uid=spec.pipeline_uid,
@@ -105,6 +111,7 @@ class PipelineRun:
             for stage in stages:
                 stage.set_paused(paused=(control.pause or first).paused)
             open_stages(stages)
+            self._put_dead_letters(stages)
             ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
             if ending is None:
                 start_stages(stages)
@@ -122,6 +129,10 @@ class PipelineRun:
             drains = control.mode is StopMode.DRAIN
             if drains and Drain(stages, self._admin).run(watcher, control):
                 self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
+
+    def _put_dead_letters(self, stages: Sequence[RunningStage]) -> None:
+        self._not_put = put_dead_letters(stages, self._spec.dead_letters)
+        reach(f"{self._spec.pipeline_uid}.after_put")
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
@@ -144,6 +155,7 @@ class PipelineRun:
             loads=loads,
             report_maintenance=self._report_maintenance,
             rewinds=self._spec.rewinds,
+            dead_letters=self._spec.dead_letters,
         )
 
     def _stages(
@@ -194,7 +206,10 @@ class PipelineRun:
 
     def _report_pause(self, pause: PauseState) -> None:
         kind: Literal["paused", "running"] = "paused" if pause.paused else "running"
-        self._report(DriverEvent(kind=kind, run_id=self._spec.run_id, order=pause.order))
+        event = DriverEvent(
+            kind=kind, run_id=self._spec.run_id, order=pause.order, not_put=self._not_put
+        )
+        self._report(event)
 
     def _report_ignored(self, ignored: tuple[IgnoredFields, ...]) -> None:
         self._report(DriverEvent(kind="ignored", run_id=self._spec.run_id, ignored=ignored))

@@ -7,7 +7,9 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial, reduce
 
+from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.vectors import meet
+from waybill_shared.contract.words import Obstacle
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -71,6 +73,15 @@ class BatchWriter:
                 self._record_dead(judged, batch, [ledger])
                 ledger.write(judged.rows.by_sink[ledger.sink.name], self._with_facts(batch, judged))
             self._note_progress()
+
+    def waits(self, latest: int) -> tuple[SinkWait, ...]:
+        """Return the sinks that have been writing one batch since before `latest`."""
+        return tuple(
+            SinkWait(stage=self._stage, sink=ledger.sink.name, blocked_by=Obstacle.BATCH_RUNNING)
+            for ledger in self._ledgers
+            for since in [ledger.loading_since]
+            if since is not None and since < latest
+        )
 
     def _find_lacking(self, into: Sequence[Ledger]) -> list[str]:
         """Return the sinks that lack the dead records of the batch, where others have it

@@ -8,6 +8,7 @@ The driver calls, in this order:
    rewinds that were not done in each sink yet are done (`rewinding`).
 2. `report_losses` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
+   `put_dead_letters` then writes the letters that a person asks for (`putting`).
 3. `resume` compares the checkpoint with the fences. If they fit, Spark continues. If not, the
    checkpoint is moved aside, sinks that lag get what they lack, and a new query starts.
 4. `process` is called by Spark for each batch. `fencing` decides if it runs, and into which sinks
@@ -25,10 +26,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from waybill_shared.contract.batches import planned
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition, Vector
-from waybill_shared.contract.words import Obstacle, StopReason
+from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import NO_BATCH, Batch
@@ -62,6 +65,7 @@ from waybill_spark.tracking.opening import (
 )
 from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
+from waybill_spark.tracking.putting import put_dead_letters
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.rewinding import Rewind, edges_of, is_set_aside
 from waybill_spark.tracking.sink import Sink
@@ -96,6 +100,7 @@ class TrackedStage(Generic[Frame]):
         clock: Clock,
         has_state: bool = False,
         rewinds: Sequence[Rewind] = (),
+        dead_letters: Sequence[DeadLetterRequest] = (),
         erasing: Collection[str] = (),
     ) -> None:
         # `rewinds` are those of the stage, the oldest first; `erasing`: sinks in which each
@@ -126,6 +131,9 @@ class TrackedStage(Generic[Frame]):
             journal=journal,
             budget=budget,
             clock=clock,
+        )
+        self._put_dead_letters = partial(
+            put_dead_letters, name, self._ledgers, self._triage, source, dead_letters
         )
         self._losses = LossReporter(name, inputs=inputs, source=source, ledgers=self._ledgers)
         self._writer = BatchWriter(
@@ -166,6 +174,11 @@ class TrackedStage(Generic[Frame]):
                     ledger.report()
             raise_first(stops)
 
+    def put_dead_letters(self) -> Mapping[str, Problem | None]:
+        """Write what a person asks for. Return why not, by the id of a command."""
+        with self._busy:
+            return self._put_dead_letters()
+
     def watch(self) -> None:
         """Report between batches what was hidden before, and losses that are new."""
         if self._busy.acquire(blocking=False):
@@ -179,9 +192,7 @@ class TrackedStage(Generic[Frame]):
                 self._busy.release()
 
     def resume(self) -> Vector:
-        """Level the sinks and return where a new query starts; empty: at the position of its
-        checkpoint.
-        """
+        """Level the sinks. Return where a new query starts; empty: where its checkpoint is."""
         with self._busy:
             fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
             plan = resume(self._inputs, self._read_planned(), fences)
@@ -207,22 +218,13 @@ class TrackedStage(Generic[Frame]):
         return [ledger.position() for ledger in self._ledgers]
 
     def move_claims(self) -> None:
-        """Let no earlier driver commit a batch any more, in a table either. Moves nothing where
-        this one has written already.
-        """
+        """Let no earlier driver commit a batch any more, in a table either."""
         with self._busy:
             self._loads.run({each.sink.name: each.move_claim for each in self._ledgers})
 
     def waits(self, longer_than_ms: int) -> tuple[SinkWait, ...]:
         """Return the sinks that have been writing one batch for longer than that."""
-        latest = self._clock.now_ms() - longer_than_ms
-        by = Obstacle.BATCH_RUNNING
-        return tuple(
-            SinkWait(stage=self.name, sink=ledger.sink.name, blocked_by=by)
-            for ledger in self._ledgers
-            for since in [ledger.loading_since]
-            if since is not None and since < latest
-        )
+        return self._writer.waits(self._clock.now_ms() - longer_than_ms)
 
     def process(self, frame: Frame, batch_id: int) -> None:
         with self.gate.batch(), self._busy:

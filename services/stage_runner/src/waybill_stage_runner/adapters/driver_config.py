@@ -121,6 +121,7 @@ def run_spec(
         topic_absent_s=settings.stage_runner_topic_absent_s,
         replication=settings.stage_runner_replication,
         rewinds=record.rewinds,
+        dead_letters=record.dead_letters,
         paused=record.desired == "paused",
         closing=closing,
     )

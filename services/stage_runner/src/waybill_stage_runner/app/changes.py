@@ -36,6 +36,7 @@ from waybill_stage_runner.core.pipelines.parallelism import (
     rescale_to_keep,
 )
 from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.putting import put_record, request_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
     create_record,
@@ -182,7 +183,7 @@ class Changes:
         refuse_not_allowed(body, before, self._supervisor.phase(before.pipeline_uid))
         match body:
             case commands.Restart():
-                return self._restart(command.actor, body, before, now)
+                return self._restart(command, body, before, now)
             case commands.Rescale(parallelism=wanted):
                 refuse_excess(wanted, self._admission.limits)
                 return rescale_record(before, wanted, command.actor, now)
@@ -225,17 +226,19 @@ class Changes:
             raise UserError(applied.place(error.problems), error.slug) from error
 
     def _restart(
-        self, actor: str, body: commands.Restart, before: PipelineRecord, now: int
+        self, command: Command, body: commands.Restart, before: PipelineRecord, now: int
     ) -> PipelineRecord:
         """Return the record after a restart, checked before and after topics are created.
 
         Where it says from where to begin, that is about topics that were created again, if there
         are any. Else it is a rewind.
         """
+        if body.dead_letter is not None:
+            return self._put_dead_letter(command, before, now)
         manifest, start_from = before.manifest.model, body.start_from
         rewinds = start_from is not None or body.at is not None or bool(body.offsets)
         if rewinds and not (recreated := self._find_recreated(before)):
-            return self._rewind(actor, body, before, now)
+            return self._rewind(command.actor, body, before, now)
         if rewinds and start_from is None:
             raise UserError([explain_recreated(before, recreated)])
         plans = topics_of(manifest, start_from)
@@ -259,6 +262,23 @@ class Changes:
         refuse_unconfirmed(before, body, again)
         forward = body.start_from == "latest"
         return rewound_record(restarted, again, actor, now, forward=forward)
+
+    def _put_dead_letter(
+        self, command: Command, before: PipelineRecord, now: int
+    ) -> PipelineRecord:
+        """Return the record after a request to put a record into its dead-letter topic."""
+        if recreated := self._find_recreated(before):
+            raise UserError([explain_recreated(before, recreated)])
+        plans = topics_of(before.manifest.model, "earliest")
+        topics = self._topics.prepare(plans)
+        committed = self._topics.prepare(replace(plan, starting="latest") for plan in plans)
+        refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
+        limits = {
+            name: {p: (start, committed[name].starts.get(p, start)) for p, start in starts.items()}
+            for name, topic in topics.items()
+            for starts in [topic.starts]
+        }
+        return put_record(before, request_of(before, command, limits), now)
 
     def _find_recreated(self, before: PipelineRecord) -> list[str]:
         ids = self._topics.ids(topics_of(before.manifest.model))

@@ -14,6 +14,7 @@ STEPS: Final = {
     DeadReason.VIOLATED: "TRANSFORMATION",
     DeadReason.FAILED: "TRANSFORMATION",
     DeadReason.REFUSED: "TASK_PUT",
+    DeadReason.PUT_BY_OPERATOR: "KAFKA_CONSUME",
 }
 """What Kafka Connect would call the step that failed."""
 

@@ -5,10 +5,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_ingress.adapters.http.models import StrictRequest
+from waybill_shared.contract.dead_letter_requests import REASON_CHARACTERS_MAX
 from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.manifest.model import PARALLELISM_MAX
 from waybill_shared.http.examples import with_example
 from waybill_shared.http.operations import PlacedError
+
+PARTITION_MAX = 2**31 - 1  # of Kafka
+OFFSET_MAX = 2**63 - 1
 
 
 class ValidateRequest(StrictRequest):
@@ -31,6 +35,31 @@ class RescaleRequest(StrictRequest):
         ge=1,
         le=PARALLELISM_MAX,
         description="how many of its tasks run at once; the operator says how many are allowed",
+    )
+
+
+class PutDeadLetterRequest(StrictRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "topic": "orders.in",
+                "partition": 0,
+                "offset": 4711,
+                "reason": "ends the driver: out of memory",
+            }
+        }
+    )
+
+    topic: str = Field(description="that a stage of the pipeline reads")
+    partition: int = Field(ge=0, le=PARTITION_MAX)
+    offset: int = Field(ge=0, le=OFFSET_MAX)
+    reason: str = Field(
+        min_length=1,
+        max_length=REASON_CHARACTERS_MAX,
+        description="for people: the message of the dead letter has it, with who asked",
+    )
+    stage: Name | None = Field(
+        default=None, description="the only stage that is meant; else each that reads the topic"
     )
 
 

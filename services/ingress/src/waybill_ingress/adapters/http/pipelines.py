@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
-from waybill_ingress.adapters.http.manifest_models import RescaleRequest
+from waybill_ingress.adapters.http.manifest_models import PutDeadLetterRequest, RescaleRequest
 from waybill_ingress.adapters.http.operations import (
     OF_COMMANDS,
     OF_WRITES,
@@ -28,6 +28,7 @@ from waybill_shared.contract.commands import (
     Delete,
     Pause,
     PlainChange,
+    PutDeadLetter,
     Rescale,
     Restart,
     Resume,
@@ -51,10 +52,11 @@ APPLY_REFUSALS: Final = refusals(
 ACT_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=members_of(Action.APPLY)
 )
-RESCALE_REFUSALS: Final = refusals(
+BODY_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND, *OF_BODIES, *OF_COMMANDS, members=members_of(Action.APPLY)
 )
 RESCALE_BYTES_MAX: Final = 4_096  # one number
+PUT_BYTES_MAX: Final = 8_192  # a reason, and where a record is
 OF_ACTS: Final[dict[str, Any]] = {
     "status_code": 202,
     "responses": ACT_REFUSALS,
@@ -117,6 +119,7 @@ def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRo
     _add_apply(router, commands, carrier)
     _add_acts(router, commands, carrier)
     _add_new_runs(router, commands, carrier)
+    _add_put(router, commands, carrier)
     return router
 
 
@@ -231,7 +234,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         "/rescale",
         summary="Set how many tasks of a pipeline run at once",
         status_code=202,
-        responses=RESCALE_REFUSALS,
+        responses=BODY_REFUSALS,
         openapi_extra={**OF_WRITES, **body_as(RescaleRequest)},
     )
     async def rescale(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
@@ -241,6 +244,31 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         """
         raw = await read_body(request, bytes_max=RESCALE_BYTES_MAX)
         body = Rescale(parallelism=body_of(RescaleRequest, raw).parallelism)
+        begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
+        return await carrier.carry_out(request, begin, wait, raw)
+
+
+def _add_put(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
+    @router.post(
+        "/dead-letters",
+        summary="Put a record into its dead-letter topic before any batch reads it",
+        status_code=202,
+        responses=BODY_REFUSALS,
+        openapi_extra={**OF_WRITES, **body_as(PutDeadLetterRequest)},
+    )
+    async def put_dead_letter(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
+        """Restart the pipeline without this record, which ends its driver, or lets its batch hang.
+        The driver is killed at once, and the next one writes the letter before its first batch. A
+        paused pipeline stays paused, a failed one is started. One that is stopped or finished stays
+        so: its next start does it. The operation fails if the record was processed before, is not
+        in Kafka any more, or is read by no stage.
+        """
+        raw = await read_body(request, bytes_max=PUT_BYTES_MAX)
+        asked = body_of(PutDeadLetterRequest, raw)
+        record = PutDeadLetter(
+            topic=asked.topic, partition=asked.partition, offset=asked.offset, reason=asked.reason
+        )
+        body = Restart(mode=StopMode.FORCE, stage=asked.stage, dead_letter=record)
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, wait, raw)
 

@@ -7,6 +7,7 @@ from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.finishing import note_finished
 from waybill_stage_runner.core.pipelines.moves import Decision, move
+from waybill_stage_runner.core.pipelines.putting import answer_requests
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 KeptReport = (
@@ -19,7 +20,7 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
         case events.RunQueued():
             return _show_queue_position(state, event, now)
         case events.DriverRuns():
-            return _note_running(state, now)
+            return _note_running(state, event, now)
         case events.DriverPaused():
             return _note_paused(state, event, now)
         case events.DriverBlocked():
@@ -58,10 +59,12 @@ def _show_queue_position(state: PipelineState, event: events.RunQueued, now: int
     return replace(waiting, reason=reason) if position else waiting, more
 
 
-def _note_running(state: PipelineState, now: int) -> Decision:
+def _note_running(state: PipelineState, event: events.DriverRuns, now: int) -> Decision:
     if (state.phase, Happening.RUN) not in MOVES:
         return state, ()
-    return move(replace(state, error=None), Happening.RUN, now, "driver runs")
+    after, answers = answer_requests(replace(state, error=None), event.not_put)
+    after, more = move(after, Happening.RUN, now, "driver runs")
+    return after, (*answers, *more)
 
 
 def _note_paused(state: PipelineState, event: events.DriverPaused, now: int) -> Decision:
@@ -69,7 +72,9 @@ def _note_paused(state: PipelineState, event: events.DriverPaused, now: int) -> 
     newest = event.order == state.pause_orders and state.record.desired == "paused"
     if not newest or (state.phase, Happening.PAUSE) not in MOVES:
         return state, ()
-    return move(replace(state, error=None), Happening.PAUSE, now, "no batch begins")
+    after, answers = answer_requests(replace(state, error=None), event.not_put)
+    after, more = move(after, Happening.PAUSE, now, "no batch begins")
+    return after, (*answers, *more)
 
 
 def _note_blocked(state: PipelineState, event: events.DriverBlocked) -> Decision:

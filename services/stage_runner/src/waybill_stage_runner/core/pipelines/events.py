@@ -1,6 +1,7 @@
 """Events of a pipeline. Values only: `supervision` decides what follows from them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from waybill_shared.contract.driver_news import (
     IgnoredFields,
@@ -35,7 +36,11 @@ class RunQueued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverRuns:
-    """The driver's report that all stages begin batches."""
+    """The driver's report that all stages begin batches. `not_put`: by the id of its command, why a
+    record did not go to its dead-letter topic.
+    """
+
+    not_put: Mapping[str, Problem] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,7 @@ class DriverPaused:
     """
 
     order: int
+    not_put: Mapping[str, Problem] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

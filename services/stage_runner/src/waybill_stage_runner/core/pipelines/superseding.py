@@ -6,16 +6,20 @@ from waybill_shared.contract.commands import Rescale, Restart, Stop
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
+from waybill_stage_runner.core.pipelines.putting import puts_dead_letter
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
+PUT_LATER: Final = "it is recorded all the same: the next start puts the record there"
 NOTED: Final = "where it begins is recorded all the same: the next start does it"
 
 
 def asks_for_same(earlier: Command, later: Command) -> bool:
-    """Return True if both are stops in the same mode, or rescales to the same number: the later one
-    supersedes nothing then.
+    """Return True if both are stops in the same mode, rescales to the same number, or put dead
+    letters: the later one supersedes nothing then.
     """
+    if puts_dead_letter(earlier) and puts_dead_letter(later):
+        return earlier.id != later.id
     joins = isinstance(earlier.body, Rescale | Stop) and earlier.id != later.id
     return joins and earlier.body == later.body
 
@@ -31,6 +35,8 @@ def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRe
         hint = _became(state.record, by)
     elif state.next is None and by.rewinds and _begins_elsewhere(command.body):
         hint = NOTED
+    elif puts_dead_letter(command) and any(each.command == command.id for each in by.dead_letters):
+        hint = PUT_LATER
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
 
 
