@@ -9,7 +9,7 @@ import { duration, number, spelled, toneOfEnd, toneOfPhase } from "./words.js";
 const FIRST = 10;
 const FURTHER = 50;
 const AGAIN_MS = 5_000;
-const COLUMNS = ["Run", "State", "Began", "Ended", "Took", "Why", "Started by", "Generation"];
+const COLUMNS = ["Run", "State", "Began", "Ended", "Took", "Batches", "Rows", "Why", "Started by", "Generation"];
 const RUNNER = "stage_runner"; // what nobody asked for
 
 /**
@@ -73,7 +73,7 @@ function updateRow(row, run) {
 	const text = JSON.stringify(run);
 	if (row.getAttribute("data-run") === text) return;
 	set(row, "data-run", text);
-	const [, state, began, ended, took, why, by, generation] = row.children;
+	const [, state, began, ended, took, batches, rows, why, by, generation] = row.children;
 	const over = run.end !== null;
 	say(generation, number(run.generation));
 	fill(began, run.began === null ? "before that" : time(run.began));
@@ -84,6 +84,13 @@ function updateRow(row, run) {
 		over && run.ended && run.began ? duration(Date.parse(run.ended) - Date.parse(run.began)) : "–",
 	);
 	set(took, "class", "figure");
+	for (const [cell, count] of [
+		[batches, run.batches],
+		[rows, run.rows],
+	]) {
+		say(cell, count === null ? "–" : number(count));
+		set(cell, "class", "figure");
+	}
 	const tone = over ? toneOfEnd(run.end) : toneOfPhase(run.phase);
 	fill(
 		state,

@@ -104,7 +104,12 @@ def test_attacks_are_refused_with_their_places_and_other_pipelines_go_on(
 def test_a_stopped_pipeline_holds_its_tokens_and_completes_them_when_started(
     client: Client, pipeline: Pipeline, produce: Produce
 ) -> None:
+    before = client.send(pipeline.name, "orders", [order(1)]).token
+    assert client.wait(before, timeout_s=WAIT_S).kind == "complete"
     assert client.operation(client.stop(pipeline.name).id, wait_s=WAIT_S).state == "done"
+    *_, run = client.runs(pipeline.name)
+    assert run.end == "stopped"
+    assert min(run.batches or 0, run.rows or 0) >= 1
     token = client.send(pipeline.name, "orders", [order(1)]).token
 
     held = _until(client, token, lambda outcome: outcome.stages[0].blocked_by is not None)

@@ -65,7 +65,8 @@ class PipelineRun:
 
     `id` may be given to `Client.runs` as `after`. `began` is None if the run is older than what is
     kept. `end` is a word that says why it has ended; None while it goes on. `parallelism`: how many
-    of its tasks ran at once. `gap`: a word that says why runs before this one may be missing.
+    of its tasks ran at once. `batches` have ended well, and sinks have got `rows`; None: not known.
+    `gap`: a word that says why runs before this one may be missing.
     """
 
     id: str
@@ -82,6 +83,8 @@ class PipelineRun:
     error: PipelineFailure | None
     parallelism: int | None = None
     gap: str | None = None
+    batches: int | None = None
+    rows: int | None = None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
     @classmethod
@@ -101,6 +104,8 @@ class PipelineRun:
             attempt=fields.whole_or_none("attempt") or 0,
             error=None if error is None else PipelineFailure.read(error),
             parallelism=fields.whole_or_none("parallelism"),
+            batches=fields.whole_or_none("batches"),
+            rows=fields.whole_or_none("rows"),
             gap=gap,
             raw=fields.raw,
         )

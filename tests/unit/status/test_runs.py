@@ -10,7 +10,7 @@ from unit.status.coroutines import in_a_loop
 from unit.status.histories import LifeTopic, beat
 from unit.status.slots import KEY, life
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError, RunCounts
 from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL, TO_BE
 from waybill_shared.contract.words import HistoryGap
 from waybill_status.app.pipelines import events as memory
@@ -40,6 +40,7 @@ class Story:
         actor: str = "stage_runner",
         error: LifecycleError | None = None,
         others: int = 0,
+        done: RunCounts | None = None,
     ) -> "Story":
         """Change to a phase. A runner that takes over begins with `Created`."""
         if phase == "Created":
@@ -48,7 +49,7 @@ class Story:
         self.run += phase == "Starting" and self.phase not in {"Paused", "Scheduling"}
         self.at += 10
         event = replace(life(phase, at=self.at), phase_from=self.phase, run=self.run, error=error)
-        self.topic.write(replace(event, reason=reason, actor=actor), others=others)
+        self.topic.write(replace(event, reason=reason, actor=actor, done=done), others=others)
         self.phase = phase
         return self
 
@@ -57,6 +58,14 @@ class Story:
 
     def runs(self) -> list[PipelineRun]:
         return compose(filter(is_of_runs, self.topic.placed))
+
+
+def test_the_next_run_says_what_the_one_before_has_done() -> None:
+    """A restart has no event between its stop and the next start."""
+    story = Story().starts()
+    first, second = (RunCounts(run=1, batches=n, rows=10 * n) for n in (3, 4))
+    story.go("Stopping", "restarted", done=first).go("Starting", "started", done=second)
+    assert [(run.batches, run.rows) for run in story.runs()] == [(4, 40), (None, None)]
 
 
 def shown(run: PipelineRun) -> tuple[object, ...]:

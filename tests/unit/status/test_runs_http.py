@@ -7,13 +7,14 @@ from fastapi.testclient import TestClient
 
 from unit.status.histories import LifeTopic
 from unit.status.slots import life
-from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_shared.contract.lifecycle_events import LifecycleError, RunCounts
 from waybill_shared.contract.run_words import TO_BE
 
 PLACE = "/v1/pipelines/orders/runs"
 FAULT = LifecycleError(
     domain="external", message="no", hint="mend", stage="load", sink="lake", retryable=False
 )
+DONE = RunCounts(run=2, batches=7, rows=70)
 
 
 def two_runs(topic: LifeTopic) -> None:
@@ -24,7 +25,7 @@ def two_runs(topic: LifeTopic) -> None:
         replace(second, phase_from="Recovering", phase="Starting", attempt=1, at=3_000),
         replace(second, phase="Running", at=4_000),
         replace(second, phase="Stopping", reason=f"{TO_BE}stopped", actor="bob", at=5_000),
-        replace(second, phase="Stopped", at=6_000, parallelism=2),
+        replace(second, phase="Stopped", at=6_000, parallelism=2, done=DONE),
     )
 
 
@@ -56,7 +57,10 @@ def test_a_run_says_who_started_and_who_ended_it_and_why(
         "reason": "to be stopped",
         "ended_by": "bob",
         "error": None,
+        "batches": 7,
+        "rows": 70,
     }
+    assert (failed["batches"], failed["rows"]) == (None, None), "nobody has reported it"
 
 
 def test_runs_come_in_pages(client: TestClient, topic: LifeTopic) -> None:

@@ -147,7 +147,7 @@ def test_a_batch_makes_progress_with_its_rows_and_with_each_sink(
 ) -> None:
     noted: list[int] = []
 
-    def note(progress: BatchProgress) -> None:
+    def note(progress: BatchProgress, rows: int = 0) -> None:
         assert progress.report("load").batch_ms is not None
         noted.append(len(bench.first.fences) + len(bench.second.fences))
 
@@ -157,3 +157,14 @@ def test_a_batch_makes_progress_with_its_rows_and_with_each_sink(
     stage.process(NO_FRAME, 0)
     assert noted == [0, 0, 1, 2]
     assert stage.progress.report("load").batch_ms is None
+
+
+def test_a_run_counts_its_batches_and_the_rows_of_each_sink(bench: Bench) -> None:
+    stage = bench.stage()
+    bench.plan(0, 4)
+    for _ in range(2):  # the second time no sink lacks it
+        stage.process(NO_FRAME, 0)
+    counts = stage.progress.report("load")
+    written = sum(sink.fences[-1].batch.rows for sink in (bench.first, bench.second))
+    assert (counts.batches, counts.rows) == (2, written)
+    assert written > 0

@@ -124,6 +124,9 @@ def _run_lines(run: "PipelineRun") -> "Iterator[Text]":
     said = [part for part in (run.reason, by) if part]
     if run.started_by:
         said.append(f"started by {run.started_by}")
+    if run.batches is not None and run.rows is not None:
+        said.append("1 batch" if run.batches == 1 else f"{run.batches} batches")
+        said.append(render.count(run.rows, "row"))
     if run.parallelism:
         said.append(f"parallelism {run.parallelism}")
     what = run.end or run.phase

@@ -27,6 +27,8 @@ class StageActivity:
     waiting_ms: int = 0  # for how long records have been waiting without a commit
     usual_pause_ms: int = 0  # the usual pause between commits
     lag_grows: bool = False  # more records wait than at the beginning of this time
+    batches: int = 0  # that have ended well in this run
+    rows: int = 0  # that its sinks have got in this run, each sink counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,15 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """What the driver of a run has done, as it has last reported. A sink counts its own rows."""
+
+    run: int
+    batches: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleEvent:
     tenant: str
     pipeline_uid: str
@@ -54,6 +63,7 @@ class LifecycleEvent:
     next_run_at: int | None = None  # when its schedule begins the next run
     conditions: tuple[Condition, ...] = ()
     parallelism: int | None = None  # tasks at once of the run that goes on, else of the next one
+    done: RunCounts | None = None  # of the newest run with a report, if its runner has seen it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,7 +163,9 @@ class PipelineRun:
     ) -> list[RunningStage]:
         manifest = self._spec.manifest.model
         planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
-        stages, fences = [], Fences(self._admin, self._spec.topic_prefix)
+        stages: list[RunningStage] = []
+        fences = Fences(self._admin, self._spec.topic_prefix)
+        stack.callback(self._report_last, stages)  # when all of them are stopped
         make_topics(self._spec, manifest, fences)
         for each in compiled:
             going = planned[each.stage.name]
@@ -199,6 +201,10 @@ class PipelineRun:
 
     def _report_progress(self, stages: tuple[StageActivity, ...]) -> None:
         self._report(DriverEvent(kind="progress", run_id=self._spec.run_id, progress=stages))
+
+    def _report_last(self, stages: Sequence[RunningStage]) -> None:
+        """Report how far the run came, after its last batch."""
+        self._report_progress(tuple(each.progress.report(each.name) for each in stages))
 
     def _report_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
         run_id = self._spec.run_id

@@ -28,6 +28,8 @@ class BatchProgress:
         self._ended_at: float | None = None
         self._lengths: deque[float] = deque(maxlen=REMEMBERED)
         self._pauses: deque[float] = deque(maxlen=REMEMBERED)
+        self._batches = 0
+        self._rows = 0
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -48,10 +50,16 @@ class BatchProgress:
                 self._pauses.append(now - self._ended_at)
             self._ended_at = now
 
-    def note(self) -> None:
-        """Note that the batch has made progress."""
+    def note(self, rows: int = 0) -> None:
+        """Note that the batch has made progress, and how many rows a sink has got."""
         with self._lock:
             self._moved_at = self._now_s()
+            self._rows += rows
+
+    def count(self) -> None:
+        """Note that a batch has ended well that was not empty."""
+        with self._lock:
+            self._batches += 1
 
     def report(self, stage: str) -> StageActivity:
         """Return what is known, without what is known elsewhere: its sinks and its inputs."""
@@ -63,6 +71,8 @@ class BatchProgress:
                 quiet_ms=_ms(now - self._moved_at),
                 usual_ms=_ms(median(self._lengths)) if self._lengths else 0,
                 usual_pause_ms=_ms(median(self._pauses)) if self._pauses else 0,
+                batches=self._batches,
+                rows=self._rows,
             )
 
 

@@ -27,7 +27,7 @@ class BatchWriter:
     `ledgers` are of all its sinks. `check_topics` raises an error if rows that were just read may
     be of another topic of that name. `changes_nothing` is for rows that replace all that is there:
     it returns True if ranges hold no record, and so say nothing of what should be there.
-    `note_progress` is called after each step.
+    `note_progress` is called after each step, with the rows that a sink got by it.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BatchWriter:
         check_topics: Callable[[], None],
         changes_nothing: Callable[[Ranges], bool],
         loads: Loads,
-        note_progress: Callable[[], None],
+        note_progress: Callable[..., None],
     ) -> None:
         self._stage = stage
         self._uid = pipeline_uid
@@ -71,8 +71,9 @@ class BatchWriter:
             judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
             with closing(judged.rows):
                 self._record_dead(judged, batch, [ledger])
-                ledger.write(judged.rows.by_sink[ledger.sink.name], self._with_facts(batch, judged))
-            self._note_progress()
+                mine = judged.rows.by_sink[ledger.sink.name]
+                ledger.write(mine, self._with_facts(batch, judged))
+                self._note_progress(mine.num_rows)
 
     def waits(self, latest: int) -> tuple[SinkWait, ...]:
         """Return the sinks that have been writing one batch since before `latest`."""
@@ -119,9 +120,10 @@ class BatchWriter:
         def load(ledger: Ledger, mine: Rows) -> None:
             try:
                 ledger.write(mine, batch)
+                self._note_progress(mine.num_rows)
             except RowsRefused as why:
                 refused.append((ledger, why))
-            self._note_progress()
+                self._note_progress()
 
         self._loads.run(
             {

@@ -248,6 +248,7 @@ class TrackedStage(Generic[Frame]):
                 ledger.report()
         if not isinstance(decision, AlreadyDone):
             self._write(batch, [each for each in self._ledgers if each.sink.name in lacking], frame)
+        self.progress.count()
 
     def _write(self, batch: Batch, into: Sequence[Ledger], frame: Frame) -> None:
         """Run the batch, in one piece or in several, and write it into these sinks."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
+from waybill_shared.contract.lifecycle_events import RunCounts
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.finishing import note_finished
 from waybill_stage_runner.core.pipelines.moves import Decision, move
@@ -37,7 +38,12 @@ def _keep(state: PipelineState, event: KeptReport, now: int) -> PipelineState:
     """Keep what the driver has reported. Nothing follows from it by itself."""
     match event:
         case events.DriverProgress():
-            return replace(state, progress=event.stages, silent_ms=0, looked_at=now)
+            done = RunCounts(
+                run=state.record.run,
+                batches=sum(each.batches for each in event.stages),
+                rows=sum(each.rows for each in event.stages),
+            )
+            return replace(state, progress=event.stages, done=done, silent_ms=0, looked_at=now)
         case events.DriverIgnores():
             return replace(state, ignored=event.fields)
         case events.DriverDrained():

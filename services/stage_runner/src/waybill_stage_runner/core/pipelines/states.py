@@ -22,6 +22,7 @@ from waybill_shared.contract.lifecycle_events import (
     Condition,
     LifecycleError,
     LifecycleEvent,
+    RunCounts,
     SqlGuard,
 )
 from waybill_shared.contract.run_words import DegradedCause
@@ -91,6 +92,7 @@ class PipelineState:
     limits: CoreLimits = AS_USUAL
     run_parallelism: int | None = None  # of the newest run, if it began here
     progress: tuple[StageActivity, ...] = ()  # the newest report of the driver
+    done: RunCounts | None = None  # by the newest report of a driver
     silent_ms: int = 0  # since then, or since it runs or is paused, as ticks count
     looked_at: int = 0  # when that was counted last
     degraded: tuple[Degraded, ...] = ()
@@ -152,6 +154,7 @@ class PipelineState:
             next_run_at=self.next_run_at,
             conditions=self.conditions(origin),
             parallelism=None if kind == "claim" else self.parallelism,
+            done=self.done,
         )
 
     def conditions(self, origin: MessageOrigin) -> tuple[Condition, ...]:

@@ -138,6 +138,12 @@ class RunFailure(_Answer):
     sink: str | None
 
 
+RUN_COUNTS = (
+    "that ended well, as its driver has last reported (every 2 s, and at its end); while it goes on"
+    " as of its newest change of phase; null: not known"
+)
+
+
 class RunAnswer(_Answer):
     id: str = Field(description="for `after`")
     run: int
@@ -154,6 +160,8 @@ class RunAnswer(_Answer):
     reason: str | None = Field(description="of its end, in words for people")
     ended_by: str | None = Field(description="who asked for its end; stage_runner: nobody did")
     error: RunFailure | None
+    batches: int | None = Field(description=RUN_COUNTS)
+    rows: int | None = Field(description="that its sinks got, each sink counted; as `batches`")
 
 
 class RunsAnswer(_Answer):

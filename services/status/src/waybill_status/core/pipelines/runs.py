@@ -48,6 +48,8 @@ class PipelineRun:
     reason: str | None = None
     ended_by: str | None = None
     error: LifecycleError | None = None
+    batches: int | None = None
+    rows: int | None = None
 
     @property
     def id(self) -> str:
@@ -95,6 +97,8 @@ def compose(events: Iterable[PipelineEvent]) -> list[PipelineRun]:
     before them."""
     runs: list[PipelineRun] = []
     for each in events:
+        if runs:
+            runs[-1] = _count(runs[-1], each.event)
         current = runs[-1] if runs else None
         if current is not None and current.run >= each.event.run:
             runs[-1] = _go_on(current, each)
@@ -119,7 +123,17 @@ def _begin(first: PipelineEvent) -> PipelineRun:
         phase=event.phase,
         leaving=first.place,
     )
-    return run if known else _go_on(run, first)
+    return run if known else _count(_go_on(run, first), event)
+
+
+def _count(run: PipelineRun, event: LifecycleEvent) -> PipelineRun:
+    """Return the run with what its driver has done, if the event says it. Other events say less."""
+    done = event.done
+    if done is None or done.run != run.run:
+        return run
+    return replace(
+        run, batches=max(done.batches, run.batches or 0), rows=max(done.rows, run.rows or 0)
+    )
 
 
 def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
