@@ -103,8 +103,7 @@ class TrackedStage(Generic[Frame]):
         dead_letters: Sequence[DeadLetterRequest] = (),
         erasing: Collection[str] = (),
     ) -> None:
-        # `rewinds` are those of the stage, the oldest first; `erasing`: sinks in which each
-        # batch erases the one before.
+        # `rewinds`: the oldest first; `erasing`: sinks in which each batch erases the one before.
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
