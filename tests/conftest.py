@@ -32,6 +32,7 @@ pytest.register_assert_rewrite("contracts")
 settings.register_profile("waybill", deadline=None)
 settings.load_profile("waybill")
 
+SETTINGS = "WAYBILL_"
 START_TIMEOUT_S = 180.0  # the first one on a machine writes class archives
 BATCH_BYTES_MAX = 4 << 20  # more is a big batch: few records of a test are enough for one
 RESTART_DELAY_S_MAX = 1.0  # tests kill services more often than any fault does
@@ -274,12 +275,12 @@ def _clean_environment(
     writes into the caller's home."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
-    for name in os.environ.keys() - without_settings(os.environ):
+    for name in [name for name in os.environ if name.startswith(SETTINGS)]:
         monkeypatch.delenv(name)
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not name.startswith("WAYBILL_")}
+    return {name: value for name, value in environment.items() if not name.startswith(SETTINGS)}
 
 
 @pytest.fixture(scope="session")

@@ -110,7 +110,7 @@ def test_what_is_pushed_is_there_when_the_client_has_waited(shop: Shop) -> None:
         assert shop.prices()[part][:2] == ("v", Decimal("1.50"))
 
 
-@pytest.mark.parametrize("posts", [range(10), range(10, 50)], ids=["first", "more"])
+@pytest.mark.parametrize("posts", [range(3), range(3, 50)], ids=["first", "more"])
 def test_each_post_is_in_two_sinks_when_the_client_has_waited(
     shop: Shop, stack: StackState, kafka: KafkaAdmin, posts: range
 ) -> None:
