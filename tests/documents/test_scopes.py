@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
 
 import waybill_ingress.adapters.http.feldera as foreign_of_ingress
+import waybill_ingress.adapters.http.growth as of_growth
 import waybill_ingress.adapters.http.logs as of_logs
 import waybill_ingress.adapters.http.maintain as of_tables
 import waybill_ingress.adapters.http.manifests as of_manifests
@@ -74,6 +75,7 @@ def routers(service: str) -> list[APIRouter]:
         of_manifests.validate_router(NOBODY, NOBODY),
         of_tables.maintain_router(NOBODY, NOBODY, NOBODY),
         of_logs.logs_router(NOBODY, NOBODY),
+        of_growth.growth_router(NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),
         of_manifests.propose_router(NOBODY),
         of_manifests.convert_router(),

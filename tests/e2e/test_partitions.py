@@ -33,7 +33,8 @@ def test_partitions_that_the_input_gets_under_load_are_read_from_their_first_rec
 ) -> None:
     with sending(line, stack.url) as tokens:
         tokens += [straight(line, stack, range(BEFORE)) for _ in range(ROUNDS)]
-        add_partitions(kafka, line.topic)
+        grown = client.grow_topic(line.name, "orders", AFTER, yes=True)
+        assert (grown.partitions, grown.added) == (AFTER, AFTER - BEFORE)
         tokens += [straight(line, stack, range(AFTER)) for _ in range(ROUNDS)]
 
     assert {client.wait(token, timeout_s=WAIT_S).kind for token in tokens} == {"complete"}

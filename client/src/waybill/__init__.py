@@ -68,6 +68,7 @@ from waybill.pipelines import (
 )
 from waybill.proposals import Proposal
 from waybill.sync.tokens import IssuedToken, Receipt, Replayed, Token
+from waybill.topics import GrownTopic
 from waybill.watches import Event, Watch, WatchWebhook
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ __all__ = [
     "FailedRecord",
     "Fault",
     "Findings",
+    "GrownTopic",
     "InputColumn",
     "InputFlow",
     "InputOffsets",

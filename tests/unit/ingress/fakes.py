@@ -97,6 +97,7 @@ class FakeKafka:
     lags: int = 0
     """So many of the next questions go to a broker that tells the topic before."""
     seen: TopicIdentity | None = None
+    grown: list[tuple[str, int]] = field(default_factory=list)
     later_ends: list[dict[int, int]] = field(default_factory=list)
 
     async def append(self, topic: str, records: Sequence[Record]) -> Appended:
@@ -154,6 +155,10 @@ class FakeKafka:
         if self.later_ends:
             self.ends_now = self.later_ends.pop(0)
         return {partition: self.ends_now[partition] for partition in partitions}
+
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        self.grown.append((topic, partitions))
+        self.ends_now |= {p: 0 for p in range(partitions) if p not in self.ends_now}
 
     def _refuse_absent(self) -> None:
         if self.topic_id is None:

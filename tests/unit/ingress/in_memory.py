@@ -17,6 +17,7 @@ from unit.ingress.fakes import (
 from unit.ingress.graves import FakeLetters, FakeReplayLog
 from unit.ingress.repeating import World
 from waybill_ingress.adapters.http.bodies import RecordSpool
+from waybill_ingress.adapters.http.growth import growth_router
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
@@ -27,6 +28,7 @@ from waybill_ingress.adapters.http.replays import replays_router
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
+from waybill_ingress.app.growth import InputGrowth
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
@@ -43,6 +45,7 @@ from waybill_shared.process.health import Health
 from waybill_shared.topic_views.connectors import KnownConnectors
 
 BODY_BYTES_MAX = 1_000
+PARTITIONS_MAX = 8
 BODY_LIMITS = BodyLimits(
     bytes_max=BODY_BYTES_MAX, unpacked=UnpackLimits(bytes_max=BODY_BYTES_MAX, ratio_max=200)
 )
@@ -80,6 +83,7 @@ def make_app(
         maintain_router(commands, told, repeats),
         logs_router(commands, told),
         replays_router(replays, repeats),
+        growth_router(InputGrowth(known, kafka, mint, partitions_max=PARTITIONS_MAX)),
         convert_router(),
         propose_router(Proposals(kafka, samples or FakeSamples(), "waybill")),
     ]

@@ -1,6 +1,8 @@
 """The questions of a client about pipelines: change them, and see what they do."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from urllib.parse import quote
 
 from waybill import plans, questions
 from waybill.aio.asking import AsyncAsking
@@ -12,6 +14,7 @@ from waybill.manifest_versions import ManifestVersion, versions_in
 from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
 from waybill.pipelines import Pipeline
+from waybill.topics import GrownTopic
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
 
 LINES = 200
@@ -131,6 +134,20 @@ class AsyncPipelineCalls(AsyncAsking):
         if stage is not None:
             body["stage"] = stage
         return await self._change(questions.change(name, "dead-letters", body), wait_s)
+
+    async def grow_topic(
+        self, pipeline: str, input: str, partitions: int, *, yes: bool = False
+    ) -> GrownTopic:
+        """Let the topic of an input have so many partitions, never less than now.
+
+        From then on, records of a key may go to another partition than earlier ones. That needs
+        `yes`: without it, Invalid says so. To ask again changes nothing.
+        """
+        what = f"inputs/{quote(input, safe='')}/grow"
+        question = questions.change(pipeline, what, {"partitions": partitions})
+        if yes:
+            question = replace(question, params={"yes": "true"})
+        return GrownTopic.read(await self._ask(question))
 
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""

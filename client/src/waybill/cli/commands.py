@@ -39,6 +39,7 @@ PLACES: Final = {
     "restart": "restarting:restart",
     "rescale": "rescaling:rescale",
     "delete": "changes:delete",
+    "topic": "growing:topic",
     "maintain": "maintain:maintain",
     "send": "send:send",
     "watch": "watches:watch",

@@ -2,6 +2,8 @@
 """The questions of a client about pipelines: change them, and see what they do."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from urllib.parse import quote
 
 from waybill import plans, questions
 from waybill.batches import StageBatch, batch_pages
@@ -13,6 +15,7 @@ from waybill.models import Operation, RestartMode, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
 from waybill.pipelines import Pipeline
 from waybill.sync.asking import Asking
+from waybill.topics import GrownTopic
 from waybill.waiting import ANSWER_WAIT_S, MOMENT_S_MAX, NAME_GRACE_S, WAIT_TIMEOUT_S
 
 LINES = 200
@@ -128,6 +131,20 @@ class PipelineCalls(Asking):
         if stage is not None:
             body["stage"] = stage
         return self._change(questions.change(name, "dead-letters", body), wait_s)
+
+    def grow_topic(
+        self, pipeline: str, input: str, partitions: int, *, yes: bool = False
+    ) -> GrownTopic:
+        """Let the topic of an input have so many partitions, never less than now.
+
+        From then on, records of a key may go to another partition than earlier ones. That needs
+        `yes`: without it, Invalid says so. To ask again changes nothing.
+        """
+        what = f"inputs/{quote(input, safe='')}/grow"
+        question = questions.change(pipeline, what, {"partitions": partitions})
+        if yes:
+            question = replace(question, params={"yes": "true"})
+        return GrownTopic.read(self._ask(question))
 
     def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""

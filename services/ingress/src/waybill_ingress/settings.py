@@ -45,6 +45,9 @@ class Settings(ServiceSettings, WebhookSettings):
         default=256 * 1024, description="kilobytes waiting for kafka, of all requests; above it 503"
     )
 
+    ingress_partitions_max: int = Field(
+        default=100, ge=1, description="that the topic of an input may be grown to"
+    )
     ingress_keys_kept_h: int = Field(
         default=24, ge=1, le=24, description="hours that an Idempotency-Key is remembered"
     )

@@ -15,6 +15,7 @@ from waybill_ingress.adapters.http.feldera import (
     feldera_connectors_router,
     feldera_router,
 )
+from waybill_ingress.adapters.http.growth import growth_router
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
@@ -35,6 +36,7 @@ from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.connector_tokens import ConnectorTokens
 from waybill_ingress.app.connectors import Connectors
+from waybill_ingress.app.growth import InputGrowth
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.measuring import forget
 from waybill_ingress.app.merges import Merges
@@ -214,12 +216,15 @@ def _pipeline_routers(
         places=lambda: places_in(file),
     )
     samples = KafkaSamples(basics.kafka, basics.admin)
+    most = basics.settings.ingress_partitions_max
+    growth = InputGrowth(registry, basics.topics, basics.mint, partitions_max=most)
     return [
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         maintain_router(commands, answers, repeats),
         logs_router(commands, answers),
         feldera_commands_router(commands, answers, registry, repeats),
+        growth_router(growth),
         convert_router(),
         propose_router(Proposals(basics.topics, samples, prefix)),
     ]

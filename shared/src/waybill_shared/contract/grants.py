@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-KafkaOperation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs", "Delete"]
+KafkaOperation = Literal[
+    "Read", "Write", "Create", "Describe", "DescribeConfigs", "Alter", "Delete"
+]
 Resource = Literal["topic", "group", "transactional-id"]
 Need = Literal[
     "always",
@@ -21,6 +23,7 @@ Need = Literal[
     "to list batches",
     "to list dead letters",
     "to fetch files",
+    "to add partitions",
 ]
 
 PREFIX: Final = "PREFIX"  # replaces WAYBILL_TOPIC_PREFIX at the start of a name
@@ -106,6 +109,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Write", topic=DEAD, why="rows of files that are no records", need="to fetch files"),
         _grant("Read", topic=DEAD, why="their records", need="to replay dead letters"),
         _grant("Read", topic=INPUTS, why="the newest records", need="to propose columns"),
+        _grant("Alter", topic=INPUTS, why="`waybill topic grow`", need="to add partitions"),
     ),
     "token_tracker": (
         _grant("Read", topic=f"{PREFIX}.commits", why="facts"),

@@ -70,6 +70,7 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/pipelines/{p}/restart admin",
         "POST /v1/pipelines/{p}/rescale admin",
         "POST /v1/pipelines/{p}/dead-letters admin",
+        "POST /v1/pipelines/{p}/inputs/{i}/grow admin",
         "POST /v1/pipelines/{p}/sinks/{s}/maintain admin",
         "GET /v1/pipelines/{p}/logs read",
         "POST /v0/pipelines/{p}/ingress/{t} write",

@@ -6,7 +6,7 @@ Topics are never created by accident: brokers run with automatic creation off.
 from collections.abc import Iterable, Iterator
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigResource, NewTopic
+from confluent_kafka.admin import ConfigResource, NewPartitions, NewTopic
 
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.topics import topic_specs
@@ -21,6 +21,7 @@ PARTITIONS_HINT = (
     " before the first pipeline is applied; later, what it holds is lost (docs/operations.md)"
 )
 CREATE_HINT = "choose what the broker takes, or create the topic beforehand"
+GROW_HINT = "it needs the right Alter on the topic, and a number that the broker takes"
 DEFINITIVE = frozenset(
     {
         KafkaError.TOPIC_EXCEPTION,
@@ -92,6 +93,26 @@ def _settings(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, tuple[str, 
                 raise UserError([Problem(message=message)]) from error
             raise Retryable(text) from error
     return found
+
+
+def add_partitions(admin: KafkaAdmin, topic: str, partitions: int) -> None:
+    """Let a topic have so many partitions. Raise UserError when Kafka will never do it, Retryable
+    when it may later.
+    """
+    asked = admin.ask(
+        lambda client: client.create_partitions(
+            [NewPartitions(topic, partitions)],
+            operation_timeout=CREATE_TIMEOUT_S,
+            request_timeout=CREATE_TIMEOUT_S,
+        )
+    )
+    try:
+        asked[topic].result()
+    except KafkaException as error:
+        message = f"topic {topic}: {error.args[0].str()}"
+        if error.args[0].code() in DEFINITIVE:
+            raise UserError([Problem(message=message, hint=GROW_HINT)]) from error
+        raise Retryable(message) from error
 
 
 def create_missing(admin: KafkaAdmin, topics: list[NewTopic]) -> list[str]:

@@ -101,6 +101,14 @@ class Topics(Protocol):
         """Return one past the last record of each partition, asked after this call."""
 
 
+class TopicGrowth(Protocol):
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        """Let the topic have so many partitions. Brokers may report it some time later.
+
+        Raises UserError if Kafka will never do it, and Retryable.
+        """
+
+
 class Samples(Protocol):
     async def newest(self, topic: str, partitions: Iterable[int]) -> Sequence[bytes | None]:
         """Return the values of the newest committed records, a hundred at most.

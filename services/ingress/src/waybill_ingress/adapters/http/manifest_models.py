@@ -63,6 +63,24 @@ class PutDeadLetterRequest(StrictRequest):
     )
 
 
+class GrowRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"partitions": 12}})
+
+    partitions: int = Field(
+        ge=1, le=PARTITION_MAX, description="that the topic has then; the operator sets a limit"
+    )
+
+
+class GrowAnswer(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"topic": "orders.in", "partitions": 12, "added": 8}}
+    )
+
+    topic: str
+    partitions: int = Field(description="that it has now")
+    added: int = Field(description="0: it had so many before")
+
+
 class ProposeRequest(StrictRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"topic": "orders.in"}})
 

@@ -22,6 +22,7 @@ from waybill_shared.kafka.admin_answers import TopicIdentity, identities
 from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.kafka.errors import FOR_ANOTHER, SPOILT, explain
+from waybill_shared.kafka.topics import add_partitions
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +203,9 @@ class AdminTopics:
 
     async def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return await asyncio.to_thread(self._admin.ends, topic, list(partitions))
+
+    async def add_partitions(self, topic: str, partitions: int) -> None:
+        await asyncio.to_thread(add_partitions, self._admin, topic, partitions)
 
     async def _ask(self) -> None:
         while self._next is not None:
