@@ -15,6 +15,7 @@ from waybill_shared.contract.commands import (
     Rescale,
     Restart,
     Resume,
+    SetOffsets,
     Start,
     Stop,
 )
@@ -44,6 +45,7 @@ def make_body(
         "stop": Stop(),
         "pause": Pause(),
         "resume": Resume(),
+        "set_offsets": SetOffsets(start_from=cast("Beginning | None", start_from)),
         "rescale": Rescale(parallelism=4),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),
         "delete": Delete(),

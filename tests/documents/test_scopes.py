@@ -14,6 +14,7 @@ import waybill_ingress.adapters.http.growth as of_growth
 import waybill_ingress.adapters.http.logs as of_logs
 import waybill_ingress.adapters.http.maintain as of_tables
 import waybill_ingress.adapters.http.manifests as of_manifests
+import waybill_ingress.adapters.http.offsets as of_offsets
 import waybill_ingress.adapters.http.pipelines as of_changes
 import waybill_ingress.adapters.http.records as of_ingress
 import waybill_ingress.adapters.http.replays as of_replays
@@ -74,6 +75,7 @@ def routers(service: str) -> list[APIRouter]:
         of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
         of_manifests.validate_router(NOBODY, NOBODY),
         of_tables.maintain_router(NOBODY, NOBODY, NOBODY),
+        of_offsets.offsets_router(NOBODY, NOBODY, NOBODY),
         of_logs.logs_router(NOBODY, NOBODY),
         of_growth.growth_router(NOBODY),
         of_replays.replays_router(NOBODY, NOBODY),

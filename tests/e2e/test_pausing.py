@@ -80,7 +80,14 @@ def test_what_a_phase_does_not_allow_is_refused(
     assert refused.problem == "not_allowed_now"
     assert refused.errors[0].message == f"{pipeline.name} is Stopped: pause is not possible now"
     stopped = client.wait_pipeline(pipeline.name, "Stopped", WAIT_S)
-    assert stopped.allowed_actions == ("start", "apply", "restart", "rescale", "delete")
+    assert stopped.allowed_actions == (
+        "start",
+        "apply",
+        "restart",
+        "set_offsets",
+        "rescale",
+        "delete",
+    )
     feldera = f"{stack.url}/v0/pipelines/{pipeline.name}"
     assert httpx2.post(f"{feldera}/start?initial=paused", timeout=WAIT_S).is_success
     eventually(lambda: is_paused(client, pipeline.name), within_s=WAIT_S)

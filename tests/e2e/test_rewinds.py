@@ -134,6 +134,35 @@ def rewinding(client: Client, token: str) -> bool | None:
     return sink.rewinding
 
 
+def test_what_is_set_while_it_is_stopped_is_pending_until_the_next_run_has_done_it(
+    pipeline: EverySink,
+) -> None:
+    client, name, here = pipeline.client, pipeline.name, f"{pipeline.topic}[0]=1"
+    assert client.set_offsets(name, here, yes=True, wait_s=10).problem == "not_allowed_now"
+    pipeline.stop()
+    before = pipeline.in_postgres()
+    assert client.set_offsets(name, here, wait_s=10).problem == "rewind_not_confirmed"
+    for _ in range(2):
+        done(client, client.set_offsets(name, here, yes=True))
+        eventually(lambda: pending_of(client, name) == [1])
+        done(client, client.reset_offsets(name))
+        eventually(lambda: pending_of(client, name) == [None])
+
+    beyond = client.set_offsets(name, f"{pipeline.topic}[0]=9999", yes=True, wait_s=10)
+    assert (beyond.problem, "holds 0 to" in beyond.errors[0].message) == ("invalid", True)
+    done(client, client.set_offsets(name, here, yes=True))
+    assert client.pipeline(name).phase == "Stopped"
+    pipeline.start()
+    again = [order for order in pipeline.sent[1:] if order in before]
+    eventually(lambda: sorted(pipeline.in_postgres()) == sorted([*before, *again]), within_s=WAIT_S)
+    eventually(lambda: pending_of(client, name) == [None])
+
+
+def pending_of(client: Client, name: str) -> list[int | None]:
+    (stage,) = client.offsets(name).stages
+    return [each.pending for each in stage.inputs[0].partitions]
+
+
 def done(client: Client, asked: Operation) -> None:
     ended = client.operation(asked.id, wait_s=START_TIMEOUT_S)
     assert ended.state == "done", ended.errors

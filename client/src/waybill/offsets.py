@@ -22,12 +22,14 @@ class SinkFrontier:
 class PartitionOffsets:
     """A partition: the stage began at `base`, its next batch begins at `position`, and all of its
     sinks have what is below `frontier`. `end` is one past the last record, and `lag` what is still
-    to be read. None: unknown.
+    to be read. None: unknown. `pending` is where the next run begins, if somebody has set that and
+    no run has done it.
     """
 
     partition: int
     base: int
     position: int | None
+    pending: int | None
     frontier: int | None
     end: int | None
     lag: int | None
@@ -39,6 +41,7 @@ class PartitionOffsets:
             partition=fields.whole("partition"),
             base=fields.whole("base"),
             position=fields.whole_or_none("position"),
+            pending=fields.whole_or_none("pending"),
             frontier=fields.whole_or_none("frontier"),
             end=fields.whole_or_none("end"),
             lag=fields.whole_or_none("lag"),

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
-from waybill.models import Position, RestartMode, Span, StartFrom, StopMode
+from waybill.models import Position, Span
 from waybill.ndjson import encode
 from waybill.payloads import Records, payload_of
 from waybill.tokens import AnyToken, text_of
@@ -47,7 +47,7 @@ def send(
         headers["If-Match"] = if_match
     if key is not None:
         headers["Idempotency-Key"] = key_of(key)
-    path = f"{_pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
+    path = f"{pipeline_path(pipeline)}/inputs/{quote(input, safe='')}/records"
     params = {**body.options, **({"atomic": "true"} if atomic else {})}
     return Question(
         method="POST", path=path, content=body.content, params=params or None, headers=headers
@@ -85,7 +85,7 @@ def token_for(
     if cluster_id is not None:
         body["cluster_id"] = cluster_id
     headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
-    return replace(_post("/v1/tokens", body), headers=headers)
+    return replace(post("/v1/tokens", body), headers=headers)
 
 
 def replay(
@@ -96,9 +96,9 @@ def replay(
     wanted = list(ids)
     if not wanted:
         raise Unusable("there are no dead letters to replay")
-    path = f"{_pipeline_path(pipeline)}/dead-letters/replay"
+    path = f"{pipeline_path(pipeline)}/dead-letters/replay"
     headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
-    return replace(_post(path, {"ids": wanted, "again": again}), headers=headers)
+    return replace(post(path, {"ids": wanted, "again": again}), headers=headers)
 
 
 def merge(tokens: Iterable[AnyToken]) -> Question:
@@ -107,7 +107,7 @@ def merge(tokens: Iterable[AnyToken]) -> Question:
     texts = [text_of(token, f"tokens[{index}]") for index, token in enumerate(tokens)]
     if not texts:
         raise Unusable("there are no tokens to merge")
-    return _post("/v1/tokens", {"merge": texts})
+    return post("/v1/tokens", {"merge": texts})
 
 
 def outcome(token: AnyToken, *, wait_s: float = 0.0) -> Question:
@@ -117,7 +117,7 @@ def outcome(token: AnyToken, *, wait_s: float = 0.0) -> Question:
 
 def outcomes(tokens: Sequence[AnyToken], *, wait_s: float = 0.0) -> Question:
     texts = [text_of(token) for token in tokens]
-    return _post("/v1/tokens/query", {"tokens": texts}, params=_wait(wait_s))
+    return post("/v1/tokens/query", {"tokens": texts}, params=_wait(wait_s))
 
 
 def token_path(token: AnyToken) -> str:
@@ -131,7 +131,7 @@ def long(token: AnyToken) -> bool:
 def apply(manifest_text: str, name: str | None, *, allow_shared: bool) -> Question:
     return Question(
         method="PUT",
-        path=_pipeline_path(name or manifest_name(manifest_text)),
+        path=pipeline_path(name or manifest_name(manifest_text)),
         content=manifest_text.encode(),
         params={"allow_shared": "true"} if allow_shared else None,
         headers={"Content-Type": "application/yaml"},
@@ -140,17 +140,17 @@ def apply(manifest_text: str, name: str | None, *, allow_shared: bool) -> Questi
 
 def check(manifest_text: str, *, allow_shared: bool) -> Question:
     permission = {"allow_shared": True} if allow_shared else {}
-    return _post("/v1/validate", {"manifest": manifest_text, **permission})
+    return post("/v1/validate", {"manifest": manifest_text, **permission})
 
 
 def propose(topic: str) -> Question:
     if not topic:
         raise Unusable("the name of the topic is empty")
-    return _post("/v1/propose", {"topic": topic})
+    return post("/v1/propose", {"topic": topic})
 
 
 def convert(sql: str, name: str) -> Question:
-    return _post("/v1/convert", {"name": name, "sql": sql})
+    return post("/v1/convert", {"name": name, "sql": sql})
 
 
 def view(sinks: Iterable[str], through: Iterable[str]) -> Mapping[str, list[str]]:
@@ -172,7 +172,7 @@ def watch(
         body["view"] = view
     if webhook is not None:
         body["webhook"] = webhook
-    return replace(_post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})
+    return replace(post("/v1/watches", body), headers={**JSON, "Idempotency-Key": key})
 
 
 def watches(cursor: str) -> Question:
@@ -210,48 +210,6 @@ def status_events(
     return Question(method="GET", path="/v1/events", params=params)
 
 
-def start(name: str) -> Question:
-    return Question(method="POST", path=f"{_pipeline_path(name)}/start")
-
-
-def stop(name: str, mode: StopMode) -> Question:
-    params = None if mode == "checkpoint" else {"mode": mode}
-    return Question(method="POST", path=f"{_pipeline_path(name)}/stop", params=params)
-
-
-def pause(name: str) -> Question:
-    return Question(method="POST", path=f"{_pipeline_path(name)}/pause")
-
-
-def resume(name: str) -> Question:
-    return Question(method="POST", path=f"{_pipeline_path(name)}/resume")
-
-
-def restart(
-    name: str, start_from: StartFrom | None, mode: RestartMode, *, stage: str | None, yes: bool
-) -> Question:
-    said = {"stage": stage, "from": start_from, "yes": "true" if yes else None}
-    params = {key: value for key, value in said.items() if value is not None}
-    if mode != "safe":
-        params["mode"] = mode
-    return Question(method="POST", path=f"{_pipeline_path(name)}/restart", params=params)
-
-
-def change(name: str, what: str, body: Mapping[str, object]) -> Question:
-    return _post(f"{_pipeline_path(name)}/{what}", body)
-
-
-def maintain(name: str, sink: str, *, dry_run: bool) -> Question:
-    if not sink:
-        raise Unusable("the name of the sink is empty")
-    path = f"{_pipeline_path(name)}/sinks/{quote(sink, safe='')}/maintain"
-    return Question(method="POST", path=path, params={"dry_run": "true"} if dry_run else None)
-
-
-def delete(name: str) -> Question:
-    return Question(method="DELETE", path=_pipeline_path(name))
-
-
 def with_wait(change: Question, wait_s: float) -> Question:
     """Return the change, to be answered when it is done or refused, or after `wait_s`."""
     return replace(change, params={**(change.params or {}), "wait": f"{wait_s:.3g}"})
@@ -273,22 +231,22 @@ def flow() -> Question:
 
 
 def pipeline(name: str) -> Question:
-    return Question(method="GET", path=_pipeline_path(name))
+    return Question(method="GET", path=pipeline_path(name))
 
 
 def offsets(name: str) -> Question:
-    return Question(method="GET", path=f"{_pipeline_path(name)}/offsets")
+    return Question(method="GET", path=f"{pipeline_path(name)}/offsets")
 
 
 def manifests(name: str) -> Question:
-    return Question(method="GET", path=f"{_pipeline_path(name)}/manifests")
+    return Question(method="GET", path=f"{pipeline_path(name)}/manifests")
 
 
 def logs(name: str, lines: int) -> Question:
-    return Question(method="GET", path=f"{_pipeline_path(name)}/logs", params={"lines": str(lines)})
+    return Question(method="GET", path=f"{pipeline_path(name)}/logs", params={"lines": str(lines)})
 
 
-def _post(
+def post(
     path: str, body: Mapping[str, object], params: Mapping[str, str] | None = None
 ) -> Question:
     content = encode([body])
@@ -297,18 +255,18 @@ def _post(
 
 def pipeline_past(name: str, what: str, params: Mapping[str, str] | None = None) -> Question:
     """Return the question for a page of the past of a pipeline, such as its `events`."""
-    return Question(method="GET", path=f"{_pipeline_path(name)}/{what}", params=params)
+    return Question(method="GET", path=f"{pipeline_path(name)}/{what}", params=params)
 
 
 def dead_letters(name: str, filters: Mapping[str, str | None], cursor: str | None) -> Question:
     """Return the question for a page of dead letters, the newest first."""
     wanted = {**filters, "cursor": cursor}
     params = {key: value for key, value in wanted.items() if value is not None}
-    return Question(method="GET", path=f"{_pipeline_path(name)}/dead-letters", params=params)
+    return Question(method="GET", path=f"{pipeline_path(name)}/dead-letters", params=params)
 
 
 def dead_letter(name: str, letter_id: str) -> Question:
-    path = f"{_pipeline_path(name)}/dead-letters/{quote(letter_id, safe='')}"
+    path = f"{pipeline_path(name)}/dead-letters/{quote(letter_id, safe='')}"
     return Question(method="GET", path=path)
 
 
@@ -320,7 +278,7 @@ def event_stream(question: Question, after: str | None) -> Question:
     return replace(question, headers=headers)
 
 
-def _pipeline_path(name: str) -> str:
+def pipeline_path(name: str) -> str:
     if not name:
         raise Unusable("the name of the pipeline is empty")
     return f"/v1/pipelines/{quote(name, safe='')}"

@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(reply.body)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 - names of http.server
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815 - names of http.server
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: tests read `requests` instead."""

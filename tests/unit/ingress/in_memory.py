@@ -22,6 +22,7 @@ from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
 from waybill_ingress.adapters.http.manifests import convert_router, propose_router, validate_router
+from waybill_ingress.adapters.http.offsets import offsets_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
 from waybill_ingress.adapters.http.replays import replays_router
@@ -81,6 +82,7 @@ def make_app(
         pipelines_router(commands, told, repeats),
         validate_router(commands, told),
         maintain_router(commands, told, repeats),
+        offsets_router(commands, told, repeats),
         logs_router(commands, told),
         replays_router(replays, repeats),
         growth_router(InputGrowth(known, kafka, mint, partitions_max=PARTITIONS_MAX)),

@@ -22,6 +22,7 @@ ROUTES = {
     Action.PAUSE: ("POST", f"{PIPELINE}/pause"),
     Action.RESUME: ("POST", f"{PIPELINE}/resume"),
     Action.RESTART: ("POST", f"{PIPELINE}/restart"),
+    Action.SET_OFFSETS: ("PATCH", f"{PIPELINE}/offsets"),
     Action.RESCALE: ("POST", f"{PIPELINE}/rescale"),
     Action.DELETE: ("DELETE", PIPELINE),
     Action.VALIDATE: ("POST", "/v1/validate"),

@@ -64,7 +64,8 @@ def test_a_pipeline_that_has_failed_needs_a_start(
     assert world.phases[-1] == "Failed"
     carry_out(runner, command(4, action), 4)
     assert (world.answers[-1], world.reasons[-1]) == (("c4", "failed"), Slug.NOT_ALLOWED_NOW)
-    assert world.problems[-1].hint == "start, apply, restart, rescale, stop or delete it"
+    hint = "start, apply, restart, set_offsets, rescale, stop or delete it"
+    assert world.problems[-1].hint == hint
     assert world.started == [1]
     carry_out(runner, command(5, "start"), 5)
     assert world.started == [1, 2]

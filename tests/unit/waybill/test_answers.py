@@ -37,6 +37,8 @@ CHANGES: list[tuple[str, str, Callable[[Client], Operation]]] = [
     ("POST", f"{PATH}/start", lambda client: client.start("orders")),
     ("POST", f"{PATH}/stop", lambda client: client.stop("orders")),
     ("POST", f"{PATH}/restart", lambda client: client.restart("orders")),
+    ("PATCH", f"{PATH}/offsets", lambda client: client.set_offsets("orders", "latest")),
+    ("DELETE", f"{PATH}/offsets", lambda client: client.reset_offsets("orders")),
     ("POST", f"{PATH}/rescale", lambda client: client.rescale("orders", 4)),
     (
         "POST",

@@ -23,6 +23,7 @@ def partition(
         "partition": number,
         "base": base,
         "position": position,
+        "pending": None,
         "frontier": position,
         "end": end,
         "lag": None if position is None or end is None else end - position,
@@ -50,7 +51,7 @@ KNOWN = answer(
     stage(
         "enrich",
         "orders.in",
-        partition(0, 3, 9, enriched=7, copy=5),
+        {**partition(0, 3, 9, enriched=7, copy=5), "pending": 4},
         partition(1, 1, 5, enriched=5, copy=5),
     ),
     stage("load", "orders.enriched", partition(0, 0, 4, lake=4)),
@@ -91,6 +92,7 @@ def test_both_clients_read_it(server: ScriptedServer) -> None:
     first, second = source.partitions
     assert (source.topic, source.topic_id) == ("orders.in", "b3I")
     assert (first.base, first.position, first.frontier, first.end, first.lag) == (3, 5, 5, 9, 4)
+    assert (first.pending, second.pending) == (4, None)
     assert first.sinks[0] == SinkFrontier(name="enriched", frontier=7)
     assert (second.partition, second.lag) == (1, 0)
 
@@ -124,10 +126,10 @@ def test_the_command_prints_a_table(server: ScriptedServer, command: Command) ->
     result = command("offsets", "orders")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "STAGE   TOPIC               BASE  POSITION  END  LAG  SINKS",
-        "enrich  orders.in[0]        3     5         9    4    enriched 7, copy 5",
-        "enrich  orders.in[1]        1     5         5    0",
-        "load    orders.enriched[0]  0     4         4    0",
+        "STAGE   TOPIC               BASE  POSITION  PENDING  END  LAG  SINKS",
+        "enrich  orders.in[0]        3     5         4        9    4    enriched 7, copy 5",
+        "enrich  orders.in[1]        1     5                  5    0",
+        "load    orders.enriched[0]  0     4                  4    0",
     ]
 
 
@@ -136,8 +138,8 @@ def test_the_command_says_what_is_unknown_and_why(server: ScriptedServer, comman
     result = command("offsets", "orders")
     assert result.exit_code == 5
     assert result.stdout.splitlines() == [
-        "STAGE  TOPIC         BASE  POSITION  END      LAG      SINKS",
-        "load   orders.in[0]  3     unknown   unknown  unknown",
+        "STAGE  TOPIC         BASE  POSITION  PENDING  END      LAG      SINKS",
+        "load   orders.in[0]  3     unknown            unknown  unknown",
         "unknown position: no redis (redis_away)",
         "unknown end of orders.in: it is another topic now (topic_recreated)",
         "hint: restart it",

@@ -63,6 +63,14 @@ def test_a_rewind_is_done_once(bench: Bench) -> None:
     assert bench.started() == {}
 
 
+def test_one_that_was_taken_back_leaves_only_its_number(bench: Bench) -> None:
+    """So whoever asks if the sink shows older rows knows that this is over."""
+    bench.rewind = Rewind(number=3, starts={})
+    assert bench.started() == {}
+    assert [where(sink.fences[-1]) for sink in (bench.first, bench.second)] == [(3, 7, 7)] * 2
+    assert [*bench.folder.parent.glob("*.aside-*")] == []
+
+
 def test_rows_come_again_up_to_the_frontier_and_then_as_ever(bench: Bench) -> None:
     """No piece has both: it would not be known from which of them its rows are made."""
     bench.rewind = to(2)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from waybill import plans, questions
+from waybill import change_questions, plans, questions
 from waybill.aio.asking import AsyncAsking
 from waybill.batches import StageBatch, batch_pages
 from waybill.dead_letters import RecordLocation
@@ -49,11 +49,11 @@ class AsyncPipelineCalls(AsyncAsking):
         `result` of the operation says what was done, or with `dry_run` what would be done.
         NotFound: there is no such pipeline.
         """
-        return await self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
+        return await self._change(change_questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
     async def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
-        return await self._change(questions.start(name), wait_s)
+        return await self._change(change_questions.start(name), wait_s)
 
     async def stop(
         self, name: str, mode: StopMode = "checkpoint", *, wait_s: float = ANSWER_WAIT_S
@@ -64,18 +64,18 @@ class AsyncPipelineCalls(AsyncAsking):
         every sink before. `force` kills its driver at once, and the next run repeats that batch;
         each row is there once all the same.
         """
-        return await self._change(questions.stop(name, mode), wait_s)
+        return await self._change(change_questions.stop(name, mode), wait_s)
 
     async def pause(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Pause a pipeline: its running batch ends, no other begins, and its driver stays.
 
         A paused pipeline stays paused when it is changed or gets another driver.
         """
-        return await self._change(questions.pause(name), wait_s)
+        return await self._change(change_questions.pause(name), wait_s)
 
     async def resume(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Let a paused pipeline continue."""
-        return await self._change(questions.resume(name), wait_s)
+        return await self._change(change_questions.resume(name), wait_s)
 
     async def restart(
         self,
@@ -96,8 +96,29 @@ class AsyncPipelineCalls(AsyncAsking):
         running batch end first; if it fails, the operation is done with a warning. `force` kills
         the driver at once.
         """
-        question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
+        question = change_questions.restart(name, start_from, mode, stage=stage, yes=yes)
         return await self._change(question, wait_s)
+
+    async def set_offsets(
+        self,
+        name: str,
+        start_from: StartFrom,
+        *,
+        stage: str | None = None,
+        yes: bool = False,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
+        """Let the next run of a pipeline begin there, as `restart` does, and start nothing.
+
+        Only where no run goes on, as in Stopped: else it fails with `not_allowed_now`. `offsets`
+        shows it as `pending` until a run has done it. It needs `yes` as `restart` does.
+        """
+        question = change_questions.set_offsets(name, start_from, stage=stage, yes=yes)
+        return await self._change(question, wait_s)
+
+    async def reset_offsets(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Take back what is pending: the next run begins where the sinks are."""
+        return await self._change(change_questions.reset_offsets(name), wait_s)
 
     async def rescale(
         self, name: str, parallelism: int, *, wait_s: float = ANSWER_WAIT_S
@@ -107,7 +128,7 @@ class AsyncPipelineCalls(AsyncAsking):
         One that is paused stays paused. If it does not run, the number is for its next start.
         """
         body = {"parallelism": parallelism}
-        return await self._change(questions.change(name, "rescale", body), wait_s)
+        return await self._change(change_questions.change(name, "rescale", body), wait_s)
 
     async def put_dead_letter(
         self,
@@ -133,7 +154,7 @@ class AsyncPipelineCalls(AsyncAsking):
         }
         if stage is not None:
             body["stage"] = stage
-        return await self._change(questions.change(name, "dead-letters", body), wait_s)
+        return await self._change(change_questions.change(name, "dead-letters", body), wait_s)
 
     async def grow_topic(
         self, pipeline: str, input: str, partitions: int, *, yes: bool = False
@@ -144,14 +165,14 @@ class AsyncPipelineCalls(AsyncAsking):
         `yes`: without it, Invalid says so. To ask again changes nothing.
         """
         what = f"inputs/{quote(input, safe='')}/grow"
-        question = questions.change(pipeline, what, {"partitions": partitions})
+        question = change_questions.change(pipeline, what, {"partitions": partitions})
         if yes:
             question = replace(question, params={"yes": "true"})
         return GrownTopic.read(await self._ask(question))
 
     async def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        operation = await self._change(questions.delete(name), wait_s)
+        operation = await self._change(change_questions.delete(name), wait_s)
         self._generations.forget(name)
         return operation
 

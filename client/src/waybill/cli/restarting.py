@@ -1,7 +1,7 @@
 """The command that restarts a pipeline, or lets its stages begin elsewhere."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -81,29 +81,43 @@ def restart(  # noqa: PLR0917 - options of a command line
       4 not done in time: with --wait, or where the change cannot be remembered
     """
 
-    word = (start_from or "").lower()
-    begin = word if word in BEGINNINGS else start_from
+    begin = beginning(start_from)
 
     def ask(client: "Client") -> Operation:
         def send(*, confirmed: bool) -> Operation:
             return client.restart(name, begin, mode=mode, stage=stage, yes=confirmed)
 
-        if yes or begin is None:
-            return send(confirmed=yes)
-        sent, again = _send_or_explain(client, lambda: send(confirmed=False))
-        if sent is not None:
-            return sent
-        print_faults(again, name)
-        require_yes("records are written again, or skipped", "Do it?", "--yes does it")
-        return send(confirmed=True)
+        return send(confirmed=yes) if begin is None else send_confirmed(client, name, send, yes=yes)
 
     change(ask, timeout, output, must_end=wait)
+
+
+def beginning(text: str | None) -> str | None:
+    """Return where to begin, as Waybill reads it: words in lower case."""
+    word = (text or "").lower()
+    return word if word in BEGINNINGS else text
+
+
+class SendsRewind(Protocol):
+    def __call__(self, *, confirmed: bool) -> Operation: ...
+
+
+def send_confirmed(client: "Client", name: str, send: SendsRewind, *, yes: bool) -> Operation:
+    """Send a change that lets stages begin elsewhere, after the user has confirmed it."""
+    if yes:
+        return send(confirmed=True)
+    sent, again = _send_or_explain(client, lambda: send(confirmed=False))
+    if sent is not None:
+        return sent
+    print_faults(again, name)
+    require_yes("records are written again, or skipped", "Do it?", "--yes does it")
+    return send(confirmed=True)
 
 
 def _send_or_explain(
     client: "Client", send: Callable[[], Operation]
 ) -> tuple[Operation | None, tuple[Fault, ...]]:
-    """Send a restart. If it needs to be confirmed, return no operation, and what comes again.
+    """Send a change. If it needs to be confirmed, return no operation, and what comes again.
 
     That is known at once unless Kafka is slow. So long nothing is printed, so it is not for long.
     """

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from waybill import plans, questions
+from waybill import change_questions, plans, questions
 from waybill.batches import StageBatch, batch_pages
 from waybill.dead_letters import RecordLocation
 from waybill.flows import PipelineFlow, flows_in
@@ -48,11 +48,11 @@ class PipelineCalls(Asking):
         `result` of the operation says what was done, or with `dry_run` what would be done.
         NotFound: there is no such pipeline.
         """
-        return self._change(questions.maintain(name, sink, dry_run=dry_run), wait_s)
+        return self._change(change_questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
     def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Start a stopped or failed pipeline; NotFound when there is none."""
-        return self._change(questions.start(name), wait_s)
+        return self._change(change_questions.start(name), wait_s)
 
     def stop(
         self, name: str, mode: StopMode = "checkpoint", *, wait_s: float = ANSWER_WAIT_S
@@ -63,18 +63,18 @@ class PipelineCalls(Asking):
         every sink before. `force` kills its driver at once, and the next run repeats that batch;
         each row is there once all the same.
         """
-        return self._change(questions.stop(name, mode), wait_s)
+        return self._change(change_questions.stop(name, mode), wait_s)
 
     def pause(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Pause a pipeline: its running batch ends, no other begins, and its driver stays.
 
         A paused pipeline stays paused when it is changed or gets another driver.
         """
-        return self._change(questions.pause(name), wait_s)
+        return self._change(change_questions.pause(name), wait_s)
 
     def resume(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Let a paused pipeline continue."""
-        return self._change(questions.resume(name), wait_s)
+        return self._change(change_questions.resume(name), wait_s)
 
     def restart(
         self,
@@ -95,8 +95,29 @@ class PipelineCalls(Asking):
         running batch end first; if it fails, the operation is done with a warning. `force` kills
         the driver at once.
         """
-        question = questions.restart(name, start_from, mode, stage=stage, yes=yes)
+        question = change_questions.restart(name, start_from, mode, stage=stage, yes=yes)
         return self._change(question, wait_s)
+
+    def set_offsets(
+        self,
+        name: str,
+        start_from: StartFrom,
+        *,
+        stage: str | None = None,
+        yes: bool = False,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Operation:
+        """Let the next run of a pipeline begin there, as `restart` does, and start nothing.
+
+        Only where no run goes on, as in Stopped: else it fails with `not_allowed_now`. `offsets`
+        shows it as `pending` until a run has done it. It needs `yes` as `restart` does.
+        """
+        question = change_questions.set_offsets(name, start_from, stage=stage, yes=yes)
+        return self._change(question, wait_s)
+
+    def reset_offsets(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Take back what is pending: the next run begins where the sinks are."""
+        return self._change(change_questions.reset_offsets(name), wait_s)
 
     def rescale(self, name: str, parallelism: int, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Set how many tasks of a pipeline run at once: it continues with a driver of that size.
@@ -104,7 +125,7 @@ class PipelineCalls(Asking):
         One that is paused stays paused. If it does not run, the number is for its next start.
         """
         body = {"parallelism": parallelism}
-        return self._change(questions.change(name, "rescale", body), wait_s)
+        return self._change(change_questions.change(name, "rescale", body), wait_s)
 
     def put_dead_letter(
         self,
@@ -130,7 +151,7 @@ class PipelineCalls(Asking):
         }
         if stage is not None:
             body["stage"] = stage
-        return self._change(questions.change(name, "dead-letters", body), wait_s)
+        return self._change(change_questions.change(name, "dead-letters", body), wait_s)
 
     def grow_topic(
         self, pipeline: str, input: str, partitions: int, *, yes: bool = False
@@ -141,14 +162,14 @@ class PipelineCalls(Asking):
         `yes`: without it, Invalid says so. To ask again changes nothing.
         """
         what = f"inputs/{quote(input, safe='')}/grow"
-        question = questions.change(pipeline, what, {"partitions": partitions})
+        question = change_questions.change(pipeline, what, {"partitions": partitions})
         if yes:
             question = replace(question, params={"yes": "true"})
         return GrownTopic.read(self._ask(question))
 
     def delete(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
         """Delete a pipeline: what it has not processed ends `lost`."""
-        operation = self._change(questions.delete(name), wait_s)
+        operation = self._change(change_questions.delete(name), wait_s)
         self._generations.forget(name)
         return operation
 

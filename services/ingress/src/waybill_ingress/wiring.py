@@ -20,6 +20,7 @@ from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.logs import logs_router
 from waybill_ingress.adapters.http.maintain import maintain_router
 from waybill_ingress.adapters.http.manifests import convert_router, propose_router, validate_router
+from waybill_ingress.adapters.http.offsets import offsets_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
 from waybill_ingress.adapters.http.replays import replays_router
@@ -222,6 +223,7 @@ def _pipeline_routers(
         pipelines_router(commands, answers, repeats),
         validate_router(commands, answers),
         maintain_router(commands, answers, repeats),
+        offsets_router(commands, answers, repeats),
         logs_router(commands, answers),
         feldera_commands_router(commands, answers, registry, repeats),
         growth_router(growth),

@@ -146,6 +146,28 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetOffsets:
+    """As `Restart` says where stages begin again, for the next run, and nothing starts. If it says
+    nothing, what no run has done yet is taken back."""
+
+    start_from: Beginning | None = None
+    at: int | None = None
+    offsets: tuple[InputOffset, ...] = ()
+    stage: str | None = None
+    confirmed: bool = False
+    action: Literal[Action.SET_OFFSETS] = Action.SET_OFFSETS
+
+
+Rewinding = Restart | SetOffsets
+"""A change that may let stages begin elsewhere."""
+
+
+def begins_elsewhere(body: Rewinding) -> bool:
+    """Return True if the change says where stages begin."""
+    return body.start_from is not None or body.at is not None or bool(body.offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
     parallelism: int
     """Sets the number of tasks that run at once."""
@@ -183,7 +205,7 @@ class Logs:
     action: Literal[Action.LOGS] = Action.LOGS
 
 
-PlainChange = Start | Stop | Pause | Resume | Restart | Rescale | Delete
+PlainChange = Start | Stop | Pause | Resume | Restart | SetOffsets | Rescale | Delete
 """A change that brings no manifest."""
 ChangeBody = Apply | PlainChange
 QuestionBody = Validate | Maintain | Logs
@@ -204,6 +226,9 @@ COMMANDS: Final[Mapping[Action, CommandRow]] = {
     Action.PAUSE: CommandRow(Pause, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.RESUME: CommandRow(Resume, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.RESTART: CommandRow(Restart, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.SET_OFFSETS: CommandRow(
+        SetOffsets, changes_record=True, needs_driver=False, scope=Scope.ADMIN
+    ),
     Action.RESCALE: CommandRow(Rescale, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.DELETE: CommandRow(Delete, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.VALIDATE: CommandRow(

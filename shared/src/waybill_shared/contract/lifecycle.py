@@ -42,6 +42,7 @@ DRIVER: Final = "its driver"
 PERSON: Final = "a person"
 CHANGE: Final = (Action.APPLY, Action.RESTART)
 SIZE: Final = (Action.RESCALE,)
+PLACE: Final = (Action.SET_OFFSETS,)
 HOLD: Final = (Action.PAUSE, Action.RESUME)
 END: Final = (Action.STOP, Action.DELETE)
 PHASES: Final[Mapping[str, PhaseRow]] = {
@@ -70,7 +71,7 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
         (Action.START, *CHANGE, *END),
     ),
     Phase.STOPPED: PhaseRow(
-        "it has no driver", PERSON, (Action.START, *CHANGE, *SIZE, Action.DELETE)
+        "it has no driver", PERSON, (Action.START, *CHANGE, *PLACE, *SIZE, Action.DELETE)
     ),
     Phase.FINISHING: PhaseRow(
         "all that there was is read, and its driver ends",
@@ -81,17 +82,17 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
     Phase.FINISHED: PhaseRow(
         "all that there was is read; later records wait",
         "a person, or its schedule",
-        (Action.START, *CHANGE, *SIZE, *END),
+        (Action.START, *CHANGE, *PLACE, *SIZE, *END),
     ),
     Phase.FAILED: PhaseRow(
         "it has failed, and is not started again by itself",
         PERSON,
-        (Action.START, *CHANGE, *SIZE, *END),
+        (Action.START, *CHANGE, *PLACE, *SIZE, *END),
     ),
     Phase.UNKNOWN: PhaseRow(
         "its runner is silent; what is asked for is done when it is back",
         RUNNER,
-        (Action.START, *CHANGE, *SIZE, *HOLD, *END),
+        (Action.START, *CHANGE, *PLACE, *SIZE, *HOLD, *END),
     ),
 }
 

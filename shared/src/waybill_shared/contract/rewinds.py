@@ -10,7 +10,8 @@ class StageRewind:
     """A rewind of a stage. It is done at the start of a run, once in each sink.
 
     `number` grows with each rewind of the pipeline. Partitions that `starts` does not name stay
-    where they are. If it is `forward`, a sink that is beyond its start stays where it is, too.
+    where they are; a rewind without any was taken back, and keeps its number. If it is `forward`, a
+    sink that is beyond its start stays where it is, too.
     """
 
     stage: str

@@ -68,6 +68,8 @@ ROUTES: tuple[Route, ...] = (
         "POST /v1/pipelines/{p}/pause admin",
         "POST /v1/pipelines/{p}/resume admin",
         "POST /v1/pipelines/{p}/restart admin",
+        "PATCH /v1/pipelines/{p}/offsets admin",
+        "DELETE /v1/pipelines/{p}/offsets admin",
         "POST /v1/pipelines/{p}/rescale admin",
         "POST /v1/pipelines/{p}/dead-letters admin",
         "POST /v1/pipelines/{p}/inputs/{i}/grow admin",

@@ -1,7 +1,6 @@
-"""The words of answers, events, metrics and errors, each with its meaning.
-
-docs/words.md, the API's descriptions and console/meanings.js are made of this. Messages and slots
-have them as text, so that a word of a newer version is passed on unharmed.
+"""The words of answers, events, metrics and errors, each with its meaning: docs/words.md, the API's
+descriptions and console/meanings.js are made of this. Messages and slots have them as text, so that
+a word of a newer version is passed on unharmed.
 """
 
 from waybill_shared.contract.token_life import TOKEN_LIFE
@@ -205,6 +204,7 @@ class Action(Word):
     RESUME = "resume", "let a paused pipeline begin batches again"
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
     RESCALE = "rescale", "set how many of its tasks run at once; it gets a driver of that size"
+    SET_OFFSETS = "set_offsets", "set where its next run begins, or take that back"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"
     MAINTAIN = "maintain", "keep the table of a sink in order, at once"

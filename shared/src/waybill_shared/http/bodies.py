@@ -32,7 +32,8 @@ def _describe(
     if fault == "missing":
         problem["message"] = "is missing"
     elif fault == "extra_forbidden":
-        known = list(_model_at(kind, place[:-1]).model_fields)
+        fields = _model_at(kind, place[:-1]).model_fields
+        known = [each.alias or name for name, each in fields.items()]
         problem["message"] = "unknown field"
         problem["hint"] = hint_of_names(str(place[-1]), known, "fields")
     return problem

@@ -73,8 +73,8 @@ def do_rewinds(
         for ledger in ledgers
         if (pending := [each for each in rewinds if each.number > ledger.rewind_number])
     }
-    if left:
-        triage.recall(_least(each for pending in left.values() for each in pending))
+    if again := _least(each for pending in left.values() for each in pending):
+        triage.recall(again)
     for ledger, pending in left.items():
         logger.warning(
             "sink is rewound",

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from waybill_shared.contract import commands
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.events import Command, Desired, PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
@@ -46,6 +46,7 @@ from waybill_stage_runner.core.pipelines.records import (
     restart_record,
 )
 from waybill_stage_runner.core.pipelines.rewinding import (
+    forget_rewinds,
     plan_rewinds,
     refuse_unconfirmed,
     rewound_record,
@@ -184,13 +185,14 @@ class Changes:
         match body:
             case commands.Restart():
                 return self._restart(command, body, before, now)
+            case commands.SetOffsets():
+                return self._set_offsets(command.actor, body, before, now)
             case commands.Rescale(parallelism=wanted):
                 refuse_excess(wanted, self._admission.limits)
                 return rescale_record(before, wanted, command.actor, now)
-            case commands.Start(paused=True):
-                return replace(before, desired="paused", finished=False, updated_at=now)
-            case commands.Start():
-                return replace(before, desired="running", finished=False, updated_at=now)
+            case commands.Start(paused=paused):
+                desired: Desired = "paused" if paused else "running"
+                return replace(before, desired=desired, finished=False, updated_at=now)
             case commands.Resume():
                 return replace(before, desired="running", updated_at=now)
             case commands.Pause():
@@ -236,9 +238,10 @@ class Changes:
         if body.dead_letter is not None:
             return self._put_dead_letter(command, before, now)
         manifest, start_from = before.manifest.model, body.start_from
-        rewinds = start_from is not None or body.at is not None or bool(body.offsets)
+        rewinds = commands.begins_elsewhere(body)
         if rewinds and not (recreated := self._find_recreated(before)):
-            return self._rewind(command.actor, body, before, now)
+            rewound = self._rewind(command.actor, body, before, now)
+            return restart_record(rewound, rewound.stages, now)
         if rewinds and start_from is None:
             raise UserError([explain_recreated(before, recreated)])
         plans = topics_of(manifest, start_from)
@@ -249,19 +252,29 @@ class Changes:
             refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         return restart_record(before, define(manifest, topics, before), now)
 
-    def _rewind(
-        self, actor: str, body: commands.Restart, before: PipelineRecord, now: int
+    def _set_offsets(
+        self, actor: str, body: commands.SetOffsets, before: PipelineRecord, now: int
     ) -> PipelineRecord:
-        """Return the record after a restart that begins elsewhere. Times become offsets here."""
-        manifest = before.manifest.model
-        topics = self._topics.prepare(topics_of(manifest, "earliest"))
-        restarted = restart_record(before, define(manifest, topics, before), now)
+        """Return the record in which the next run begins elsewhere; or where its sinks are, if the
+        command says nothing else.
+        """
+        if not commands.begins_elsewhere(body):
+            return replace(forget_rewinds(before), updated_at=now)
+        if recreated := self._find_recreated(before):
+            raise UserError([explain_recreated(before, recreated)])
+        return replace(self._rewind(actor, body, before, now), updated_at=now)
+
+    def _rewind(
+        self, actor: str, body: commands.Rewinding, before: PipelineRecord, now: int
+    ) -> PipelineRecord:
+        """Return the record with where stages are to begin. Times become offsets here."""
+        topics = self._topics.prepare(topics_of(before.manifest.model, "earliest"))
         refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
         times = {} if body.at is None else self._topics.starts_at(topics, body.at)
-        again = plan_rewinds(restarted, body, topics, times, now)
+        again = plan_rewinds(before, body, topics, times, now)
         refuse_unconfirmed(before, body, again)
         forward = body.start_from == "latest"
-        return rewound_record(restarted, again, actor, now, forward=forward)
+        return rewound_record(before, again, actor, now, forward=forward)
 
     def _put_dead_letter(
         self, command: Command, before: PipelineRecord, now: int

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from waybill_ingress.adapters.http.models import StrictRequest
+from waybill_shared.contract.beginnings import FORMS
 from waybill_shared.contract.dead_letter_requests import REASON_CHARACTERS_MAX
 from waybill_shared.contract.manifest.fields import Name
 from waybill_shared.contract.manifest.model import PARALLELISM_MAX
@@ -79,6 +80,23 @@ class GrowAnswer(BaseModel):
     topic: str
     partitions: int = Field(description="that it has now")
     added: int = Field(description="0: it had so many before")
+
+
+class OffsetsRequest(StrictRequest):
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"from": "orders.in[0]=120,orders.in[1]=80"}}
+    )
+
+    start_from: str = Field(
+        alias="from",
+        max_length=10_000,
+        description=f"where stages begin: {FORMS}; each as `restart` does it",
+    )
+    stage: str | None = Field(
+        default=None,
+        description="the only stage that begins there; without it all that read inputs of the"
+        " pipeline, or the topics that `from` names",
+    )
 
 
 class ProposeRequest(StrictRequest):

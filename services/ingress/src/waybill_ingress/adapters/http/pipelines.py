@@ -10,6 +10,7 @@ from waybill_ingress.adapters.http.examples import members_of
 from waybill_ingress.adapters.http.formats_page import MANIFESTS
 from waybill_ingress.adapters.http.idempotency import IdempotentRoutes
 from waybill_ingress.adapters.http.manifest_models import PutDeadLetterRequest, RescaleRequest
+from waybill_ingress.adapters.http.offsets import Confirmed, begin_of
 from waybill_ingress.adapters.http.operations import (
     OF_COMMANDS,
     OF_WRITES,
@@ -20,7 +21,7 @@ from waybill_ingress.adapters.http.operations import (
 )
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
-from waybill_shared.contract.beginnings import FORMS, Begin, read_beginning
+from waybill_shared.contract.beginnings import FORMS
 from waybill_shared.contract.commands import (
     OTHER_NAMES,
     RESTART_MODES,
@@ -77,12 +78,6 @@ RewoundStage = Annotated[
         alias="stage",
         description="the only stage that begins there; without it all that read inputs of the"
         " pipeline, or the topics that `from` names",
-    ),
-]
-Confirmed = Annotated[
-    bool,
-    Query(
-        alias="yes", description="rows may be written again, or skipped: see `rewind_not_confirmed`"
     ),
 ]
 STOP_TEXT: Final = "; ".join(
@@ -218,7 +213,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         go back, and rows are written again while tokens keep their outcomes; or they go forward,
         and tokens of what they skip end lost.
         """
-        begin = _read_beginning(start_from)
+        begin = begin_of(start_from)
         body = Restart(
             start_from=begin.word,
             at=begin.at,
@@ -271,11 +266,3 @@ def _add_put(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         body = Restart(mode=StopMode.FORCE, stage=asked.stage, dead_letter=record)
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, wait, raw)
-
-
-def _read_beginning(text: str | None) -> Begin:
-    """Return where to begin. Raise UserError if the text does not say it."""
-    try:
-        return Begin() if text is None else read_beginning(text)
-    except ValueError as error:
-        raise UserError([Problem(message=f"from: {error}", hint=f"one of: {FORMS}")]) from error

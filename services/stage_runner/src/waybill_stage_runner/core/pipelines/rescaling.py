@@ -7,7 +7,7 @@ lives, the number is for the next start; one that has failed stays so.
 
 from dataclasses import replace
 
-from waybill_shared.contract.commands import Rescale, StopMode
+from waybill_shared.contract.commands import Rescale, SetOffsets, StopMode
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines import actions
@@ -40,9 +40,9 @@ def stop_instead(state: PipelineState, now: int) -> Decision:
 
 
 def keep_failed(state: PipelineState) -> Decision | None:
-    """Answer a rescale of a pipeline that has failed: it starts nothing. None: it is another
-    case.
+    """Answer a command about the next run of a pipeline that has failed: it starts nothing. None:
+    it is another case.
     """
-    rescales = bool(state.pending) and isinstance(state.pending[-1].body, Rescale)
+    for_next = bool(state.pending) and isinstance(state.pending[-1].body, Rescale | SetOffsets)
     failed = state.phase is Phase.FAILED and state.record.wants_run
-    return answer_all(state, OperationState.DONE) if failed and rescales else None
+    return answer_all(state, OperationState.DONE) if failed and for_next else None

@@ -5,14 +5,15 @@
    replaced by older ones for good, or without a word in the answers about tokens.
 2. `refuse_unconfirmed` says how many records come again, which sinks show older rows meanwhile, and
    what is skipped, until the person has confirmed it.
-3. `rewound_record` notes the rewinds, each with a number. The next run does them.
+3. `rewound_record` notes the rewinds, each with a number. The next run does them, unless
+   `forget_rewinds` takes them back before it begins.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.commands import Restart
+from waybill_shared.contract.commands import Rewinding
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, StageDefinition
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
@@ -63,7 +64,11 @@ class Again:
 
 
 def plan_rewinds(
-    record: PipelineRecord, asked: Restart, topics: Mapping[str, TopicState], times: Times, now: int
+    record: PipelineRecord,
+    asked: Rewinding,
+    topics: Mapping[str, TopicState],
+    times: Times,
+    now: int,
 ) -> tuple[Again, ...]:
     """Return where stages begin. Raise UserError if that is not possible."""
     problems = [*_misfits(record, asked, now)]
@@ -80,7 +85,7 @@ def plan_rewinds(
     return tuple(each for each in found if isinstance(each, Again))
 
 
-def refuse_unconfirmed(record: PipelineRecord, asked: Restart, again: Iterable[Again]) -> None:
+def refuse_unconfirmed(record: PipelineRecord, asked: Rewinding, again: Iterable[Again]) -> None:
     """Raise UserError if records come again, or are skipped, and nobody has confirmed that."""
     again = tuple(again)
     problems = [effect for each in again for effect in each.effects()]
@@ -105,7 +110,8 @@ def rewound_record(
         for earlier in record.rewinds
         for of in [(earlier.stage, earlier.since)]
         if of in present
-        and (rest := {at: s for at, s in earlier.starts.items() if at not in starts.get(of, {})})
+        for rest in [{at: s for at, s in earlier.starts.items() if at not in starts.get(of, {})}]
+        if rest or not (earlier.starts or of in starts)
     ]
     new = (
         StageRewind(
@@ -116,7 +122,19 @@ def rewound_record(
     return replace(record, rewinds=(*kept, *new))
 
 
-def _is_meant(source: InputDefinition, asked: Restart) -> bool:
+def forget_rewinds(record: PipelineRecord) -> PipelineRecord:
+    """Return the record with rewinds that name no partition: sinks that have not done them stay
+    where they are. So no number comes again, and a stage that was rewound is known as such.
+    """
+    of_stages = {(each.stage, each.since): each for each in sorted(record.rewinds, key=_number_of)}
+    return replace(record, rewinds=tuple(replace(each, starts={}) for each in of_stages.values()))
+
+
+def _number_of(rewind: StageRewind) -> int:
+    return rewind.number
+
+
+def _is_meant(source: InputDefinition, asked: Rewinding) -> bool:
     """Return True if the input is read again. An inner topic is written again by the stage before,
     so it is meant only where somebody names it, or its stage."""
     if asked.offsets:
@@ -124,7 +142,7 @@ def _is_meant(source: InputDefinition, asked: Restart) -> bool:
     return source.root or asked.stage is not None
 
 
-def _misfits(record: PipelineRecord, asked: Restart, now: int) -> Iterator[Problem]:
+def _misfits(record: PipelineRecord, asked: Rewinding, now: int) -> Iterator[Problem]:
     """Yield what is wrong with the question itself."""
     names = [stage.name for stage in record.stages]
     if asked.stage is not None and asked.stage not in names:
@@ -194,7 +212,7 @@ def _fed_stages(record: PipelineRecord, rewound: Set[str]) -> Set[str]:
 def _again(
     stage: StageDefinition,
     source: InputDefinition,
-    asked: Restart,
+    asked: Rewinding,
     state: TopicState,
     times: Times,
 ) -> Iterator[Again | Problem]:

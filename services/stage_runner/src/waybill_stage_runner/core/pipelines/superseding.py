@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from waybill_shared.contract.commands import Rescale, Restart, Stop
+from waybill_shared.contract.commands import Rescale, Restart, Stop, begins_elsewhere
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
@@ -33,17 +33,11 @@ def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRe
     hint = ""
     if state.next is None and command.action is Action.APPLY:
         hint = _became(state.record, by)
-    elif state.next is None and by.rewinds and _begins_elsewhere(command.body):
-        hint = NOTED
+    elif isinstance(command.body, Restart) and begins_elsewhere(command.body):
+        hint = NOTED if state.next is None and by.rewinds else ""
     elif puts_dead_letter(command) and any(each.command == command.id for each in by.dead_letters):
         hint = PUT_LATER
     return Problem(message=f"superseded by a later {by.desired} command", hint=hint)
-
-
-def _begins_elsewhere(body: object) -> bool:
-    if not isinstance(body, Restart):
-        return False
-    return body.start_from is not None or body.at is not None or bool(body.offsets)
 
 
 def _became(before: PipelineRecord, by: PipelineRecord) -> str:

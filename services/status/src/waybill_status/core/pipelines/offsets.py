@@ -3,7 +3,7 @@
 What is not known is null, and `unknown` says why. So nobody takes a guess for a position.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,8 +16,9 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.sink_positions import frontier_of, offset_in, position_of
-from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.rewinds import StageRewind
+from waybill_shared.contract.sink_positions import frontier_of, offset_in, position_of, state_of
+from waybill_shared.contract.slots import Slot, sink_key
 from waybill_shared.contract.vectors import TopicPartition, Vector, topics_deleted_in
 from waybill_shared.contract.words import UnknownReason
 from waybill_status.core.outcomes.views import SlotReading, fault_of, usable_slot, view_of
@@ -29,6 +30,10 @@ EndsById = Mapping[str, TopicEnds | ContractError]
 
 BASE: Final = "where the stage began: records below it are `lost`, `before_start`, for their tokens"
 POSITION: Final = "where the next batch of the stage begins; null: unknown"
+PENDING: Final = (
+    "where the next run begins, if somebody has set that and no run has done it; null: nothing is"
+    " set, or `position` is unknown"
+)
 FRONTIER: Final = (
     "below it every sink has each record, or it was set aside or is a dead letter; null: unknown"
 )
@@ -58,6 +63,7 @@ class PartitionOffsets:
     partition: int
     base: int = field(metadata={"description": BASE})
     position: int | None = field(metadata={"description": POSITION})
+    pending: int | None = field(metadata={"description": PENDING})
     frontier: int | None = field(metadata={"description": FRONTIER})
     end: int | None = field(metadata={"description": END})
     lag: int | None = field(metadata={"description": LAG})
@@ -108,7 +114,7 @@ def offsets_of(
     that no lag is shown too small."""
     fault = _fault(record, reading)
     slot = usable_slot(reading) if fault is None else None
-    stages = tuple(_stage(stage, slot, ends) for stage in record.stages)
+    stages = tuple(_stage(stage, slot, ends, record.rewinds) for stage in record.stages)
     unknown = [] if fault is None else [_unknown_positions(fault)]
     for source in (source for stage in stages for source in stage.inputs):
         unknown += _unknown_of(source, ends[source.topic_id], known=slot is not None)
@@ -167,6 +173,8 @@ class _SinkPosition:
     frontier: Vector | None
     gone: frozenset[str]
     """The deleted topics: all of them is passed, so no offset says anything."""
+    rewind: int | None
+    """The number of the newest rewind that was done here; None: the sink has not begun."""
 
     def position_at(self, place: TopicPartition) -> int | None:
         return self._offset(self.position, place)
@@ -174,29 +182,67 @@ class _SinkPosition:
     def frontier_at(self, place: TopicPartition) -> SinkFrontier:
         return SinkFrontier(name=self.name, frontier=self._offset(self.frontier, place))
 
+    def has_done(self, rewind: StageRewind) -> bool:
+        return (self.rewind or 0) >= rewind.number
+
+    def start_after(self, rewind: StageRewind, place: TopicPartition) -> int | None:
+        """Return where the next batch begins when this rewind is done here."""
+        frontier, start = self._offset(self.frontier, place), rewind.starts[place]
+        if self.has_done(rewind) or frontier is None:
+            return self.position_at(place)
+        return max(start, frontier) if rewind.forward else start
+
     def _offset(self, vector: Vector | None, place: TopicPartition) -> int | None:
         known = vector is not None and place[0] not in self.gone
         return offset_in(vector or {}, place) if known else None
 
 
-def _stage(stage: StageDefinition, slot: Slot | None, ends: EndsById) -> StageOffsets:
+def _stage(
+    stage: StageDefinition, slot: Slot | None, ends: EndsById, rewinds: Iterable[StageRewind]
+) -> StageOffsets:
     sinks = tuple(_sink(slot, stage, sink) for sink in stage.sinks)
+    own = [each for each in rewinds if (each.stage, each.since) == (stage.name, stage.since)]
+    pending = {place: start for each in own for place, start in _pending(each, sinks)}
     return StageOffsets(
         name=stage.name,
-        inputs=tuple(_input(source, sinks, ends[source.topic_id]) for source in stage.inputs),
+        inputs=tuple(
+            _input(source, sinks, ends[source.topic_id], pending) for source in stage.inputs
+        ),
     )
+
+
+def _pending(
+    rewind: StageRewind, sinks: tuple[_SinkPosition, ...]
+) -> Iterator[tuple[TopicPartition, int]]:
+    """Yield where the next run begins in the partitions of a rewind that a sink has not done. A
+    sink that was added since, and has not begun, will begin where the others are.
+    """
+    begun = [sink for sink in sinks if sink.rewind is not None] or sinks
+    if all(sink.has_done(rewind) for sink in begun):
+        return
+    for place in rewind.starts:
+        starts = (sink.start_after(rewind, place) for sink in begun)
+        known = [start for start in starts if start is not None]
+        if known:
+            yield place, min(known)
 
 
 def _sink(slot: Slot | None, stage: StageDefinition, sink: SinkDefinition) -> _SinkPosition:
     if slot is None:
-        return _SinkPosition(sink.name, None, None, frozenset())
+        return _SinkPosition(sink.name, None, None, frozenset(), None)
     frontier = frontier_of(slot, stage, sink)
     position = position_of(slot, stage, sink)
-    return _SinkPosition(sink.name, position, frontier, topics_deleted_in(frontier))
+    gone = topics_deleted_in(frontier)
+    has_begun = sink_key(stage.name, sink.name, sink.since) in slot.sinks
+    rewind = state_of(slot, stage, sink).rewind if has_begun else None
+    return _SinkPosition(sink.name, position, frontier, gone, rewind)
 
 
 def _input(
-    source: InputDefinition, sinks: tuple[_SinkPosition, ...], found: TopicEnds | ContractError
+    source: InputDefinition,
+    sinks: tuple[_SinkPosition, ...],
+    found: TopicEnds | ContractError,
+    pending: Mapping[TopicPartition, int],
 ) -> InputOffsets:
     ends = {} if isinstance(found, ContractError) else found
     named = [(source.topic_id, partition) for partition in ends]
@@ -206,7 +252,7 @@ def _input(
         topic=source.topic,
         topic_id=source.topic_id,
         partitions=tuple(
-            _partition(place, source, sinks, ends.get(place[1]))
+            _partition(place, source, sinks, ends.get(place[1]), pending.get(place))
             for place in sorted(places)
             if place[0] == source.topic_id
         ),
@@ -218,6 +264,7 @@ def _partition(
     source: InputDefinition,
     sinks: tuple[_SinkPosition, ...],
     end: int | None,
+    pending: int | None,
 ) -> PartitionOffsets:
     frontiers = tuple(sink.frontier_at(place) for sink in sinks)
     positions = (sink.position_at(place) for sink in sinks)
@@ -227,6 +274,7 @@ def _partition(
         partition=place[1],
         base=offset_in(source.bases, place),
         position=position,
+        pending=pending,
         frontier=min((each for each in known if each is not None), default=None),
         end=end,
         lag=None if position is None or end is None else max(0, end - position),
