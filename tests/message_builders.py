@@ -6,9 +6,9 @@ from typing import Literal, cast
 
 from builders import MANIFEST, NOW, ORDERS_ID, TENANT, UID, applied
 from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.beginnings import Beginning
 from waybill_shared.contract.commands import (
     Apply,
-    Beginning,
     ChangeBody,
     Delete,
     Pause,

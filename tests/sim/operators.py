@@ -10,7 +10,8 @@ from functools import wraps
 from sim.pipelines import Pipeline
 from sim.shapes import Shape, Stage, name_of, place_of_sink, topic_of_input
 from sim.world import World
-from waybill_shared.contract.commands import InputOffset, PutDeadLetter, Restart, StopMode
+from waybill_shared.contract.beginnings import InputOffset
+from waybill_shared.contract.commands import PutDeadLetter, Restart, StopMode
 
 
 def _of_some(operator: Callable[[World, Pipeline], None]) -> Callable[[World], None]:

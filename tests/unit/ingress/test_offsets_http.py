@@ -3,9 +3,10 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from unit.ingress.fakes import FakeKafka
+from unit.ingress.fakes import FakeKafka, FakeMint
+from waybill_shared.contract.beginnings import InputOffset
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.commands import InputOffset, SetOffsets
+from waybill_shared.contract.commands import SetOffsets
 from waybill_shared.contract.events import Command
 
 PATH = "/v1/pipelines/orders/offsets"
@@ -16,6 +17,7 @@ HERE = InputOffset(topic="orders.in", partition=0, offset=120)
     ("sent", "query", "body"),
     [
         ({"from": "earliest"}, "", SetOffsets(start_from="earliest")),
+        ({"from": "1 minute ago"}, "", SetOffsets(at=FakeMint.now - 60_000)),
         ({"from": "2026-11-01T00:00:00Z"}, "", SetOffsets(at=1_793_491_200_000)),
         (
             {"from": "orders.in[0]=120", "stage": "enrich"},

@@ -4,8 +4,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from unit.ingress.fakes import FakeKafka
+from waybill_shared.contract.beginnings import InputOffset
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.commands import InputOffset, Restart, StopMode
+from waybill_shared.contract.commands import Restart, StopMode
 from waybill_shared.contract.events import Command
 
 

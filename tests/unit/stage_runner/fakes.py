@@ -89,7 +89,9 @@ class World:
         return {
             plan.topic: TopicState(
                 topic_id=self.topics.setdefault(plan.topic, f"{plan.topic}#1"),
-                starts=dict.fromkeys(range(plan.partitions), STARTS[plan.starting]),
+                starts=dict.fromkeys(
+                    range(plan.partitions), STARTS.get(plan.starting, STARTS["earliest"])
+                ),
                 ends=dict.fromkeys(range(plan.partitions), STARTS["latest"]),
             )
             for plan in plans

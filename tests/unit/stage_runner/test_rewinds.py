@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, running
-from waybill_shared.contract.commands import InputOffset, Restart
+from waybill_shared.contract.beginnings import InputOffset
+from waybill_shared.contract.commands import Restart
 from waybill_shared.contract.rewinds import StageRewind
 
 UPSERT = """\

@@ -31,7 +31,8 @@ def offsets(  # noqa: PLR0917 - options of a command line
         typer.Option(
             "--set",
             metavar="WHERE",
-            help="where the next run begins: earliest, latest, TIME, or TOPIC[PARTITION]=OFFSET,…",
+            help="where the next run begins: earliest, latest, TIME, 7 days ago, or"
+            " TOPIC[PARTITION]=OFFSET,…",
         ),
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="take back what is pending")] = False,  # noqa: FBT002 - a flag of the command line

@@ -31,8 +31,8 @@ def restart(  # noqa: PLR0917 - options of a command line
         typer.Option(
             "--from",
             metavar="WHERE",
-            help="where stages begin: earliest, latest, TIME, or TOPIC[PARTITION]=OFFSET,…; in"
-            " topics that were created again earliest or latest",
+            help="where stages begin: earliest, latest, TIME, 7 days ago, or"
+            " TOPIC[PARTITION]=OFFSET,…; in topics that were created again earliest or latest",
         ),
     ] = None,
     stage: Annotated[
@@ -72,6 +72,7 @@ def restart(  # noqa: PLR0917 - options of a command line
       waybill restart orders
       waybill restart orders --from earliest
       waybill restart orders --from 2026-11-01T00:00:00Z --stage enrich
+      waybill restart orders --from "7 days ago"
       waybill restart orders --from orders.in[0]=120,orders.in[1]=80 --yes
       waybill restart orders --from latest
       waybill restart orders --mode force

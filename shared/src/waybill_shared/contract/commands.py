@@ -12,13 +12,10 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Discriminator
 
+from waybill_shared.contract.beginnings import Beginning, InputOffset
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.words import Action
-
-Beginning = Literal["earliest", "latest"]
-"""Where a restart begins in a topic that was created again."""
-BEGINNINGS: Final[tuple[Beginning, ...]] = ("earliest", "latest")
 
 
 class StopMode(StrEnum):
@@ -103,15 +100,6 @@ class Pause:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
     action: Literal[Action.RESUME] = Action.RESUME
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputOffset:
-    """An offset in a topic that a stage reads."""
-
-    topic: str
-    partition: int
-    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,10 @@ class Commands:
         await self._registry.pipeline(caller.tenant, name)
         return await self._send(caller, body, name, request_id, log)
 
+    def now_ms(self) -> int:
+        """Return the time from which a time ago is counted."""
+        return self._mint.now_ms()
+
     async def validate(
         self,
         caller: Caller,

@@ -5,14 +5,15 @@ checks.
 from collections.abc import Mapping
 from typing import Final
 
-from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import Command
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import WAITING_MAX
-from waybill_stage_runner.core.pipelines.parallelism import AS_USUAL, CoreLimits
+from waybill_stage_runner.core.pipelines.parallelism import AS_USUAL, CoreLimits, excess_of
+from waybill_stage_runner.core.pipelines.planning import future_begins
 from waybill_stage_runner.core.pool.model import CheckFailure
 
 SLOW_MS: Final = 60_000  # after its check was too slow, a manifest is refused at once for so long
@@ -48,6 +49,16 @@ class Admission:
 
     def leave(self, command_id: str) -> None:
         self._waiting.discard(command_id)
+
+    def find_misfits(self, manifest: AppliedManifest, now: int) -> tuple[Problem, ...]:
+        """Return what is wrong with a manifest here and now, although it is well formed. `now` is
+        the time for people.
+        """
+        try:
+            future = manifest.place(future_begins(manifest.model, now))
+        except UserError:  # this version cannot read it any more: its check says why
+            return ()
+        return (*excess_of(manifest, self.limits), *future)
 
     def slow(self, manifest: AppliedManifest, now: int) -> bool:
         self._slow = {native: until for native, until in self._slow.items() if now < until}

@@ -8,6 +8,7 @@ Promise: each command is answered once it is true or known to be impossible. A r
 leaves nothing written.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -15,6 +16,7 @@ from waybill_shared.contract import commands
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import Command, Desired, PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
 from waybill_shared.process.clock import Clocks
@@ -29,13 +31,19 @@ from waybill_stage_runner.core.pipelines.compatibility import (
     refuse_recreated,
 )
 from waybill_stage_runner.core.pipelines.parallelism import (
-    excess_of,
     parallelism_in,
     refuse_excess,
     rescale_record,
     rescale_to_keep,
 )
-from waybill_stage_runner.core.pipelines.planning import as_planned, define, topics_of
+from waybill_stage_runner.core.pipelines.planning import (
+    TopicState,
+    as_planned,
+    begin_times,
+    define,
+    start_at,
+    topics_of,
+)
 from waybill_stage_runner.core.pipelines.putting import put_record, request_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
@@ -94,7 +102,8 @@ class Changes:
             return
         assert isinstance(command.body, commands.Apply)
         manifest = command.body.manifest
-        problems = (*excess_of(manifest, self._admission.limits), *found.problems)
+        misfits = self._admission.find_misfits(manifest, self._clock.now_ms())
+        problems = (*misfits, *found.problems)
         if found.failed is not None:
             now = self._clock.monotonic_ms()
             self.answer(self._admission.refuse_unchecked(command, manifest, found.failed, now))
@@ -216,16 +225,26 @@ class Changes:
         manifest = applied.model
         plans = topics_of(manifest)
         if before is None:
-            stages = define(manifest, self._topics.prepare(plans), before)
+            stages = define(manifest, self._prepare(manifest, now), before)
             return create_record(command, applied, manifest.state, stages, now)
         present = self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
             change_record(before, applied, manifest.state, planned, now)
-            stages = define(manifest, self._topics.prepare(plans), before)
+            stages = define(manifest, self._prepare(manifest, now), before)
             return change_record(before, applied, manifest.state, stages, now)
         except UserError as error:
             raise UserError(applied.place(error.problems), error.slug) from error
+
+    def _prepare(self, manifest: Manifest, now: int) -> Mapping[str, TopicState]:
+        """Create missing topics, and return the state of all. Times become offsets here, for new
+        stages only: what exists keeps its first offsets.
+        """
+        topics = dict(self._topics.prepare(topics_of(manifest)))
+        for topic, at in begin_times(manifest, now).items():
+            found = self._topics.starts_at({topic: topics[topic]}, at)
+            topics[topic] = start_at(topics[topic], found[topic])
+        return topics
 
     def _restart(
         self, command: Command, body: commands.Restart, before: PipelineRecord, now: int
@@ -255,9 +274,7 @@ class Changes:
     def _set_offsets(
         self, actor: str, body: commands.SetOffsets, before: PipelineRecord, now: int
     ) -> PipelineRecord:
-        """Return the record in which the next run begins elsewhere; or where its sinks are, if the
-        command says nothing else.
-        """
+        """Return the record with where the next run begins; without it, that is where sinks are."""
         if not commands.begins_elsewhere(body):
             return replace(forget_rewinds(before), updated_at=now)
         if recreated := self._find_recreated(before):

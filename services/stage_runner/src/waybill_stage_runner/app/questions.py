@@ -31,7 +31,6 @@ from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
 from waybill_stage_runner.core.pipelines.manifest_changes import notes_of
-from waybill_stage_runner.core.pipelines.parallelism import excess_of
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 from waybill_stage_runner.core.pool.model import CheckFailure
 
@@ -76,8 +75,9 @@ class Questions:
         """Accept what a driver found. Results for questions of other runners are ignored."""
         command = self.queues.finish_check(found.check_id)
         if command is not None and isinstance(command.body, Validate):
-            excess = excess_of(command.body.manifest, self._admission.limits)
-            found = replace(found, problems=(*excess, *found.problems))
+            now = self._clock.now_ms()
+            misfits = self._admission.find_misfits(command.body.manifest, now)
+            found = replace(found, problems=(*misfits, *found.problems))
         match None if command is None else command.body:
             case Validate(about=about) if about is not None and found.failed is None:
                 self._found[found.check_id] = found

@@ -15,6 +15,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.manifest.connectors import CONNECTORS_MAX, FileConnector, with_names
 from waybill_shared.contract.manifest.fields import Name, Partitions, Strict, Topic
 from waybill_shared.contract.manifest.formats import RecordKeys, keys_needed
+from waybill_shared.contract.manifest.starting import StartingOffsets
 from waybill_shared.contract.manifest.tables import SqlTable, is_table, parse_table
 
 
@@ -51,7 +52,7 @@ class Input(RecordKeys):
     kafka: KafkaInput
     key: str | None = None
     deletes: Deletes | None = None
-    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    starting_offsets: StartingOffsets = "earliest"
     on_malformed: Literal["dead_letter", "drop", "fail"] = "dead_letter"
     expectations: tuple[Expectation, ...] = Field(default=(), max_length=64)
     on_unknown_field: Literal["ignore", "refuse"] = "ignore"

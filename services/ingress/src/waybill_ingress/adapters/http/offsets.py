@@ -69,7 +69,7 @@ def offsets_router(commands: Commands, answers: Answers, repeats: IdempotentRout
         begin = begin_of(wanted.start_from)
         body = SetOffsets(
             start_from=begin.word,
-            at=begin.at,
+            at=begin.since(commands.now_ms()),
             offsets=begin.offsets,
             stage=wanted.stage,
             confirmed=confirmed,

@@ -216,7 +216,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         begin = begin_of(start_from)
         body = Restart(
             start_from=begin.word,
-            at=begin.at,
+            at=begin.since(commands.now_ms()),
             offsets=begin.offsets,
             stage=stage,
             confirmed=confirmed,

@@ -119,7 +119,7 @@ def _new_stage(
     begins = ", ".join(f"{name} from {starting}" for name, starting in starts)
     to = ", ".join(f"{sink.kind} {sink.target}" for sink in stage.sinks)
     again = [sink for sink in stage.sinks if (sink.kind, sink.target) in wrote]
-    writes_again = bool(again) and any(starting == "earliest" for _, starting in starts)
+    writes_again = bool(again) and any(starting != "latest" for _, starting in starts)
     message = f"+ stage {stage.name}: new, reads {begins}; writes {to}"
     if writes_again:
         places = ", ".join(f"{s.target} (stage {wrote[s.kind, s.target]})" for s in again)

@@ -3,10 +3,12 @@
 Never does I/O.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from waybill_shared.contract.beginnings import read_time
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
     NEVER,
     InputDefinition,
@@ -15,6 +17,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
+from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.vectors import Vector
 
 NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refusal sees it
@@ -22,7 +25,8 @@ NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic that the pipeline needs, and where new readers of it start.
+    """A topic that the pipeline needs, and where new readers of it start: if `starting` is not
+    `latest`, at its first record, or later where it names a time (`start_at`).
 
     `dead_letters` is the topic for records of this one that a stage cannot process. The driver
     creates it.
@@ -42,6 +46,32 @@ class TopicState:
     topic_id: str
     starts: Mapping[int, int]
     ends: Mapping[int, int]
+
+
+def begin_times(manifest: Manifest, now: int) -> dict[str, int]:
+    """Return the time at which new readers of each topic start, where the manifest names one."""
+    times = {i.kafka.topic: read_time(i.starting_offsets).since(now) for i in manifest.inputs}
+    return {topic: at for topic, at in times.items() if at is not None}
+
+
+def future_begins(manifest: Manifest, now: int) -> Iterator[Problem]:
+    """Yield each time that has not come yet: nobody knows its offsets."""
+    times = begin_times(manifest, now)
+    for number, source in enumerate(manifest.inputs):
+        at = times.get(source.kafka.topic, now)
+        if at > now:
+            message = f"{format_moment(at)} is in the future"
+            hint = f"now it is {format_moment(now)}; latest begins with what comes from now on"
+            path = f"inputs.{number}.startingOffsets"
+            yield Problem(message=message, path=path, hint=hint)
+
+
+def start_at(state: TopicState, found: Mapping[int, int]) -> TopicState:
+    """Return the topic with the offsets where readers start at a time: `found` are the first
+    records that are not older. Partitions without one start at their end.
+    """
+    starts = {p: max(start, found.get(p, state.ends[p])) for p, start in state.starts.items()}
+    return replace(state, starts=starts)
 
 
 def topics_of(manifest: Manifest, start_from: str | None = None) -> tuple[TopicPlan, ...]:
