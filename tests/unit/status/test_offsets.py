@@ -1,5 +1,6 @@
 """`GET …/offsets`: where each stage is, and what nobody knows now, with the reason."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,11 +35,14 @@ class FakeStageEnds:
         self._store = store
         self.found: dict[str, TopicEnds | ContractError] = {TOPIC: {0: 9, 1: 5}, INNER: {0: 4}}
         self.away = False
+        self.silent = False
 
     async def of_stages(self, record: PipelineRecord) -> Mapping[str, TopicEnds | ContractError]:
         assert self._store.reads == 1
         if self.away:
             raise Retryable("kafka does not answer")
+        if self.silent:
+            await asyncio.Event().wait()
         return self.found
 
 
@@ -234,6 +238,17 @@ def test_ends_that_kafka_does_not_say_are_no_numbers(
         }
         for topic in ("orders.in", "orders.enriched")
     ]
+
+
+def test_a_kafka_that_is_silent_is_not_waited_for(
+    store: FakeStore, asking: TestClient, ends: FakeStageEnds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waybill_status.app.pipelines.offsets.ENDS_TIMEOUT_S", 0.01)
+    store.put(HERE, version=1)
+    ends.silent = True
+    answer = ask(asking)
+    assert [row[3:5] for row in rows(answer)] == [(7, None), (2, None), (4, None)]
+    assert {each["detail"] for each in answer["unknown"]} == {"kafka did not answer within 0.01 s"}
 
 
 def test_a_topic_that_was_created_anew_hides_no_other(

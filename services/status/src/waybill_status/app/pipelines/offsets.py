@@ -1,7 +1,8 @@
 """Shows where each stage of a pipeline is in the topics that it reads, and where these end."""
 
+import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import ContractError, Retryable
@@ -11,6 +12,8 @@ from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.app.ports import SlotStore
 from waybill_status.core.outcomes.views import SlotReading
 from waybill_status.core.pipelines.offsets import EndsById, PipelineOffsets, TopicEnds, offsets_of
+
+ENDS_TIMEOUT_S: Final = 3.0  # then a person gets the rest: the client of Kafka waits for 10 s
 
 
 class StageEnds(Protocol):
@@ -45,7 +48,11 @@ class OffsetsReader:
 
     async def _find_ends(self, record: PipelineRecord) -> EndsById:
         try:
-            return await self._ends.of_stages(record)
-        except Retryable as error:
-            sources = (source for stage in record.stages for source in stage.inputs)
-            return {source.topic_id: error for source in sources}
+            async with asyncio.timeout(ENDS_TIMEOUT_S):
+                return await self._ends.of_stages(record)
+        except TimeoutError:
+            error = Retryable(f"kafka did not answer within {ENDS_TIMEOUT_S:g} s")
+        except Retryable as silent:
+            error = silent
+        sources = (source for stage in record.stages for source in stage.inputs)
+        return {source.topic_id: error for source in sources}
