@@ -100,6 +100,17 @@ class Supervision(SupervisedPipeline):
             assert not self.alive
             assert self.answered[-1] == self.sent[-1]
 
+    @precondition(lambda self: Action.SET_OFFSETS in self.allowed())
+    @rule()
+    def set_offsets(self) -> None:
+        """It is for the next run, and begins none."""
+        self.sent.append(f"c{len(self.sent)}")
+        asked = make_command("set_offsets", id=self.sent[-1])
+        record = replace(self.state.record, updated_at=self.now)
+        self.on(RecordRequested(record=record, command=asked))
+        assert not self.alive
+        assert self.answered[-1] == self.sent[-1]
+
     def allowed(self) -> tuple[Action, ...]:
         return allowed_actions(self.state.phase, self.state.record.desired)
 
