@@ -63,8 +63,10 @@ class Runs:
             self._report("I15", f"{record.name} has finished, and {what}")
 
     def has_unread(self, record: PipelineRecord) -> bool:
-        """Whether its inputs have more than its sinks."""
-        return any(self._unread(record, self._ends()))
+        """Whether its inputs have more than its sinks, or a sink is to read something again."""
+        fences = self._fences(record).values()
+        again = any(fence is not None and fence.rewound for fence in fences)
+        return again or any(self._unread(record, self._ends()))
 
     def _unread(self, record: PipelineRecord, due: Vector) -> Iterator[str]:
         """What a sink has not read of the roots, or of what the pipeline wrote itself."""

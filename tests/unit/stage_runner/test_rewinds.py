@@ -219,3 +219,12 @@ def test_nothing_is_skipped_before_it_is_confirmed(world: World) -> None:
     ]
     assert "skipped_by_operator" in world.problems[0].hint
     assert (len(world.records), world.stopped) == (1, [])
+
+
+def test_two_sinks_of_one_table_share_it(world: World) -> None:
+    """They are of one pipeline, so no word of the manifest says so."""
+    two = UPSERT.replace("iceberg: {table", "postgres: {connection: warehouse, table")
+    other = "      - {name: again, postgres: {connection: warehouse, table: raw.orders}}\n"
+    body = Restart(start_from="earliest", stage="load", confirmed=True)
+    assert ask(world, body, manifest=two + other) == ()
+    assert "of others for good" in world.problems[0].message

@@ -2,19 +2,25 @@
 
 import asyncio
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from builders import applied
 from unit.status.coroutines import WAIT_S, inside
-from unit.status.slots import LOAD, offsets, record, slot, span, token
+from unit.status.slots import LOAD, offsets, record, slot, span, stages_of, token, view, with_stages
 from unit.status.worlds import World, world
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.events import EarlierManifest, PipelineRecord
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import Slot
 from waybill_shared.contract.token_views import WHOLE
 from waybill_shared.contract.words import OutcomeKind
+from waybill_status.app.outcomes import tokens as module
+from waybill_status.app.outcomes.rewinding import RewindingSinks
+from waybill_status.app.ports import SlotViews
 from waybill_status.core.outcomes.outcome import Outcome
+from waybill_status.core.outcomes.rewinding import find_rewinding, unite
+from waybill_status.core.outcomes.views import PipelineKey, View
 
 MANIFEST = """\
 version: 1
@@ -32,6 +38,8 @@ stages:
     sinks:
       - {name: lake, iceberg: {table: raw.orders, mode: upsert, keys: [order_id]}}
 """
+SINK = ("load", "lake")
+SHORT = slot(copy=(5,), lake=(4,))
 DONE = slot(copy=(5,), lake=(5,))
 
 
@@ -115,11 +123,56 @@ async def test_nobody_knows_while_kafka_is_away(w: World) -> None:
 
 @inside(world)
 async def test_nobody_knows_while_redis_is_away(w: World) -> None:
-    w.owners.directory.accept(rewound(1))
     outcome = await _complete(w)
+    w.owners.directory.accept(rewound(1))
     w.store.away = True
-    marked = await w.tokens.mark(token(span(0, 5)), WHOLE, outcome)
+    marks = RewindingSinks(w.owners, w.owners, w.store)
+    (marked,) = await marks.mark([token(span(0, 5))], WHOLE, [outcome], cast(SlotViews, Views(1)))
     assert marked.stages[-1].sinks[0].rewinding is None
+
+
+@inside(world)
+async def test_a_record_that_is_older_than_the_slot_says_nothing(w: World) -> None:
+    """The pipeline may upsert since, and Kafka does not say so."""
+    outcome = await _complete(w)
+    marks = RewindingSinks(w.owners, w.owners, w.store)
+    w.owners.known = False
+    (marked,) = await marks.mark([token(span(0, 5))], WHOLE, [outcome], cast(SlotViews, Views(2)))
+    assert {sink.rewinding for stage in marked.stages for sink in stage.sinks} == {None}
+    assert w.owners.asked == 1
+
+
+@inside(world)
+async def test_many_tokens_cost_one_question_to_kafka(w: World) -> None:
+    w.store.put(DONE, version=1)
+    w.owners.directory.accept(rewound(1))
+    await w.tokens.now([token(span(0, n)) for n in range(1, 6)])
+    assert (w.owners.asked, w.store.reads) == (1, 2)
+
+
+@pytest.mark.parametrize("mode", ["mode: append", "mode: overwrite"])
+def test_a_sink_that_upserted_when_it_was_rewound_is_rewinding_in_another_mode(mode: str) -> None:
+    earlier = EarlierManifest(generation=1, manifest=applied(MANIFEST), until=2)
+    record = replace(rewound(1, mode=mode), earlier=(earlier,))
+    assert find_rewinding(record, with_lake(1, 3)) == {("load", "lake"): True}
+    long_ago = replace(earlier, until=0)
+    assert find_rewinding(replace(record, earlier=(long_ago,)), with_lake(1, 3)) == {}
+
+
+def test_a_sink_that_was_removed_while_it_was_rewound_stays_marked() -> None:
+    content = with_lake(1, 3)
+    *stages, load = stages_of(content)
+    earlier = EarlierManifest(generation=1, manifest=applied(MANIFEST), until=2)
+    record = replace(rewound(1), stages=tuple(stages), earlier=(earlier,))
+    gone = with_stages(content, *stages, gone={2: (load,)})
+    assert find_rewinding(record, gone) == {("load", "lake"): True}
+
+
+def test_of_pipelines_of_one_name_the_worst_counts() -> None:
+    marks: tuple[bool | None, ...] = (False, None, True, None)
+    known = [("orders", {SINK: mark}) for mark in marks]
+    assert unite(known) == {"orders": {SINK: True}}
+    assert unite(known[:2]) == {"orders": {SINK: None}}
 
 
 @inside(world)
@@ -133,8 +186,37 @@ async def test_waits_and_streams_say_it_too(w: World) -> None:
         assert change.outcome.stages[-1].sinks[0].rewinding is True
 
 
+def test_a_stream_says_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PING_S", 0.02)
+    asyncio.run(_follow())
+
+
+async def _follow() -> None:
+    async with world() as w:
+        w.store.put(SHORT, version=1)
+        w.owners.directory.accept(rewound())
+        changes = w.tokens.follow(token(span(0, 5)))
+        first = await anext(changes)
+        assert first is not None
+        assert first.outcome.stages[-1].sinks[0].rewinding is False
+        w.owners.directory.accept(rewound(1))
+        second = await anext(changes)
+        assert second is not None
+        assert second.outcome.stages[-1].sinks[0].rewinding is True
+
+
 async def _complete(w: World) -> Outcome:
     w.store.put(DONE, version=1)
     (outcome,) = await w.tokens.now([token(span(0, 5))])
     assert isinstance(outcome, Outcome)
     return outcome
+
+
+class Views:
+    """What an outcome was judged by: slots of this generation."""
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
+
+    def view(self, pipeline: PipelineKey) -> View:
+        return replace(view(slot()), generation=self.generation)

@@ -29,7 +29,7 @@ from waybill_spark.tracking.dead_letters.records import (
 from waybill_spark.tracking.fencing import LaterSink, StageInput
 from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.pieces import Ranges, in_pieces
-from waybill_spark.tracking.rewinding import Rewind
+from waybill_spark.tracking.rewinding import Replacing, Rewind
 from waybill_spark.tracking.sink import SinkSuperseded, Written
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
@@ -215,7 +215,7 @@ class Bench:
     lifecycle_id: str = "L1"
     rewind: Rewind | None = None
     asked: tuple[DeadLetterRequest, ...] = ()
-    erasing: tuple[str, ...] = ()
+    replacing: Mapping[str, Replacing] = field(default_factory=dict)
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
@@ -262,7 +262,7 @@ class Bench:
             has_state=self.has_state,
             rewinds=() if self.rewind is None else (self.rewind,),
             dead_letters=self.asked,
-            erasing=self.erasing,
+            replacing=self.replacing,
         )
         stage.open()
         return stage

@@ -14,7 +14,7 @@ from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.dead_letters.records import DeadCause, DeadLetterRecord, RawRecord
 from waybill_spark.tracking.fencing import LaterSink
 from waybill_spark.tracking.pieces import in_parts
-from waybill_spark.tracking.rewinding import Rewind, joint_starts, rewound_position
+from waybill_spark.tracking.rewinding import Replacing, Rewind, joint_starts, rewound_position
 from waybill_spark.tracking.stopping import StageStopped
 
 PLACE = ("T1", 0)
@@ -194,14 +194,33 @@ def test_a_forward_rewind_never_goes_back(bench: Bench) -> None:
 @pytest.mark.parametrize("goes_back", [True, False])
 def test_a_sink_that_each_batch_replaces_gets_no_older_rows(bench: Bench, goes_back: bool) -> None:
     """Its mode was changed after somebody asked for the rewind."""
-    bench.rewind, bench.erasing = to(2, forward=not goes_back), ("second",)
+    bench.rewind = to(2, forward=not goes_back)
+    bench.replacing = {"second": Replacing.BY_BATCH}
     if not goes_back:
         assert bench.started() == {}
         return
     with pytest.raises(StageStopped, match=r"replaces_rows: .*sink second"):
         bench.started()
-    bench.erasing = ()
+    bench.replacing = {}
     assert bench.started() == {PLACE: 2}
+
+
+@pytest.mark.parametrize("second", [to(6, number=2), to(7, number=2, forward=True)])
+@pytest.mark.parametrize("upserts", [False, True])
+def test_a_later_rewind_ends_one_before_only_where_no_older_rows_stay(
+    bench: Bench, second: Rewind, upserts: bool
+) -> None:
+    """By key, the sink shows the rows of [2, 3) now, and newer ones of their keys may follow."""
+    bench.replacing = {"first": Replacing.BY_KEY, "second": Replacing.BY_KEY} if upserts else {}
+    bench.rewind = to(2)
+    bench.started()
+    bench.plan(0, 3, start=2)
+    bench.stage().process(NO_FRAME, 0)
+    bench.rewind = second
+    bench.started()
+    fence = bench.first.fences[-1]
+    begins = 3 if upserts else min(second.starts[PLACE], fence.frontier[PLACE])
+    assert (fence.rewind, fence.position[PLACE]) == (2, begins)
 
 
 @pytest.mark.parametrize("rewound", [False, True])

@@ -27,6 +27,7 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.driver.definitions import (
     checkpoint_path,
     later_sinks,
+    replacing_of,
     requests_of,
     rewinds_of,
     stage_inputs,
@@ -128,7 +129,7 @@ class RunningStage:
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, around.rewinds),
             dead_letters=requests_of(definition, around.dead_letters),
-            erasing=[s.name for s in compiled.stage.sinks if s.settings.replaces],
+            replacing=replacing_of(compiled.stage),
             checkpoint=self._checkpoint,
             source=_make_source(compiled, around),
             offsets_max=compiled.stage.max_offsets_per_trigger,
@@ -311,11 +312,9 @@ class RunningStage:
 
 
 def _make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
+    rows_max, bytes_max = around.batch_rows_max, around.batch_bytes_max
     limits = batch_limits(
-        compiled,
-        rows_max=around.batch_rows_max,
-        bytes_max=around.batch_bytes_max,
-        can_work=around.can_work,
+        compiled, rows_max=rows_max, bytes_max=bytes_max, can_work=around.can_work
     )
     return TopicSource(
         around.admin,

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.manifest.model import Stage
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import stage_key
 from waybill_spark.tracking.fencing import LaterSink, StageInput
-from waybill_spark.tracking.rewinding import Rewind
+from waybill_spark.tracking.rewinding import Replacing, Rewind
 
 
 def stage_inputs(definition: StageDefinition) -> tuple[StageInput, ...]:
@@ -31,6 +32,15 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
         sink.name: LaterSink(since=sink.since, bases=sink.bases)
         for sink in definition.sinks
         if sink.bases
+    }
+
+
+def replacing_of(stage: Stage) -> dict[str, Replacing]:
+    """Return how sinks replace rows, those that do."""
+    return {
+        sink.name: Replacing.BY_BATCH if sink.settings.replaces else Replacing.BY_KEY
+        for sink in stage.sinks
+        if sink.settings.replaces or sink.settings.merge_keys
     }
 
 

@@ -118,12 +118,12 @@ class Ledger:
         """The number of the newest rewind that was done here; 0: none."""
         return 0 if self.fence is None else self.fence.rewind
 
-    def rewind(self, rewinds: Sequence[Rewind]) -> None:
+    def rewind(self, rewinds: Sequence[Rewind], *, reads_on: bool) -> None:
         """Move the fence alone, so that the next batch begins where these rewinds say."""
         wanted = joint_starts(rewinds, self.frontier())
         skipped = find_skipped(self._inputs, wanted, self.frontier())
         moved = self._next(ends_of(each.ranges for each in skipped), self._no_batch())
-        rewound = rewound_fence(self.fence, moved, wanted, skipped, self._bases)
+        rewound = rewound_fence(self.fence, moved, wanted, skipped, self._bases, reads_on=reads_on)
         self._reach("before_rewind")
         self._move(None, replace(rewound, rewind=rewinds[-1].number))
         self._reach("after_rewind")

@@ -1,7 +1,7 @@
 """What is done at the start of a stage, after its sinks are claimed and their fences are read."""
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
@@ -9,7 +9,7 @@ from waybill_shared.contract.words import StopReason
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.dead_letters.triage import Triage
 from waybill_spark.tracking.ledger import Ledger
-from waybill_spark.tracking.rewinding import Rewind
+from waybill_spark.tracking.rewinding import Replacing, Rewind
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,11 @@ def refuse_missing_fences(stage: str, ledgers: Sequence[Ledger], checkpoint: Che
 
 
 def do_rewinds(
-    stage: str, ledgers: Iterable[Ledger], triage: Triage, rewinds: Iterable[Rewind]
+    stage: str,
+    ledgers: Iterable[Ledger],
+    triage: Triage,
+    rewinds: Iterable[Rewind],
+    replacing: Mapping[str, Replacing],
 ) -> None:
     """Do rewinds in each sink that has not had them. What died before is left out by then."""
     left = {
@@ -80,16 +84,19 @@ def do_rewinds(
             "sink is rewound",
             extra={"stage": stage, "sink": ledger.sink.name, "rewinds": str(pending)},
         )
-        ledger.rewind(pending)
+        ledger.rewind(pending, reads_on=replacing.get(ledger.sink.name) is Replacing.BY_KEY)
 
 
-def refuse_older_rows(stage: str, ledgers: Iterable[Ledger], erasing: Collection[str]) -> None:
+def refuse_older_rows(
+    stage: str, ledgers: Iterable[Ledger], replacing: Mapping[str, Replacing]
+) -> None:
     """Raise StageStopped if a sink that each batch replaces is to get older rows again.
 
     A rewind of such a stage is refused when somebody asks for it. Its sink may have changed since.
     """
     for ledger in ledgers:
-        if ledger.sink.name in erasing and ledger.position() != ledger.frontier():
+        erases = replacing.get(ledger.sink.name) is Replacing.BY_BATCH
+        if erases and ledger.position() != ledger.frontier():
             detail = (
                 f"stage {stage} reads records again, and its sink {ledger.sink.name} would replace"
                 " newer rows by them"

@@ -15,6 +15,7 @@ run, before any query, this happens for each stage that has rewinds with higher 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from waybill_shared.contract.events import Fence, Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector, behind
@@ -22,6 +23,13 @@ from waybill_shared.contract.words import LossReason
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.losses import union
 from waybill_spark.tracking.pieces import Ranges, are_within
+
+
+class Replacing(StrEnum):
+    """How a sink replaces rows."""
+
+    BY_KEY = "by_key"
+    BY_BATCH = "by_batch"  # each one erases the one before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +84,17 @@ def rewound_fence(
     starts: Vector,
     skipped: tuple[SetAside, ...],
     bases: Vector,
+    *,
+    reads_on: bool,
 ) -> Fence:
-    """Return the fence after a rewind; `moved` has passed what is skipped.
+    """Return the fence after a rewind; `moved` has passed what is skipped. `reads_on`: what is to
+    be read again by a rewind before is read again first, because older rows would stay otherwise.
 
     It keeps its generation, which says if the topic of the sink was created again since.
     """
     begins = rewound_position(starts, bases=bases, frontier=moved.frontier)
+    if before is not None and reads_on:
+        begins |= {at: min(begins.get(at, end), end) for at, end in before.rewound.items()}
     return replace(
         moved,
         generation=moved.generation if before is None else before.generation,

@@ -20,7 +20,7 @@ The driver calls, in this order:
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -67,7 +67,7 @@ from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.putting import put_dead_letters
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
-from waybill_spark.tracking.rewinding import Rewind, edges_of, is_set_aside
+from waybill_spark.tracking.rewinding import Replacing, Rewind, edges_of, is_set_aside
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
 
@@ -101,14 +101,14 @@ class TrackedStage(Generic[Frame]):
         has_state: bool = False,
         rewinds: Sequence[Rewind] = (),
         dead_letters: Sequence[DeadLetterRequest] = (),
-        erasing: Collection[str] = (),
+        replacing: Mapping[str, Replacing] | None = None,
     ) -> None:
-        # `rewinds`: the oldest first; `erasing`: sinks in which each batch erases the one before.
+        # `rewinds`: the oldest first; `replacing`: how sinks replace rows, if they do.
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
         self._rewinds = rewinds
-        self._erasing = erasing
+        self._replacing = replacing or {}
         self._identity = identity
         self._inputs = inputs
         self._checkpoint = checkpoint
@@ -158,8 +158,8 @@ class TrackedStage(Generic[Frame]):
             self._triage.read(ledger.fence for ledger in self._ledgers)
             start_later_sinks(self._ledgers)
             refuse_missing_fences(self.name, self._ledgers, self._checkpoint)
-            do_rewinds(self.name, self._ledgers, self._triage, self._rewinds)
-            refuse_older_rows(self.name, self._ledgers, self._erasing)
+            do_rewinds(self.name, self._ledgers, self._triage, self._rewinds, self._replacing)
+            refuse_older_rows(self.name, self._ledgers, self._replacing)
 
     def report_losses(self) -> None:
         """Report every fence, and set aside what can never be processed.

@@ -9,6 +9,7 @@
    `forget_rewinds` takes them back before it begins.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -162,23 +163,24 @@ def _misfits(record: PipelineRecord, asked: Rewinding, now: int) -> Iterator[Pro
 
 def _find_replacing(record: PipelineRecord, rewound: Set[str]) -> Iterator[Problem]:
     """Yield the sinks in which older rows would replace newer ones, and why that cannot be."""
-    fed = _fed_stages(record, rewound)
+    fed, tables = _fed_stages(record, rewound), _count_targets(record)
     for stage, sink, settings in _sinks_of(record, rewound | fed):
-        why = _find_harm(settings, fed=stage in fed)
+        shared = settings.admits_others or tables[type(settings), settings.target] > 1
+        why = _find_harm(settings, fed=stage in fed, shared=shared)
         if why is not None:
             message = f"stage {stage}: sink {sink} {why}: this is not supported"
             yield Problem(message=message, hint=REPLACED)
 
 
-def _find_harm(sink: SinkSettings, *, fed: bool) -> str | None:
+def _find_harm(sink: SinkSettings, *, fed: bool, shared: bool) -> str | None:
     """Return why older rows cannot come again to a sink. `fed`: some come as new records, from a
-    stage before."""
+    stage before. `shared`: others write to its table."""
     if sink.replaces:
         return "is replaced by each batch, and a rewind cuts batches elsewhere"
     if sink.merge_keys and fed:
         return "replaces rows, and would get older ones of a stage before, as new ones"
-    if sink.merge_keys and sink.admits_others:
-        return "is shared, and older rows would replace newer ones of others for good"
+    if sink.merge_keys and shared:
+        return "shares its table, and older rows would replace newer ones of others for good"
     return None
 
 
@@ -188,6 +190,11 @@ def _find_older_rows(record: PipelineRecord, rewound: Set[str]) -> Iterator[Prob
         if settings.merge_keys:
             message = f"stage {stage}: sink {sink} shows older rows again"
             yield Problem(message=message, hint=f"{MEANWHILE}: {CONFIRM}")
+
+
+def _count_targets(record: PipelineRecord) -> Counter[tuple[type[SinkSettings], str]]:
+    stages = {stage.name for stage in record.stages}
+    return Counter((type(each), each.target) for _, _, each in _sinks_of(record, stages))
 
 
 def _sinks_of(record: PipelineRecord, stages: Set[str]) -> Iterator[tuple[str, str, SinkSettings]]:

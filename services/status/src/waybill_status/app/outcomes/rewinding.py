@@ -1,59 +1,94 @@
-"""Finds which sinks of an outcome show older rows again: see `core.outcomes.rewinding`."""
+"""Finds which sinks of outcomes show older rows again: see `core.outcomes.rewinding`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Token, pipeline_id
-from waybill_status.app.ports import News, Owners, SlotStore
+from waybill_status.app.ports import News, Owners, SlotStore, SlotViews
 from waybill_status.core.outcomes.outcome import Outcome
 from waybill_status.core.outcomes.rewinding import (
     Rewinding,
     find_rewinding,
     find_upsert_sinks,
+    nobody_knows,
+    unite,
     with_rewinding,
 )
 from waybill_status.core.outcomes.views import PipelineKey, SlotReading, usable_slot
 
 
 class RewindingSinks:
-    """Asks Kafka for the newest record of a pipeline only if it has a sink that replaces rows, and
-    Redis only if a stage of it was rewound."""
+    """Asks Kafka for the newest records only if a pipeline may have a sink that replaces rows, and
+    Redis only if a stage of one was rewound."""
 
     def __init__(self, owners: Owners, news: News, store: SlotStore) -> None:
         self._owners = owners
         self._news = news
         self._store = store
 
-    async def mark(self, token: Token, asked: TokenView, outcome: Outcome) -> Outcome:
-        """Return the outcome with the sinks that show older rows again."""
-        if not outcome.stages or not any(map(find_upsert_sinks, self._records(token, asked))):
-            return outcome
+    async def mark(
+        self,
+        tokens: Sequence[Token],
+        asked: TokenView,
+        outcomes: Sequence[Outcome],
+        slots: SlotViews,
+    ) -> list[Outcome]:
+        """Return the outcomes with the sinks that show older rows again. `slots`: what they were
+        judged by."""
+        shown = any(outcome.stages for outcome in outcomes)
+        if not shown or not any(_may_upsert(each, slots) for each in self._records(tokens, asked)):
+            return [*outcomes]
         sure = await self._news.catch_up()
-        records = self._records(token, asked)
-        if not sure:
-            found = {each.name: dict.fromkeys(find_upsert_sinks(each)) for each in records}
-            return with_rewinding(outcome, found)
-        rewound = [each for each in records if each.rewinds]
-        return with_rewinding(outcome, await self._find(rewound)) if rewound else outcome
+        records = [*self._records(tokens, asked)]
+        if sure:
+            found = await self._find([each for each in records if each.rewinds])
+        else:
+            found = unite((each.name, _guess(each, slots)) for each in records)
+        return [with_rewinding(outcome, found) for outcome in outcomes] if found else [*outcomes]
 
-    async def _find(self, rewound: list[PipelineRecord]) -> Mapping[str, Rewinding]:
-        keys = {each.name: (each.tenant, each.pipeline_uid) for each in rewound}
+    async def _find(self, rewound: Sequence[PipelineRecord]) -> Mapping[str, Rewinding]:
+        keys = {each.pipeline_uid: (each.tenant, each.pipeline_uid) for each in rewound}
         readings: Mapping[PipelineKey, SlotReading] = {}
-        try:
-            readings = await self._store.read(keys.values())
-        except Retryable:
-            pass  # nobody knows then
-        return {
-            each.name: find_rewinding(each, usable_slot(readings.get(keys[each.name])))
+        if keys:
+            with suppress(Retryable):  # nobody knows then
+                readings = await self._store.read(keys.values())
+        return unite(
+            (
+                each.name,
+                find_rewinding(each, usable_slot(readings.get(keys[each.pipeline_uid]))),
+            )
             for each in rewound
-        }
+        )
 
-    def _records(self, token: Token, asked: TokenView) -> list[PipelineRecord]:
-        """Return the pipelines of the token, and those that it is asked through."""
-        found = [self._owners.owner_of(part.pipeline_id) for part in token.parts]
-        tenant = next((each.tenant for each in found if each is not None), "")
-        ids = [pipeline_id(tenant, step.uid) for step in asked.through]
-        found += [self._owners.owner_of(each) for each in ids]
-        return [*{each.pipeline_uid: each for each in found if each is not None}.values()]
+    def _records(self, tokens: Sequence[Token], asked: TokenView) -> Iterator[PipelineRecord]:
+        """Yield the pipelines of the tokens, and those that they are asked through."""
+        ids = dict.fromkeys(part.pipeline_id for token in tokens for part in token.parts)
+        own = [each for each in map(self._owners.owner_of, ids) if each is not None]
+        yield from own
+        tenant = own[0].tenant if own else ""
+        for step in asked.through:
+            record = self._owners.owner_of(pipeline_id(tenant, step.uid))
+            if record is not None:
+                yield record
+
+
+def _may_upsert(record: PipelineRecord, slots: SlotViews) -> bool:
+    """Return True if the pipeline has a sink that replaces rows, or if the record that is known
+    here is older than what the outcome was judged by."""
+    return _is_behind(record, slots) or bool(find_upsert_sinks(record))
+
+
+def _guess(record: PipelineRecord, slots: SlotViews) -> Rewinding:
+    if _is_behind(record, slots):
+        return nobody_knows(record)
+    return dict.fromkeys(find_upsert_sinks(record))
+
+
+def _is_behind(record: PipelineRecord, slots: SlotViews) -> bool:
+    try:
+        return slots.view((record.tenant, record.pipeline_uid)).generation > record.generation
+    except KeyError:  # a pipeline that needed no judgement
+        return False

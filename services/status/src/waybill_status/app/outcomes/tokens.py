@@ -24,7 +24,7 @@ from waybill_shared.process.signal import Signal, loop_time_s
 from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.outcomes.answering import NEWEST, answer, judge_all
 from waybill_status.app.outcomes.hub import Hub
-from waybill_status.app.outcomes.question import Change
+from waybill_status.app.outcomes.question import Change, SharedQuestion
 from waybill_status.app.outcomes.rewinding import RewindingSinks
 from waybill_status.app.ports import News, Owners, Replays, SlotStore, SlotViews
 from waybill_status.core.outcomes.claims import Claim, pipelines_of
@@ -67,12 +67,13 @@ class Tokens:
         claims = await self._claims_of(tokens, asked)
         known = [each for each in claims if isinstance(each, list)]
         slots = await self._snapshot({key for each in known for key in pipelines_of(each)})
-        return [
-            each
-            if isinstance(each, TokenRefused)
-            else await self.mark(token, asked, await self._outcome(token, each, slots))
+        found = [
+            each if isinstance(each, TokenRefused) else await self._outcome(token, each, slots)
             for token, each in zip(tokens, claims, strict=True)
         ]
+        outcomes = [each for each in found if isinstance(each, Outcome)]
+        marked = iter(await self._rewinding.mark(tokens, asked, outcomes, slots))
+        return [each if isinstance(each, TokenRefused) else next(marked) for each in found]
 
     async def wait_for_all(
         self, tokens: Sequence[Token], wait_s: float, asked: TokenView = WHOLE
@@ -97,9 +98,9 @@ class Tokens:
             while change is None or not _ends(change.outcome, asked):
                 left_s = deadline - loop_time_s()
                 if left_s <= 0 or self._hub.closing:
-                    return await self.mark(token, asked, await question.outcome())
+                    return await self.mark(question, await question.outcome())
                 change = await question.after(change, left_s) or change
-            return await self.mark(token, asked, change.outcome)
+            return await self.mark(question, change.outcome)
 
     async def follow(self, token: Token, asked: TokenView = WHOLE) -> AsyncIterator[Change | None]:
         """Yield the outcome now and after each change, up to a final one; None after a while
@@ -110,18 +111,19 @@ class Tokens:
             return
         async with self._hub.watch(token, claims) as question:
             change: Change | None = None
+            shown: Outcome | None = None
             while change is None or not (_ends(change.outcome, asked) or self._hub.closing):
-                newer = await question.after(change, PING_S)
-                change = newer or change
-                yield newer and await self._mark_change(token, asked, newer)
+                change = await question.after(change, PING_S) or change
+                marked = None if change is None else await self.mark(question, change.outcome)
+                same = change is None or marked is None or marked == shown
+                shown = marked
+                yield None if same else _as_change(change, marked)
 
-    async def mark(self, token: Token, asked: TokenView, outcome: Outcome) -> Outcome:
+    async def mark(self, question: SharedQuestion, outcome: Outcome) -> Outcome:
         """Return the outcome with the sinks that show older rows again."""
-        return await self._rewinding.mark(token, asked, outcome)
-
-    async def _mark_change(self, token: Token, asked: TokenView, change: Change) -> Change:
-        marked = await self.mark(token, asked, change.outcome)
-        return change if marked is change.outcome else replace(change, outcome=marked)
+        token, asked = question.asked
+        (marked,) = await self._rewinding.mark([token], asked, [outcome], question)
+        return marked
 
     async def claims(
         self, token: Token, asked: TokenView = WHOLE
@@ -257,3 +259,9 @@ def is_refused(outcome: Outcome, asked: TokenView) -> bool:
     """Return True if the question names sinks that the token does not wait for."""
     own = asked.sinks and not asked.through
     return bool(own) and outcome.reason == UnknownReason.NOTHING_REQUIRED
+
+
+def _as_change(change: Change | None, marked: Outcome | None) -> Change | None:
+    if change is None or marked is None or marked is change.outcome:
+        return change
+    return replace(change, outcome=marked)

@@ -67,8 +67,7 @@ class WatchJudge:
         """Return the final outcome of a question, if it has one."""
         if question.change is None or not question.change.outcome.final:
             return None
-        token, view = question.asked
-        return await self._tokens.mark(token, view, question.change.outcome)
+        return await self._tokens.mark(question, question.change.outcome)
 
     def report_of(self, watch: TokenWatch, end: WatchEnd, outcome: Outcome | None) -> WatchReport:
         shown = None if outcome is None else self._show(outcome)

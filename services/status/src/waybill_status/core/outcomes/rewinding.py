@@ -6,38 +6,47 @@ one. Outcomes stay as they are meanwhile, and so this is said next to them:
 1. The record of the pipeline has the rewind before the driver does it. From then on the sink counts
    as rewinding.
 2. That ends when the slot says that the sink has done the rewind, and that its position has
-   passed its frontier.
+   passed its frontier. A sink that is removed before that stays as it is, and so does its mark.
 
 What comes late to the slot makes this too long, and never too short. The record must be known as of
 now: if it is not, nobody knows whether such a sink is rewinding.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from waybill_shared.contract.errors import UserError
-from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.slots import Slot, sink_key
+from waybill_shared.contract.topology import stages_of
 from waybill_status.core.outcomes.outcome import Outcome, StageOutcome
 
 SinkName = tuple[str, str]
 """Stage and name."""
 Rewinding = Mapping[SinkName, bool | None]
 """Of sinks that are rewinding; None: nobody knows now."""
+WORST = (True, None, False)
 
 
 def find_upsert_sinks(record: PipelineRecord) -> frozenset[SinkName]:
-    """Return the sinks that replace rows by key."""
-    try:
-        stages = record.manifest.model.stages
-    except UserError:  # a manifest that is refused today
-        return frozenset((stage.name, sink.name) for stage in record.stages for sink in stage.sinks)
-    return frozenset(
-        (stage.name, sink.name)
-        for stage in stages
-        for sink in stage.sinks
-        if sink.settings.merge_keys
-    )
+    """Return the sinks that replace rows by key, or did so when their stage was rewound."""
+    first = min((rewind.at for rewind in record.rewinds), default=None)
+    before = [each for each in record.earlier if first is not None and each.until >= first]
+    found: set[SinkName] = set()
+    for manifest in (record.manifest, *(each.manifest for each in before)):
+        try:
+            stages = manifest.model.stages
+        except UserError:  # a manifest that is refused today
+            return frozenset(_names(record.stages))
+        found |= {
+            (s.name, sink.name) for s in stages for sink in s.sinks if sink.settings.merge_keys
+        }
+    return frozenset(found)
+
+
+def nobody_knows(record: PipelineRecord) -> Rewinding:
+    """Return all sinks: if one of them is rewinding is not known."""
+    return dict.fromkeys(_names(record.stages))
 
 
 def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
@@ -54,7 +63,20 @@ def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
         state = slot.sinks.get(key)
         if state is None or state.rewind < number or state.rewound:
             found[stage, sink] = True
+    if slot is not None:
+        found |= dict.fromkeys(set(_removed(slot)) & upserting, True)
     return found
+
+
+def unite(found: Iterable[tuple[str, Rewinding]]) -> dict[str, Rewinding]:
+    """Return what is known by the name of the pipeline. Of pipelines that had one name, one after
+    the other, the worst counts."""
+    by_name: dict[str, dict[SinkName, bool | None]] = {}
+    for name, rewinding in found:
+        known = by_name.setdefault(name, {})
+        for sink, mark in rewinding.items():
+            known[sink] = min(mark, known.get(sink, False), key=WORST.index)
+    return {**by_name}
 
 
 def with_rewinding(outcome: Outcome, found: Mapping[str, Rewinding]) -> Outcome:
@@ -70,6 +92,10 @@ def with_rewinding(outcome: Outcome, found: Mapping[str, Rewinding]) -> Outcome:
     return replace(outcome, parts=parts, stages=stages)
 
 
+def _names(stages: Iterable[StageDefinition]) -> Iterator[SinkName]:
+    return ((stage.name, sink.name) for stage in stages for sink in stage.sinks)
+
+
 def _rewound(record: PipelineRecord) -> Iterator[tuple[str, str, str, int]]:
     """Yield the sinks of stages that were ever rewound: stage, sink, key, newest number."""
     numbers: dict[tuple[str, int], int] = {}
@@ -80,6 +106,15 @@ def _rewound(record: PipelineRecord) -> Iterator[tuple[str, str, str, int]]:
         number = numbers.get((stage.name, stage.since))
         for sink in stage.sinks if number is not None else ():
             yield stage.name, sink.name, sink_key(stage.name, sink.name, sink.since), number or 0
+
+
+def _removed(slot: Slot) -> Iterator[SinkName]:
+    """Yield the sinks that were removed before their stage had caught up."""
+    for stage in stages_of(slot.removals):
+        for sink in stage.sinks:
+            state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since))
+            if state is not None and state.rewound:
+                yield stage.name, sink.name
 
 
 def _mark(stages: tuple[StageOutcome, ...], found: Rewinding) -> tuple[StageOutcome, ...]:
