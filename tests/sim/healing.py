@@ -86,18 +86,20 @@ def _all_ended(world: World) -> bool:
 
 def _busy(world: World) -> bool:
     """Whether a command or an order has not had its effect yet, a pipeline does not run that
-    should, or one that ends by itself has not read all: its later stages begin after rounds without
-    a word.
+    should, or one that ends by itself has not ended: its later stages begin after rounds without a
+    word.
     """
     if _waiting(world) or any(driver.has_orders for driver in world.alive()):
         return True
     newest = {record.pipeline_uid: record for record in world.records}
-    running = [record for record in newest.values() if record.wants_run]
-    return any(
-        (each.manifest.model.ends and world.runs.has_unread(each))
-        or not (each.has_finished or world.alive(each.pipeline_uid))
-        for each in running
-    )
+    return any(_is_busy(world, record) for record in newest.values() if record.wants_run)
+
+
+def _is_busy(world: World, record: PipelineRecord) -> bool:
+    runs = bool(world.alive(record.pipeline_uid))
+    if record.manifest.model.ends:
+        return runs or world.runs.has_unread(record) or not record.has_finished
+    return not (record.has_finished or runs)
 
 
 def _waiting(world: World) -> bool:
