@@ -135,8 +135,8 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetOffsets:
-    """As `Restart` says where stages begin again, for the next run, and nothing starts. If it says
-    nothing, what no run has done yet is taken back."""
+    """The places where stages begin in the next run, as `Restart` names them; nothing starts. If it
+    names none, rewinds that no run has done yet are forgotten."""
 
     start_from: Beginning | None = None
     at: int | None = None

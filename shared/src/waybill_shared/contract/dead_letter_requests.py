@@ -8,8 +8,8 @@ REASON_CHARACTERS_MAX: Final = 200  # with the actor it is the message of a dead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterRequest:
-    """What the next run does before its first batch, once. Then the record of the pipeline drops
-    it.
+    """A dead letter that the next run writes before its first batch, once. Then the record of the
+    pipeline drops it.
     """
 
     command: str
@@ -29,5 +29,5 @@ class DeadLetterRequest:
 
     @property
     def message(self) -> str:
-        """What the dead letter says."""
+        """The message of the dead letter."""
         return f"{self.reason} (put by {self.by})"

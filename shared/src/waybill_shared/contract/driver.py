@@ -220,6 +220,6 @@ class DriverEvent(_Message):
     tasks: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""
     not_put: Mapping[str, Problem] = {}
-    """Of `running` and `paused`: by the id of its command, why a record did not go to its
-    dead-letter topic.
+    """The reasons why records did not go to a dead-letter topic, by the id of the command. It is in
+    `running` and `paused`.
     """

@@ -32,7 +32,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """What the driver of a run has done, as it has last reported. A sink counts its own rows."""
+    """The batches and rows of a run, as its driver has last reported. Each sink is counted."""
 
     run: int
     batches: int

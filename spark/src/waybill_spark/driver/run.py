@@ -70,8 +70,8 @@ class PipelineRun:
         self._producer = make_producer(kafka)
         self._clock = SystemClock()
         self._not_put: dict[str, Problem] = {}
-        """Of dead letters that a person asks for, why not. Each report of a pause repeats it: the
-        runner ignores some of these, and answers a command once.
+        """The reasons why dead letters that a person asks for were not written. Each report of a
+        pause repeats them: the runner ignores some of these, and answers a command once.
         """
         self._identity = Identity(
             tenant=spec.tenant,
