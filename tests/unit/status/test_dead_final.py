@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import make_sink
@@ -264,6 +264,17 @@ def _only(stage: StageDefinition, key: str, *, keep: bool) -> StageDefinition:
 
 @patiently
 @given(st.lists(events, max_size=24))
+@example(
+    [
+        Add(None, awaited=False),
+        Add(1, awaited=False),
+        Add(1, awaited=True),
+        Remove(2),
+        Remove(0),
+        Move(3, 1),
+        Remove(1),
+    ]
+).via("load goes on for a sink that the token does not wait for, then for a younger one")
 def test_what_is_told_of_a_token_in_the_end_stays(happens: list[Event]) -> None:
     line = Line()
     final: dict[tuple[int, int, int], Judgement] = {}

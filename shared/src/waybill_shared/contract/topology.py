@@ -90,6 +90,12 @@ class Topology:
             if any(not i.root and not ids.isdisjoint(i.ids) for i in stage.inputs)
         ]
 
+    def leads_on(self, sink: SinkDefinition, generation: int) -> bool:
+        """Return True if what the sink writes is read on the way to a sink for which tokens of that
+        generation wait."""
+        passed = _all_of(self.readers(sink), self._after)
+        return any(each.awaited_since <= generation for stage in passed for each in stage.sinks)
+
     def roots(self, topic_id: str) -> Iterator[tuple[StageDefinition, InputDefinition]]:
         """Yield the inputs that are this root topic, each with its stage."""
         for stage in self.stages:
@@ -104,12 +110,11 @@ class Topology:
 
     def descendants(self, topic_id: str) -> frozenset[str]:
         """Return the keys of the stages that the records of a root topic pass, on any path."""
-
-        def after(stage: StageDefinition) -> Iterable[StageDefinition]:
-            return chain.from_iterable(map(self.readers, stage.sinks))
-
-        passed = _all_of([stage for stage, _ in self.roots(topic_id)], after)
+        passed = _all_of([stage for stage, _ in self.roots(topic_id)], self._after)
         return frozenset(map(stage_key, passed))
+
+    def _after(self, stage: StageDefinition) -> Iterable[StageDefinition]:
+        return chain.from_iterable(map(self.readers, stage.sinks))
 
     def awaited(
         self, topic_id: str, generation: int, names: Container[str] = ()

@@ -5,9 +5,9 @@
 2. Each part is split by root topic, and each share is judged by itself. `unite` combines them, so a
    merged token says neither more nor less than its tokens did.
 3. If nothing can be said for the token's generation, the outcome is `unknown` with the reason.
-4. The required sinks are found: those that no stage reads, or those that are asked for by name.
-   None is younger than the token. If there are none, earlier definitions are tried, the latest
-   first.
+4. The required sinks are found: those that are asked for by name, or those at the end, from which
+   nothing leads on to another sink that the token waits for. None is younger than the token. If
+   there are none, earlier definitions are tried, the latest first.
 5. `losses` works out which offsets never reach a required sink. If there are any, it is `lost`.
 6. If `reached` of each required sink covers the ends of the share, it is `complete`.
 7. Otherwise it is `in_progress`, or `unknown` if the tracker has not confirmed the slot lately.
@@ -278,7 +278,8 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
     covered = vectors.passes(reached, goal)
     over = view.definition is not None and view.definition.deleted
     left = (rest_of(span, reached, lost) for span in wanted.spans if not over)
-    asked = key in wanted.named if wanted.named else not known.readers(sink)
+    ends = not known.leads_on(sink, wanted.generation)
+    asked = key in wanted.named if wanted.named else ends
     return SinkJudgement(
         key=key,
         name=sink.name,
