@@ -3,7 +3,9 @@
 DEEP = {
     "e2e/existing_clusters/test_existing_clusters.py": ("",),
     "e2e/test_big_batches.py": ("",),
-    "e2e/test_big_batches_under_faults.py": ("",),
+    "e2e/test_big_batches_killed.py": ("",),
+    "e2e/test_big_batches_lost.py": ("",),
+    "e2e/test_big_batches_paused.py": ("",),
     "e2e/test_browser.py": (
         "a_bad_edit",
         "killed_is_seen",

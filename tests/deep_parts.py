@@ -27,7 +27,9 @@ TIMES = ROOT / ".bench" / "test_times.json"
 DEEP_S = {
     "e2e/existing_clusters/test_existing_clusters.py": 85,
     "e2e/test_big_batches.py": 160,
-    "e2e/test_big_batches_under_faults.py": 590,
+    "e2e/test_big_batches_killed.py": 345,
+    "e2e/test_big_batches_lost.py": 130,
+    "e2e/test_big_batches_paused.py": 475,
     "e2e/test_browser.py": 147,
     "e2e/test_browser_bad_days.py": 200,
     "e2e/test_browser_bad_tokens.py": 45,
