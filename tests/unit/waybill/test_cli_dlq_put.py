@@ -43,3 +43,14 @@ def test_what_is_no_record_is_refused_before_anything_is_sent(
 
 def test_a_reason_is_needed(command: Command) -> None:
     assert command("dlq", "put", "orders", "orders.in[0]@3").exit_code == 2
+
+
+def test_a_refusal_names_what_was_asked_and_not_the_restart(
+    server: ScriptedServer, command: Command
+) -> None:
+    fault = {"path": "dead_letter", "code": "done", "message": "every sink has it already"}
+    server.answer("POST", PATH, Response(json=DONE | {"state": "failed", "errors": [fault]}))
+    result = command("dlq", "put", "orders", "orders.in[0]@3", "--reason", "x")
+    assert result.exit_code == 1
+    assert "every sink has it already" in result.stderr
+    assert "error: dlq put orders failed" in result.stderr

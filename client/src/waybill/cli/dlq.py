@@ -208,7 +208,7 @@ def put(  # noqa: PLR0917 - options of a command line
     at = _read_location(record)
     with connect_to_change() as client:
         asked = client.put_dead_letter(name, at, reason, stage=stage)
-        finish(client, asked, timeout, output, must_end=wait)
+        finish(client, asked, timeout, output, must_end=wait, command="dlq put")
 
 
 def _read_location(text: str) -> RecordLocation:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -46,8 +47,10 @@ def finish(
     file: str | None = None,
     *,
     must_end: bool,
+    command: str | None = None,
 ) -> None:
     """Wait until the change is done, and print it; one that is only accepted may end with 0.
+    `command`: the name of what was asked, if it is not that of the operation.
 
     It is remembered before the wait: another shell may ask for it, and this one may be killed. A
     change that cannot be remembered must be done in time, because nothing else could wait for it.
@@ -60,7 +63,8 @@ def finish(
     if not operation.pending:
         with _only_warned():
             _close(change, operation)
-    _print(operation, timeout, output, file, must_end=must_end or lapse is not None)
+    asked = operation if command is None else replace(operation, action=command)
+    _print(asked, timeout, output, file, must_end=must_end or lapse is not None)
 
 
 def follow(id: str, timeout: float, output: Form) -> None:

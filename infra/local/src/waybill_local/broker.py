@@ -31,7 +31,7 @@ HEAP = "-Xmx512m"
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 30  # the run that records an archive needs some of it
 PROBE_TIMEOUT_S = 1.0
-FORMAT_TIMEOUT_S = 60
+FORMAT_TIMEOUT_S = 150  # 3 s mostly; a minute was too short on a machine with much other work
 FENCE_TIMEOUT_S = 30
 FENCE_SESSION_MS = 200
 FENCE_FOUND = re.compile("task maybeFenceStaleBroker generated ([0-9]+) records")
@@ -205,22 +205,31 @@ def _format(broker: Broker, settings: Path) -> None:
         *("format", "--ignore-formatted", "--config", str(settings), "--cluster-id", _new_id()),
         *broker.format_options,
     )
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=FORMAT_TIMEOUT_S,
-        env=_environment(),
-        preexec_fn=die_with(os.getpid()),
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=FORMAT_TIMEOUT_S,
+            env=_environment(),
+            preexec_fn=die_with(os.getpid()),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        why = f"Kafka's own program for that was not done after {FORMAT_TIMEOUT_S} s"
+        raise _unprepared(broker, why, fix="stop other work of this machine") from None
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip().splitlines()
-        raise StackError(
-            f"kafka's data folder {broker.folder / 'data'} could not be prepared",
-            why="\n       ".join(said[-5:]) or f"exit code {done.returncode}",
-            fix=f"see that the disk has room, delete {broker.folder} and try again",
-        )
+        why = "\n       ".join(said[-5:]) or f"exit code {done.returncode}"
+        raise _unprepared(broker, why, fix="see that the disk has room")
+
+
+def _unprepared(broker: Broker, why: str, *, fix: str) -> StackError:
+    return StackError(
+        f"kafka's data folder {broker.folder / 'data'} could not be prepared",
+        why=why,
+        fix=f"{fix}, delete {broker.folder} and try again",
+    )
 
 
 def _java(broker: Broker) -> tuple[str, ...]:
