@@ -167,7 +167,7 @@ class Fences:
             if run is not None and run.start != at:
                 self._report("I8", f"{key} stood at {at} of {place} and takes {_runs([run])}")
             at = run.end if run is not None else at
-            within = at <= end <= _past(aside, place, at)
+            within = at <= end <= _past_all(aside, place, at)
             if not within and not self._cannot_come_again(place, end, before, aside):
                 self._report("I8", f"{key} moves from {at} to {end} of {place} without a reason")
         if taken:
@@ -206,6 +206,14 @@ def _past(aside: Iterable[Range], place: TopicPartition, at: int) -> int:
     """Behind what was set aside at `at`, if anything was."""
     own = [r for r in aside if (r.topic_id, r.partition) == place and r.start <= at < r.end]
     return max((r.end for r in own), default=at)
+
+
+def _past_all(aside: Iterable[Range], place: TopicPartition, at: int) -> int:
+    """The same, where one range that was set aside follows another, each for its own reason."""
+    ranges = [*aside]
+    while (end := _past(ranges, place, at)) > at:
+        at = end
+    return at
 
 
 def _runs(ranges: Iterable[Range]) -> str:
