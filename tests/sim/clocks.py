@@ -19,9 +19,13 @@ class WallClock:
     def __init__(self, true: TrueClock) -> None:
         self._true = true
         self.ahead_ms = 0
+        self.latest_ms = 0
+        """The latest time that anybody has read here."""
 
     def now_ms(self) -> int:
-        return self._true.now + self.ahead_ms
+        now = self._true.now + self.ahead_ms
+        self.latest_ms = max(self.latest_ms, now)
+        return now
 
     def monotonic_ms(self) -> int:
         return self._true.now

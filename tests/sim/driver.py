@@ -6,7 +6,7 @@ What the driver's own `app` decides (the order of a start, what a failure means)
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from sim.driver_world import Around
 from sim.files import MemoryPath
@@ -41,7 +41,9 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverPaused,
     DriverRuns,
 )
+from waybill_stage_runner.core.pipelines.parallelism import CoreLimits, parallelism_of
 
+LIMITS: Final = CoreLimits(usual=2, most=4)
 FAILURES = (
     StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
     UserError,
@@ -75,6 +77,7 @@ class Driver:
             generation=record.generation,
             epoch=epoch,
         )
+        self.cores = LIMITS.allow(parallelism_of(record))
         self.dead = False
         self.forgotten = False
         """Paused where nobody sees it; others took its place, and it may yet come back."""

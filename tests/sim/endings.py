@@ -10,10 +10,12 @@ from sim.checked_world import Around
 from sim.checker import Checker
 from sim.clients import Issued
 from sim.contents import Contents, fence_key
+from sim.driver import Driver
 from sim.effects import effects_beside, required
 from sim.hosts import Hosts
 from sim.log import Place, Row
 from sim.losses import Losses
+from sim.sizes import check_sizes
 from waybill_shared.contract.events import (
     Commit,
     Definition,
@@ -45,6 +47,8 @@ class Ended(Around, Protocol):
 
     def unfinished(self) -> Sequence[Issued]: ...
 
+    def alive(self, uid: str | None = None) -> list[Driver]: ...
+
 
 class End:
     """A world after its last step."""
@@ -68,6 +72,7 @@ class End:
                 if record.pipeline_uid not in world.checker.fences.skipped:
                     self._check_all_arrived(record)
         self._check_commands()
+        check_sizes(world, self._report)
         Losses(world).check()
 
     def _check_rewound(self) -> None:

@@ -295,8 +295,6 @@ FAMILIES = (
     Family("renames", ((1, operators.rename_sink), (1, operators.rename_stage))),
     Family("rewinds", ((3, operators.rewind), (1, operators.start), (1, kill_driver))),
 )
-PUTS = Family("puts", ((3, operators.put), (1, kill_driver)))
-"""By dice of its own, so that the histories of other seeds stay as they were."""
 
 
 def _damage(world: World, logs: tuple[str, ...]) -> None:

@@ -21,10 +21,13 @@ def heal(world: World, wanted: str | None) -> None:
     for _ in range(ROUNDS):
         said = len(world.trace)
         _round(world)
-        quiet = len(world.trace) == said and not _busy(world)
-        if world.checker.found(wanted) or (quiet and _all_ended(world)):
+        quiet = len(world.trace) == said
+        if world.checker.found(wanted) or (quiet and not _busy(world) and _all_ended(world)):
             break
+        if quiet and not world.alive():
+            world.schedules.await_next()
     world.checker.settled = True
+    world.schedules.check()
     _all_ended(world)
     _tell_waiters(world)
     End(world).check()
@@ -137,7 +140,11 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
             return
         start_from = "earliest" if "--from" in text else None
         pipeline.command("restart" if start_from else "start", start_from)
-    elif newest.phase == Phase.FINISHED and world.runs.has_unread(record):
+    elif (
+        record.next_run_at is None
+        and newest.phase == Phase.FINISHED
+        and world.runs.has_unread(record)
+    ):
         pipeline.command("start")
     elif record.desired == "paused":
         pipeline.command("resume")

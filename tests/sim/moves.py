@@ -57,6 +57,10 @@ def time_passes(world: World) -> None:
     world.clock.now += world.dice.choice((10, 200, 1_000, 4_000))
 
 
+def minutes_pass(world: World) -> None:
+    world.clock.now += world.dice.choice((20_000, 60_000, 200_000))
+
+
 def write(world: World) -> None:
     pipeline, source = _input(world)
     world.tell(lambda: world.ingress.write(pipeline, name_of(source), world.dice.randint(1, 3)))

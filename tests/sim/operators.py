@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import wraps
 
 from sim.pipelines import Pipeline
-from sim.shapes import Shape, Stage, name_of, place_of_sink, topic_of_input
+from sim.shapes import TIMETABLES, Shape, Stage, name_of, place_of_sink, topic_of_input
+from sim.sizes import CHOICES
 from sim.world import World
 from waybill_shared.contract.beginnings import InputOffset
-from waybill_shared.contract.commands import PutDeadLetter, Restart, StopMode
+from waybill_shared.contract.commands import PutDeadLetter, Rescale, Restart, StopMode
 
 
 def _of_some(operator: Callable[[World, Pipeline], None]) -> Callable[[World], None]:
@@ -91,6 +92,17 @@ def put(world: World, pipeline: Pipeline) -> None:
         asked = PutDeadLetter(topic=source.topic, partition=partition, offset=offset, reason="")
         body = Restart(mode=StopMode.FORCE, dead_letter=asked)
         pipeline.command("put", f"{source.topic}[{partition}]@{offset}", body)
+
+
+@_of_some
+def rescale(world: World, pipeline: Pipeline) -> None:
+    size = world.some(CHOICES)
+    pipeline.command("rescale", f"to {size}", Rescale(parallelism=size))
+
+
+@_of_some
+def reschedule(world: World, pipeline: Pipeline) -> None:
+    pipeline.change(replace(pipeline.applied(), schedule=world.some(TIMETABLES)))
 
 
 @_of_some

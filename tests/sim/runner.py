@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from sim.driver import Crash, Driver
+from sim.driver import LIMITS, Crash, Driver
 from sim.driver_world import DriverEvent
 from sim.operations import Operations
 from sim.runner_drivers import LocalDrivers
@@ -22,6 +22,7 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
+from waybill_stage_runner.app.admission import Admission
 from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
@@ -158,7 +159,8 @@ class RunnerProcess:
             self._operations.committed = min([self._at, *self._open])
 
     def _new(self) -> Runner:
-        return Runner(self, self, self.drivers, self._world.clocks.runner)
+        clock, admission = self._world.clocks.runner, Admission(LIMITS)
+        return Runner(self, self, self.drivers, clock, admission=admission)
 
     # Topics
 
@@ -200,7 +202,7 @@ class RunnerProcess:
         facts = [] if definition is None else [self._fact(record, definition)]
 
         def append() -> None:
-            self._operations.records.append(record)
+            self._record(record)
             self._topics.facts.extend(facts)
 
         self._publish(append, "change")
@@ -209,7 +211,7 @@ class RunnerProcess:
         claim = self._event(PipelineState(record=record), "claim", None)
 
         def append() -> None:
-            self._operations.records.append(record)
+            self._record(record)
             self._topics.lifecycle.append(claim)
 
         self._publish(append, "event")
@@ -217,17 +219,11 @@ class RunnerProcess:
         return Lease(epoch=epoch, lifecycle_id="lifecycle")
 
     def phase(self, state: PipelineState, phase_from: str, *, recorded: bool) -> None:
-        assert not recorded, "no pipeline of the simulation has a schedule"
         event = self._event(state, "transition", phase_from)
+        self._say(state, event, recorded=recorded)
 
-        def append() -> None:
-            self._topics.lifecycle.append(event)
-            if state.phase is Phase.FINISHED:
-                self._world.runs.finished(state.record.pipeline_uid)
-
-        self._publish(append, "event")
-
-    def skipped(self, state: PipelineState, reason: str) -> None: ...
+    def skipped(self, state: PipelineState, reason: str) -> None:
+        self._say(state, self._event(state, "schedule", None, reason), recorded=True)
 
     def report_blocked(self, state: PipelineState) -> None:
         event = self._event(state, "heartbeat", None)
@@ -258,6 +254,21 @@ class RunnerProcess:
 
         self._publish(append, "reply")
 
+    def _say(self, state: PipelineState, event: LifecycleEvent, *, recorded: bool) -> None:
+        def append() -> None:
+            self._topics.lifecycle.append(event)
+            self._world.schedules.said(state, event)
+            if recorded:
+                self._record(state.record)
+            if event.kind == "transition" and state.phase is Phase.FINISHED:
+                self._world.runs.rests(state.record, phase_from=event.phase_from)
+
+        self._publish(append, "event")
+
+    def _record(self, record: PipelineRecord) -> None:
+        self._operations.records.append(record)
+        self._world.schedules.recorded(record)
+
     def _publish(self, append: Callable[[], None], what: str) -> None:
         """One transaction. Whoever gets Retryable does not know whether it is there, or will be."""
         self._edge(f"runner.{what}.before_commit")
@@ -279,8 +290,12 @@ class RunnerProcess:
         )
 
     def _event(
-        self, state: PipelineState, kind: EventKind, phase_from: str | None
+        self,
+        state: PipelineState,
+        kind: EventKind,
+        phase_from: str | None,
+        skipped: str | None = None,
     ) -> LifecycleEvent:
         clock = self._world.clocks.runner
         saying = MessageOrigin(at=clock.now_ms(), now=clock.monotonic_ms())
-        return state.event(kind, phase_from, saying)
+        return state.event(kind, phase_from, saying, skipped=skipped)

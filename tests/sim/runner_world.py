@@ -7,6 +7,7 @@ from sim.clocks import Clocks, TrueClock
 from sim.driver import Driver
 from sim.log import Cluster
 from sim.runs import Runs
+from sim.schedules import Schedules
 from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
@@ -21,6 +22,7 @@ class Around(Protocol):
     cluster: Cluster
     drivers: list[Driver]
     runs: Runs
+    schedules: Schedules
     dice: Random
     patient: bool
     """Whether a command waits for as long as it takes."""

@@ -14,6 +14,7 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.sinks import Storage
 from waybill_shared.contract.events import Commit, Fact, Fence, InputDefinition, PipelineRecord
+from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.slots import sink_key
 from waybill_shared.contract.vectors import Vector, join
 
@@ -50,8 +51,13 @@ class Runs:
         """Note where everything ends when a start is asked for."""
         self._asked.setdefault(uid, {})[command] = self._ends()
 
-    def finished(self, uid: str) -> None:
-        """Check a pipeline that is `Finished` now."""
+    def rests(self, record: PipelineRecord, phase_from: str | None) -> None:
+        """Check a pipeline that is `Finished` now. With a schedule it may be so without a run."""
+        ran = record.manifest.model.schedule is None or phase_from == Phase.FINISHING
+        if ran:
+            self._finished(record.pipeline_uid)
+
+    def _finished(self, uid: str) -> None:
         record, due = self._world.newest(uid), self._begun[uid]
         replies = self._world.hosts_of(uid).operations.replies
         for command, ends in self._asked.get(uid, {}).items():

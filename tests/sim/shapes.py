@@ -5,7 +5,7 @@ its name, or as `name=place` where its topic or table is not the one that is cal
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 SCHEMA = "number BIGINT"
@@ -28,6 +28,7 @@ class Shape:
     starting: str = "earliest"
     ends: bool = False
     """Whether its runs end by themselves."""
+    schedule: Mapping[str, str] | None = None
 
     def manifest(self, name: str) -> str:
         """As JSON, which is YAML: that is read a hundred times as fast."""
@@ -41,7 +42,9 @@ class Shape:
             for each in self.inputs
         ]
         stages = [self._stage(stage) for stage in self.stages]
-        return json.dumps({"version": 1, "name": name, "inputs": inputs, "stages": stages})
+        schedule = {} if self.schedule is None else {"schedule": self.schedule}
+        tree = {"version": 1, "name": name, **schedule, "inputs": inputs, "stages": stages}
+        return json.dumps(tree)
 
     def beside(self, name: str, sources: Sequence[str]) -> "Shape":
         """The same with topics and tables of its own, for a pipeline that reads `sources`."""
@@ -126,6 +129,13 @@ def place_of_sink(given: str) -> str:
     return place or (f"raw.{name}" if name.startswith("lake") else f"{name}.out")
 
 
+TIMETABLES = (
+    {"every": "1 minute"},
+    {"every": "1 minute", "concurrency": "replace"},
+    {"cron": "* * * * *"},
+    {"cron": "*/1 * * * *", "timezone": "Europe/Berlin", "concurrency": "replace"},
+)
+"""All have a time in each minute."""
 SHAPES = (
     Shape(("a",), (Stage("copy", ("a",), ("lake",)),)),
     Shape(("a",), (Stage("thin", ("a",), ("lake", "t")),)),

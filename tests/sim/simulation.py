@@ -8,12 +8,13 @@ from random import Random
 from unittest.mock import patch
 
 from sim import operators
+from sim.apart import ENDINGS, SCHEDULES, families_apart, takes_part
 from sim.checked_world import Violation
-from sim.faults import FAMILIES, PUTS, Family
+from sim.faults import FAMILIES, Family
 from sim.healing import heal
 from sim.merging import ask_merged
 from sim.moves import ORDINARY, Move
-from sim.shapes import SHAPES, Shape, name_of, place_of_sink, topic_of_input
+from sim.shapes import SHAPES, TIMETABLES, Shape, name_of, place_of_sink, topic_of_input
 from sim.world import Rates, World
 from waybill_shared.contract.manifest.document import Document, paths_of
 
@@ -25,11 +26,6 @@ PAIRS = 0.35
 """So many scenarios have two pipelines; all of them when that is asked for as a family."""
 CALM = 0.15
 """So many scenarios have no faults at all: what must work, must work."""
-ENDINGS = "endings"
-ENDS = 0.15
-"""In so many scenarios pipelines end by themselves; in all when that is asked for as a family."""
-PUT = 0.15
-"""In so many scenarios a person puts records into dead-letter topics."""
 LATEST = 0.15
 """So many pipelines begin at the ends of their inputs."""
 
@@ -84,15 +80,15 @@ def _read_json(text: str) -> Document:
 
 def _scenario(seed: int, only: Sequence[str], rates: Rates | None) -> World:
     dice = Random(seed)
-    ends = ENDINGS in only if only else Random(f"{ENDINGS} {seed}").random() < ENDS
-    shapes = tuple(replace(shape, ends=ends) for shape in _shapes(dice, only))
+    ends = takes_part(ENDINGS, seed, only) or SCHEDULES.name in only
+    apart = families_apart(seed, only, ends=ends)
+    schedule = Random(seed).choice(TIMETABLES) if SCHEDULES in apart else None
+    shapes = tuple(replace(shape, ends=ends, schedule=schedule) for shape in _shapes(dice, only))
     world = World(seed, shapes, partitions=dice.randint(1, len(shapes)))
-    families = _families(dice, only)
-    puts = PUTS.name in only if only else Random(f"{PUTS.name} {seed}").random() < PUT
-    families += [PUTS] if puts else []
+    families = _families(dice, only) + apart
     often = OFTEN if only else 1
     faults = [(often * weight, move) for family in families for weight, move in family.moves]
-    starts: list[tuple[int, Move]] = [(STARTS, operators.start)] if ends else []
+    starts = [(STARTS, operators.start)] if ends and schedule is None else []
     world.moves = _stepper(world, [*ORDINARY, (2, ask_merged), *faults, *starts])
     if families:
         world.rates = rates or _rates(dice)

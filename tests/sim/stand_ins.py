@@ -22,7 +22,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     snapshot_key,
 )
-from waybill_shared.contract.lifecycle import MOVES, Happening
+from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.sealing import Bound
 from waybill_shared.contract.slots import Hop, Slot
@@ -39,6 +39,7 @@ from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written
 from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
+from waybill_stage_runner.core.pipelines import scheduling
 from waybill_stage_runner.core.pipelines.events import DriverPaused
 from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
@@ -240,6 +241,18 @@ def named_now(claim: Claim, share: judging._Share, view: View, definition: Defin
 FRONTIER: Final = property(lambda fence: fence.frontier)
 """As before there were rewinds: what is not read yet begins where readers see to."""
 NEVER_REWOUND: Final = property(lambda ledger: 0)
+
+DUE_UNRECORDED: Final = {
+    **MOVES,
+    (Phase.FINISHED, Happening.FALL_DUE): MOVES[Phase.FINISHED, Happening.FALL_DUE]._replace(
+        actions=(MoveAction.REPORT_PHASE, MoveAction.START_DRIVER)
+    ),
+}
+"""As if the phase were reported first, and the record written when its driver begins."""
+
+
+def skip_silently(state: PipelineState, due: int, at: int) -> Decision:
+    return replace(state, record=scheduling._after(state.record, due, at)), ()
 
 
 def none_past(journal: object, starts: Vector) -> tuple[DeadPositions, ...]:

@@ -25,6 +25,7 @@ from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
 from sim.runner import RunnerProcess
 from sim.runs import Runs
+from sim.schedules import Schedules
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
 from sim.waiters import Waiters
@@ -80,6 +81,7 @@ class World:
         self.storage = Storage(self.cluster, self, self.dice)
         self.checker = Checker(self)
         self.runs = Runs(self, self.checker.report)
+        self.schedules = Schedules(self, self.checker.report)
         self.files = MemoryPath({}, "/checkpoints")
         self.records: list[PipelineRecord] = []
         self.redis = RedisServer(self.clock)
@@ -230,6 +232,7 @@ class World:
         self.drivers.append(Driver(record, epoch, self, host, closing=closing))
         if not closing:
             self.runs.begun(record.pipeline_uid)
+            self.schedules.begun(record.pipeline_uid)
         self.say(f"{self.drivers[-1]} is launched, generation {record.generation}")
 
     def alive(self, uid: str | None = None) -> list[Driver]:

@@ -173,4 +173,24 @@ MUTATIONS: Final = (
         instead={"waybill_stage_runner.core.pipelines.supervision.note_start": stand_ins.as_it_is},
         only=("endings",),
     ),
+    Mutation(
+        name="a time of a schedule is recorded after its run is announced",
+        invariant="I16",
+        found_by=9,
+        instead={"waybill_stage_runner.core.pipelines.moves.MOVES": stand_ins.DUE_UNRECORDED},
+        only=("schedules", "runner"),
+    ),
+    Mutation(
+        name="nobody is told that a time of a schedule is skipped",
+        invariant="I16",
+        found_by=9,
+        instead={"waybill_stage_runner.core.pipelines.scheduling._skip": stand_ins.skip_silently},
+        only=("schedules",),
+    ),
+    Mutation(
+        name="a run that goes on keeps its size",
+        invariant="I17",
+        instead={"waybill_stage_runner.core.pipelines.supervision.is_resized": stand_ins.false},
+        only=("rescales",),
+    ),
 )

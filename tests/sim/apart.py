@@ -1,0 +1,41 @@
+"""Families of faults by dice of their own: the histories of other seeds stay as they were."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from sim import operators
+from sim.faults import Family, kill_driver, kill_runner
+from sim.moves import minutes_pass
+
+PUTS: Final = Family("puts", ((3, operators.put), (1, kill_driver)))
+RESCALES: Final = Family("rescales", ((4, operators.rescale), (1, kill_driver), (1, kill_runner)))
+SCHEDULES: Final = Family(
+    "schedules",
+    (
+        (6, minutes_pass),
+        (1, kill_driver),
+        (1, kill_runner),
+        (1, operators.stop),
+        (1, operators.start),
+        (1, operators.pause),
+        (1, operators.resume),
+        (1, operators.reschedule),
+    ),
+)
+"""With pipelines that end by themselves, and begin again by a schedule."""
+ENDINGS: Final = "endings"
+"""Scenarios in which pipelines end by themselves; some of them have a schedule."""
+SHARES: Final = {PUTS.name: 0.15, RESCALES.name: 0.1, ENDINGS: 0.15, SCHEDULES.name: 0.4}
+"""In so many scenarios; in all when that is asked for as a family."""
+
+
+def takes_part(name: str, seed: int, only: Sequence[str]) -> bool:
+    if only:
+        return name in only
+    return Random(f"{name} {seed}").random() < SHARES[name]
+
+
+def families_apart(seed: int, only: Sequence[str], *, ends: bool) -> list[Family]:
+    each = (PUTS, RESCALES, SCHEDULES) if ends else (PUTS, RESCALES)
+    return [family for family in each if takes_part(family.name, seed, only)]
