@@ -71,10 +71,12 @@ class EverySink:
         assert done.state == "done", done.errors
         self.uid = str(self.client.pipeline(self.name).uid)
 
-    def send(self, size: int) -> str:
+    def send(self, size: int, client: Client | None = None) -> str:
+        """Send the next orders; `client`: that of another thread."""
         numbers = [next(self.numbers) for _ in range(size)]
         self.sent += numbers
-        return self.client.send(self.name, "orders", [order(n) for n in numbers]).token
+        orders = [order(n) for n in numbers]
+        return (client or self.client).send(self.name, "orders", orders).token
 
     def stop(self) -> None:
         done = self.client.operation(self.client.stop(self.name).id, wait_s=WAIT_S)
@@ -130,6 +132,15 @@ class EverySink:
         rows = self._catalog.load_table(self.table).scan(snapshot_id=snapshot_id).to_arrow()
         assert sorted(rows.column("order_id").to_pylist()) == sorted(self.sent)
         assert sorted(self.in_postgres()) == sorted(self.sent)
+
+    def found(self) -> dict[str, list[int]]:
+        """What is in each sink for who reads now."""
+        rows = self._catalog.load_table(self.table).scan(selected_fields=("order_id",)).to_arrow()
+        return {
+            "kafka": committed_orders(self._stack, self._kafka, f"{self.name}.out"),
+            "iceberg": rows.column("order_id").to_pylist(),
+            "postgres": self.in_postgres(),
+        }
 
     @property
     def postgres_table(self) -> str:

@@ -137,7 +137,7 @@ MUTATIONS: Final = (
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
-        found_by=6,
+        found_by=3,
         instead={"waybill_shared.contract.sealing._associate": stand_ins.unbound},
     ),
     Mutation(
