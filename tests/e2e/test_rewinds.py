@@ -109,7 +109,7 @@ def test_a_sink_that_shows_older_rows_says_so(
 
     point = failpoints / f"{client.pipeline('newest').uid}.newest.after_commit"
     point.touch()
-    asked = client.restart("newest", "earliest", yes=True)
+    asked = client.restart("newest", state="fresh", yes=True)
     assert rewinding(client, send[0]) is True, "before a driver begins"
     reached = point.with_name(point.name + REACHED)
     eventually(reached.exists, within_s=START_TIMEOUT_S)

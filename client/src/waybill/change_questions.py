@@ -5,7 +5,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from waybill.errors import Unusable
-from waybill.models import RestartMode, StartFrom, StopMode
+from waybill.models import RestartMode, RestartState, StartFrom, StopMode
 from waybill.questions import Question, pipeline_path, post
 
 
@@ -27,9 +27,16 @@ def resume(name: str) -> Question:
 
 
 def restart(
-    name: str, start_from: StartFrom | None, mode: RestartMode, *, stage: str | None, yes: bool
+    name: str,
+    start_from: StartFrom | None,
+    mode: RestartMode,
+    *,
+    state: RestartState | None,
+    stage: str | None,
+    yes: bool,
 ) -> Question:
-    said = {"stage": stage, "from": start_from, "yes": "true" if yes else None}
+    confirmed = "true" if yes else None
+    said = {"stage": stage, "from": start_from, "state": state, "yes": confirmed}
     params = {key: value for key, value in said.items() if value is not None}
     if mode != "safe":
         params["mode"] = mode

@@ -18,6 +18,7 @@ StartFrom = str
 """Where to start in a topic."""
 StopMode = Literal["drain", "checkpoint", "force"]
 RestartMode = Literal["safe", "force"]
+RestartState = Literal["resume", "fresh"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,36 @@ def test_a_restart_from_elsewhere_is_refused(
     assert kafka.written == []
 
 
+@pytest.mark.parametrize(
+    ("state", "wanted"),
+    [
+        ("resume", Restart(stage="load", confirmed=True)),
+        ("fresh", Restart(start_from="fresh", stage="load", confirmed=True)),
+    ],
+)
+def test_a_restart_says_whether_stages_begin_again(
+    client: TestClient, kafka: FakeKafka, state: str, wanted: Restart
+) -> None:
+    params = {"state": state, "yes": "true", "stage": "load"}
+    client.post("/v1/pipelines/orders/restart", params=params)
+    (written,) = kafka.written
+    assert decode(Command, written.value).body == wanted
+
+
+@pytest.mark.parametrize("state", ["resume", "fresh"])
+@pytest.mark.parametrize("start_from", ["earliest", "7 days ago", "orders.in[0]=0"])
+def test_a_restart_that_says_twice_where_to_begin_is_refused(
+    client: TestClient, kafka: FakeKafka, state: str, start_from: str
+) -> None:
+    params = {"from": start_from, "state": state, "yes": "true"}
+    answer = client.post("/v1/pipelines/orders/restart", params=params)
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["message"] == f"state={state} says where stages begin, and so does from"
+    assert "state=resume" in error["hint"]
+    assert kafka.written == []
+
+
 def test_a_restart_may_say_from_which_offsets_a_stage_reads_again(
     client: TestClient, kafka: FakeKafka
 ) -> None:

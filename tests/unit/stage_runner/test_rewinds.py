@@ -6,7 +6,7 @@ import pytest
 
 from unit.stage_runner.fakes import UID, World, carry_out, command, running
 from waybill_shared.contract.beginnings import InputOffset
-from waybill_shared.contract.commands import Restart
+from waybill_shared.contract.commands import Restart, RestartFrom
 from waybill_shared.contract.rewinds import StageRewind
 
 UPSERT = """\
@@ -49,8 +49,10 @@ def test_a_rewind_is_noted_with_a_number_and_who_asked(world: World) -> None:
     assert world.records[-1].generation == 1
 
 
-def test_earliest_is_what_root_inputs_still_hold(world: World) -> None:
-    (rewind,) = ask(world, Restart(start_from="earliest", confirmed=True))
+@pytest.mark.parametrize("word", ["earliest", "fresh"])
+def test_earliest_is_what_root_inputs_still_hold(world: World, word: RestartFrom) -> None:
+    """So is `fresh`, for a stage that began with the first record."""
+    (rewind,) = ask(world, Restart(start_from=word, confirmed=True))
     assert rewind.stage == "enrich"
     assert set(rewind.starts.values()) == {3}
 
@@ -78,7 +80,9 @@ def test_a_rewind_of_another_partition_leaves_the_one_before(world: World) -> No
     assert found == {1: {0: 42}, 2: {1: 43, 2: 43}}
 
 
-@pytest.mark.parametrize("body", [Restart(offsets=at((0, 40))), Restart(at=50)])
+@pytest.mark.parametrize(
+    "body", [Restart(offsets=at((0, 40))), Restart(at=50), Restart(start_from="fresh")]
+)
 def test_offsets_of_a_topic_of_before_are_refused(world: World, body: Restart) -> None:
     """Also if only the topic of a sink is another one."""
     runner = running(world)

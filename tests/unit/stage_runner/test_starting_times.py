@@ -6,7 +6,7 @@ import pytest
 
 from builders import applied
 from unit.stage_runner.fakes import EXAMPLE, STARTS, World, carry_out, command, runner_in
-from waybill_shared.contract.commands import Validate
+from waybill_shared.contract.commands import Restart, Validate
 from waybill_stage_runner.core.pipelines.planning import TopicState, start_at
 
 INPUT = "  - name: orders\n"
@@ -40,6 +40,23 @@ def test_it_is_not_asked_for_again(world: World) -> None:
     assert world.records[-1].generation == 2
     carry_out(runner, command(3, "restart"), 3)
     assert bases(world) == {50}
+
+
+def test_a_fresh_restart_goes_back_there_and_says_how_far_that_is(world: World) -> None:
+    """To where the stage began, not to what `1 hour ago` means by now."""
+    world.now = HOUR_MS + 50
+    runner = runner_in(world)
+    carry_out(runner, command(1, manifest=AGO), 1)
+    world.now += 20
+    body = Restart(start_from="fresh")
+    carry_out(runner, replace(command(2, "restart"), body=body), 2)
+    assert world.problems[0].message == (
+        "stage enrich reads up to 40 records of orders.in[0] again, from offset 50"
+    )
+    assert len(world.problems) == len(world.records[-1].stages[0].inputs[0].bases), "none is lost"
+    carry_out(runner, replace(command(3, "restart"), body=replace(body, confirmed=True)), 3)
+    (rewind,) = world.records[-1].rewinds
+    assert (rewind.stage, set(rewind.starts.values())) == ("enrich", {50})
 
 
 def test_it_is_never_below_what_the_topic_holds_nor_beyond_its_end(world: World) -> None:

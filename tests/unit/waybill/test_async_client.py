@@ -91,6 +91,8 @@ CALLS: list[tuple[str, tuple[object, ...], Mapping[str, object], str, str, list[
      [Response(status=202, json=OPERATION)]),
     ("restart", ("orders", "latest"), {}, "POST", f"{PIPELINE_PATH}/restart",
      [Response(status=202, json=OPERATION)]),
+    ("restart", ("orders",), {"state": "fresh", "yes": True}, "POST", f"{PIPELINE_PATH}/restart",
+     [Response(status=202, json=OPERATION)]),
     ("set_offsets", ("orders", "latest"), {"stage": "load", "yes": True}, "PATCH",
      f"{PIPELINE_PATH}/offsets", [Response(status=202, json=OPERATION)]),
     ("reset_offsets", ("orders",), {}, "DELETE", f"{PIPELINE_PATH}/offsets",

@@ -130,7 +130,13 @@ def test_changes_wait_for_their_operation(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "params"), [((), {}), (("--from", "earliest"), {"from": "earliest"})]
+    ("arguments", "params"),
+    [
+        ((), {}),
+        (("--from", "earliest"), {"from": "earliest"}),
+        (("--state", "resume"), {"state": "resume"}),
+        (("--state", "Fresh", "--stage", "load"), {"state": "fresh", "stage": "load"}),
+    ],
 )
 def test_restart_says_where_to_begin_only_if_it_is_told(
     server: ScriptedServer, command: Command, arguments: tuple[str, ...], params: dict[str, str]
@@ -155,6 +161,25 @@ def test_restart_asks_before_records_come_again(server: ScriptedServer, command:
     assert "--yes" in result.stderr
     (asked,) = server.asked("POST", f"{PATH}/restart")
     assert asked.params == {"from": "orders.in[0]=40", "stage": "enrich", "wait": "1"}
+
+
+def test_restart_with_a_fresh_state_asks_too(server: ScriptedServer, command: Command) -> None:
+    end = make_operation("failed", "restart", errors=[FAULT], problem="rewind_not_confirmed")
+    accept(server, "POST", f"{PATH}/restart", "restart", end)
+    result = command("restart", "orders", "--state", "fresh")
+    assert result.exit_code == 2
+    assert str(FAULT["message"]) in result.stderr
+    assert [asked.params.get("yes") for asked in server.asked("POST", f"{PATH}/restart")] == [None]
+
+
+@pytest.mark.parametrize("state", ["fresh", "resume"])
+def test_restart_takes_a_place_or_a_state(
+    server: ScriptedServer, command: Command, state: str
+) -> None:
+    result = command("restart", "orders", "--from", "earliest", "--state", state)
+    assert result.exit_code == 2
+    assert "take --from WHERE, --state fresh, or neither" in result.stderr
+    assert server.requests == []
 
 
 def test_restart_with_yes_reads_again(server: ScriptedServer, command: Command) -> None:

@@ -11,7 +11,7 @@ from waybill.cli.faults import print_faults
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, TimeoutOption, WaitOption
-from waybill.models import Fault, Operation, RestartMode
+from waybill.models import Fault, Operation, RestartMode, RestartState
 
 if TYPE_CHECKING:
     from waybill.sync.client import Client
@@ -33,6 +33,15 @@ def restart(  # noqa: PLR0917 - options of a command line
             metavar="WHERE",
             help="where stages begin: earliest, latest, TIME, 7 days ago, or"
             " TOPIC[PARTITION]=OFFSET,…; in topics that were created again earliest or latest",
+        ),
+    ] = None,
+    state: Annotated[
+        RestartState | None,
+        typer.Option(
+            "--state",
+            case_sensitive=False,
+            help="fresh lets stages begin again where the manifest says; resume is as without it:"
+            " they continue where their sinks are",
         ),
     ] = None,
     stage: Annotated[
@@ -65,7 +74,7 @@ def restart(  # noqa: PLR0917 - options of a command line
     Without such a topic, stages go back there, and write rows again; tokens keep their outcomes. Or
     they go forward: what they have not read is skipped, and its tokens end lost. It says how many
     records come again and what is skipped, and asks; without a terminal it refuses, unless --yes is
-    given.
+    given. --state fresh goes back to where the manifest says that each stage begins.
 
     \b
     Example:
@@ -75,6 +84,7 @@ def restart(  # noqa: PLR0917 - options of a command line
       waybill restart orders --from "7 days ago"
       waybill restart orders --from orders.in[0]=120,orders.in[1]=80 --yes
       waybill restart orders --from latest
+      waybill restart orders --state fresh
       waybill restart orders --mode force
 
     \b
@@ -83,12 +93,15 @@ def restart(  # noqa: PLR0917 - options of a command line
     """
 
     begin = beginning(start_from)
+    if begin is not None and state is not None:
+        raise typer.BadParameter("take --from WHERE, --state fresh, or neither to resume")
+    rewinds = begin is not None or state == "fresh"
 
     def ask(client: "Client") -> Operation:
         def send(*, confirmed: bool) -> Operation:
-            return client.restart(name, begin, mode=mode, stage=stage, yes=confirmed)
+            return client.restart(name, begin, mode=mode, state=state, stage=stage, yes=confirmed)
 
-        return send(confirmed=yes) if begin is None else send_confirmed(client, name, send, yes=yes)
+        return send_confirmed(client, name, send, yes=yes) if rewinds else send(confirmed=yes)
 
     change(ask, timeout, output, must_end=wait)
 

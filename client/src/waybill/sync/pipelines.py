@@ -11,7 +11,7 @@ from waybill.dead_letters import RecordLocation
 from waybill.flows import PipelineFlow, flows_in
 from waybill.histories import PipelineEvent, PipelineRun, event_pages, run_pages
 from waybill.manifest_versions import ManifestVersion, versions_in
-from waybill.models import Operation, RestartMode, StartFrom, StopMode
+from waybill.models import Operation, RestartMode, RestartState, StartFrom, StopMode
 from waybill.offsets import PipelineOffsets
 from waybill.pipelines import Pipeline
 from waybill.sync.asking import Asking
@@ -82,6 +82,7 @@ class PipelineCalls(Asking):
         start_from: StartFrom | None = None,
         *,
         mode: RestartMode = "safe",
+        state: RestartState | None = None,
         stage: str | None = None,
         yes: bool = False,
         wait_s: float = ANSWER_WAIT_S,
@@ -90,12 +91,15 @@ class PipelineCalls(Asking):
 
         `start_from` says where to start in topics that were deleted and created again. If there are
         none, stages begin there (`stage`: only this one): they write rows again, or skip what they
-        have not read. That needs `yes`: without it, the operation fails with the problem
-        `rewind_not_confirmed`, and its errors say which records these are. `safe` lets the
+        have not read. The state `fresh` lets them begin again where the manifest says; `resume` is
+        as without it. Whatever rewinds needs `yes`: without it, the operation fails with the
+        problem `rewind_not_confirmed`, and its errors say which records these are. `safe` lets the
         running batch end first; if it fails, the operation is done with a warning. `force` kills
         the driver at once.
         """
-        question = change_questions.restart(name, start_from, mode, stage=stage, yes=yes)
+        question = change_questions.restart(
+            name, start_from, mode, state=state, stage=stage, yes=yes
+        )
         return self._change(question, wait_s)
 
     def set_offsets(

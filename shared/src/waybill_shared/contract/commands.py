@@ -112,13 +112,17 @@ class PutDeadLetter:
     reason: str
 
 
+RestartFrom = Literal["earliest", "latest", "fresh"]
+"""`fresh`: where stages began, as the manifest said then. These offsets are the bases of inputs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     """At most one of `start_from`, `at` and `offsets` says where stages begin again. With
     `dead_letter` none does, and a pipeline that does not run stays so.
     """
 
-    start_from: Beginning | None = None
+    start_from: RestartFrom | None = None
     mode: StopMode = StopMode.CHECKPOINT
     """How its run ends that goes on now."""
     at: int | None = None

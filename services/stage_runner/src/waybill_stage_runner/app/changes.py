@@ -261,7 +261,7 @@ class Changes:
         if rewinds and not (recreated := self._find_recreated(before)):
             rewound = self._rewind(command.actor, body, before, now)
             return restart_record(rewound, rewound.stages, now)
-        if rewinds and start_from is None:
+        if start_from == "fresh" or (rewinds and start_from is None):
             raise UserError([explain_recreated(before, recreated)])
         plans = topics_of(manifest, start_from)
         if start_from is None:

@@ -21,7 +21,7 @@ from waybill_ingress.adapters.http.operations import (
 )
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
-from waybill_shared.contract.beginnings import FORMS
+from waybill_shared.contract.beginnings import FORMS, Begin
 from waybill_shared.contract.commands import (
     OTHER_NAMES,
     RESTART_MODES,
@@ -32,6 +32,7 @@ from waybill_shared.contract.commands import (
     PutDeadLetter,
     Rescale,
     Restart,
+    RestartFrom,
     Resume,
     Start,
     Stop,
@@ -72,12 +73,20 @@ StartFrom = Annotated[
         f" or `latest`, needed if they read any. Else where they go back or forward to: {FORMS}",
     ),
 ]
+State = Annotated[
+    Literal["resume", "fresh"] | None,
+    Query(
+        description="`resume`: stages continue after what their sinks have committed, as without"
+        " it. `fresh`: they begin again where the manifest says, at the offsets that were written"
+        " down when each began; as `from` does, it needs `yes`. Not together with `from`",
+    ),
+]
 RewoundStage = Annotated[
     str | None,
     Query(
         alias="stage",
         description="the only stage that begins there; without it all that read inputs of the"
-        " pipeline, or the topics that `from` names",
+        " pipeline, or the topics that `from` names. For `state=fresh`, too",
     ),
 ]
 STOP_TEXT: Final = "; ".join(
@@ -204,6 +213,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         pipeline: str,
         start_from: StartFrom = None,
         mode: RestartAs = "safe",
+        state: State = None,
         stage: RewoundStage = None,
         confirmed: Confirmed = False,  # noqa: FBT002 - a parameter of the query
         wait: Wait = WAIT_S,
@@ -215,7 +225,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         """
         begin = begin_of(start_from)
         body = Restart(
-            start_from=begin.word,
+            start_from=_word_of(begin, state),
             at=begin.since(commands.now_ms()),
             offsets=begin.offsets,
             stage=stage,
@@ -241,6 +251,18 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         body = Rescale(parallelism=body_of(RescaleRequest, raw).parallelism)
         begin = partial(commands.act, caller(request), pipeline, body, request_id(request))
         return await carrier.carry_out(request, begin, wait, raw)
+
+
+def _word_of(begin: Begin, state: str | None) -> RestartFrom | None:
+    """Return the word that says where to begin. Raise UserError if it is said twice."""
+    if state is not None and begin != Begin():
+        message = f"state={state} says where stages begin, and so does from"
+        hint = (
+            "from alone says where they begin, state=fresh where the manifest says, and"
+            " state=resume, as neither, after what their sinks have"
+        )
+        raise UserError([Problem(message=message, hint=hint)])
+    return "fresh" if state == "fresh" else begin.word
 
 
 def _add_put(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
