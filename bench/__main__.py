@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.big import R31, R32, R33
-from bench.contest import Contest, Result, measure
+from bench.contest import Contest, Result, measure, with_target, with_targets
+from bench.endings import R46, R47, R48
 from bench.feldera import R21
 from bench.ingress import R4, R5, R19
 from bench.latency import R1, R2
+from bench.lifecycle import R41, R43, R44, R45
 from bench.pasts import R42
 from bench.rebuild import R15
 from bench.report import machine, save, table
 from bench.sending import R14
 from bench.sinks import R22, R22U, R23F
-from bench.starts import R17, R18, R41
+from bench.starts import R17, R18
 from bench.surroundings import surroundings
 from bench.tables import R29, R29H, R29K, R30
 from bench.throughput import R3, R16, R24
@@ -44,6 +46,8 @@ OF_A_STAGE = (
     R31,
     R32,
     R33,
+    R47,
+    R48,
 )
 OF_SERVICES = (
     R4,
@@ -57,6 +61,10 @@ OF_SERVICES = (
     R18,
     R41,
     R42,
+    R43,
+    R44,
+    R45,
+    R46,
     R19,
     R20,
     R20M,
@@ -85,14 +93,14 @@ def main() -> int:
 
 
 def run(contests: Sequence[Contest], rounds: int) -> list[Result]:
-    results = []
-    for contest in contests:
+    results: list[Result] = []
+    for contest in with_targets(contests):
         tell(f"{contest.key}: {contest.what}")
         with (
             tempfile.TemporaryDirectory(prefix="waybill-bench-") as folder,
             surroundings(Path(folder)) as around,
         ):
-            results.append(measure(contest, around, rounds, tell))
+            results.append(measure(with_target(contest, results), around, rounds, tell))
     return results
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.contest import Contest, Turn, Turns
+from bench.peers.spark import iceberg_catalog
 from bench.sinks import INSERT, TABLE, Bare, database, fences_of_one, sink_in
 from bench.surroundings import Surroundings
 from waybill_local import jars
@@ -127,18 +128,10 @@ def session(around: Surroundings) -> Iterator[SparkSession]:
     )
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jvm = start_jvm(options, spark_conf("local[2]", "bench", warehouse=around.folder / "spark"))
-    catalog = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "jdbc",
-        ".uri": f"jdbc:sqlite:{lakehouse / 'catalog.db'}",
-        ".warehouse": f"file://{lakehouse / 'warehouse'}",
-        ".jdbc.schema-version": "V1",
-        ".cache-enabled": "false",
-    }
     try:
         spark = open_session()
-        for key, value in catalog.items():
-            spark.conf.set(f"spark.sql.catalog.lakehouse{key}", value)
+        for key, value in iceberg_catalog(lakehouse).items():
+            spark.conf.set(key, value)
         yield spark
         spark.stop()
     finally:  # the next contest has a JVM of its own

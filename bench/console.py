@@ -240,8 +240,8 @@ def _figures(browser: Browser, url: str, world: World) -> None:
                 it.disconnect();
             }).observe(document, {childList: true, subtree: true});"""
         )
-        for told in (loads(page), latencies(page, url), work(page)):
-            for name, value in told.items():
+        for figures in (loads(page), latencies(page, url), work(page)):
+            for name, value in figures.items():
                 sys.stdout.write(f"{name}: {value:.2f}\n")
 
 

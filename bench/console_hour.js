@@ -1,4 +1,4 @@
-// What a page is told of an hour: GIVEN is put in by console_hour.py.
+// What a page gets of an hour: GIVEN is put in by console_hour.py.
 (() => {
   const hour = (window.hour = { events: 0, open: 0, stream: null });
   const real = window.fetch.bind(window);

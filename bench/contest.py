@@ -4,9 +4,9 @@ Only ratios of one run count: what the machine does beside it meets both.
 """
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench.surroundings import Surroundings
@@ -16,7 +16,7 @@ Turn = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Each call measures once; `beside` is measured and told too, and is no part of the ratio."""
+    """Each call measures once; `beside` is measured and shown too, and is no part of the ratio."""
 
     ours: Turn
     theirs: Turn
@@ -33,6 +33,8 @@ class Contest:
     theirs: str
     unit: Literal["s", "/s"]
     target: float
+    target_of: "Contest | None" = None
+    """The contest of which the ratio in the same run is the target instead."""
     begin: Callable[[Surroundings], AbstractContextManager[Turns]]
 
 
@@ -56,6 +58,23 @@ class Result:
         if self.contest.unit == "s":
             return self.ratio <= self.contest.target
         return self.ratio >= self.contest.target
+
+
+def with_targets(contests: Iterable[Contest]) -> tuple[Contest, ...]:
+    """Return the contests, each after the one of which the ratio is its target."""
+    found: dict[str, Contest] = {}
+    for contest in contests:
+        before = () if contest.target_of is None else (contest.target_of,)
+        found |= {each.key: each for each in (*before, contest) if each.key not in found}
+    return tuple(found.values())
+
+
+def with_target(contest: Contest, results: Iterable[Result]) -> Contest:
+    """Return the contest with the target that earlier results of the run give it."""
+    if contest.target_of is None:
+        return contest
+    ratios = {result.contest.key: result.ratio for result in results}
+    return replace(contest, target=round(ratios[contest.target_of.key], 2))
 
 
 def measure(

@@ -61,7 +61,7 @@ def ready_ingress(around: Surroundings) -> Iterator[str]:
     admin = make_admin(around.kafka)
     create_missing(admin, [NewTopic(TOPIC, PARTITIONS, 1)])
     known: dict[str, TopicIdentity] = {}
-    while TOPIC not in known:  # what was created a moment ago may not be told of yet
+    while TOPIC not in known:  # what was created a moment ago may not be reported yet
         known = admin.identify([TOPIC])
     stage = stage_of(TOPIC, known[TOPIC].topic_id)
     publish(

@@ -100,9 +100,9 @@ class IssuedTokens:
         body = {"pipeline": self._pipeline.name, "positions": [position]}
         made = self._ingress.post("/v1/tokens", body)
         assert isinstance(made, dict)
-        told = self._status.ask("GET", f"/v1/tokens/{made['token']}?wait=30")
-        assert isinstance(told, dict)
-        assert told["outcome"] == "complete", told
+        answer = self._status.ask("GET", f"/v1/tokens/{made['token']}?wait=30")
+        assert isinstance(answer, dict)
+        assert answer["outcome"] == "complete", answer
 
 
 def reader(kafka: str, topic: str) -> Consumer:

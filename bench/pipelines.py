@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from confluent_kafka.admin import NewTopic
@@ -100,44 +101,63 @@ def apply(
     query: str = QUERY,
     more: str = "",
 ) -> None:
-    text = (manifest(name, query) + more).encode()
-    told = ingress.ask("PUT", f"/v1/pipelines/{name}?wait=0", text, "application/yaml")
-    assert isinstance(told, dict)
-    await_done(status, told["operation"])
+    apply_text(ingress, status, name, manifest(name, query) + more)
+
+
+def apply_text(ingress: Http, status: Http, name: str, text: str) -> None:
+    path = f"/v1/pipelines/{name}?wait=0"
+    answer = ingress.ask("PUT", path, text.encode(), "application/yaml")
+    assert isinstance(answer, dict)
+    await_done(status, answer["operation"])
 
 
 def await_done(status: Http, operation: str) -> None:
-    told = status.ask("GET", f"/v1/operations/{operation}?wait=30")
+    answer = status.ask("GET", f"/v1/operations/{operation}?wait=30")
     for _ in range(START_TIMEOUT_S // 30):
-        assert isinstance(told, dict)
-        if told["state"] == "done":
+        assert isinstance(answer, dict)
+        if answer["state"] == "done":
             return
-        assert told["state"] == "pending", told
-        told = status.ask("GET", f"/v1/operations/{operation}?wait=30")
-    raise TimeoutError(f"operation {operation} is not done after {START_TIMEOUT_S} s: {told}")
+        assert answer["state"] == "pending", answer
+        answer = status.ask("GET", f"/v1/operations/{operation}?wait=30")
+    raise TimeoutError(f"operation {operation} is not done after {START_TIMEOUT_S} s: {answer}")
 
 
 @contextmanager
 def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterator[TopicPair]:
     name = f"{profile}-{uuid.uuid4().hex[:8]}"
-    way = TopicPair(source=f"{name}.in", target=f"{name}.out")
-    topics = [NewTopic(topic, PARTITIONS, 1) for topic in (way.source, way.target)]
+    spec = spark_spec(around, profile, name)
+    with program("bench.peers.spark", json.dumps(asdict(spec)), around.folder / f"{name}.log"):
+        yield TopicPair(source=spec.source, target=spec.target)
+
+
+def spark_spec(
+    around: Surroundings, profile: Literal["plain", "tuned"], name: str, more: tuple[str, ...] = ()
+) -> SparkSpec:
+    """Make the topics of a PySpark program, and say what it does."""
+    source, target = f"{name}.in", f"{name}.out"
+    topics = [NewTopic(topic, PARTITIONS, 1) for topic in (source, target)]
     create_missing(make_admin(around.kafka), topics)
-    spec = SparkSpec(
+    return SparkSpec(
         profile=profile,
         kafka=around.kafka,
-        source=way.source,
-        target=way.target,
+        source=source,
+        target=target,
         columns=COLUMNS,
         query=QUERY,
         folder=str(around.folder / name),
         java=around.environment["WAYBILL_STAGE_RUNNER_JAVA"],
         jars=around.environment["WAYBILL_STAGE_RUNNER_SPARK_JARS"],
         archives=around.environment["WAYBILL_STAGE_RUNNER_SPARK_ARCHIVES"],
+        more=more,
     )
-    command = [sys.executable, "-m", "bench.peers.spark", json.dumps(asdict(spec))]
+
+
+@contextmanager
+def program(module: str, spec: str, log_file: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a peer: from the first line that it writes, until its input has ended."""
+    command = [sys.executable, "-m", module, spec]
     with (
-        (around.folder / f"{name}.log").open("ab") as log,
+        log_file.open("ab") as log,
         child(
             command, dict(os.environ), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         ) as process,
@@ -147,6 +167,6 @@ def pyspark(around: Surroundings, profile: Literal["plain", "tuned"]) -> Iterato
         said = process.stdout.readline()
         if not said:
             raise RuntimeError(f"the PySpark program ended: see {log.name}")
-        yield way
+        yield process
         process.stdin.close()
         process.wait(START_TIMEOUT_S)

@@ -196,13 +196,13 @@ class Batch:
         self.producer.flush()
         made = self.ingress.post("/v1/tokens", {"pipeline": self.name, "input": "orders"})
         assert isinstance(made, dict)
-        told = self.status.ask("GET", f"/v1/tokens/{made['token']}?wait=60")
-        while isinstance(told, dict) and told["outcome"] == "in_progress":
+        answer = self.status.ask("GET", f"/v1/tokens/{made['token']}?wait=60")
+        while isinstance(answer, dict) and answer["outcome"] == "in_progress":
             if time.perf_counter() - began > TIMEOUT_S:
-                raise TimeoutError(f"{self.name}: {told}")
-            told = self.status.ask("GET", f"/v1/tokens/{made['token']}?wait=60")
-        assert isinstance(told, dict)
-        assert told["outcome"] == "complete", told
+                raise TimeoutError(f"{self.name}: {answer}")
+            answer = self.status.ask("GET", f"/v1/tokens/{made['token']}?wait=60")
+        assert isinstance(answer, dict)
+        assert answer["outcome"] == "complete", answer
         return time.perf_counter() - began
 
 
@@ -223,11 +223,11 @@ def together(around: Surroundings, rows: int, slowest: str) -> Iterator[Turns]:
             text = MANIFEST.format(columns=COLUMNS, query=QUERY, rows=ROWS)
             text += "".join(f"      - {{name: {sink}, {SINKS[sink]}}}\n" for sink in sinks)
             text = text.replace("NAME", name)
-            told = ingress.ask(
+            answer = ingress.ask(
                 "PUT", f"/v1/pipelines/{name}?wait=0", text.encode(), "application/yaml"
             )
-            assert isinstance(told, dict)
-            await_done(status, told["operation"])
+            assert isinstance(answer, dict)
+            await_done(status, answer["operation"])
             options = {"bootstrap.servers": around.kafka, "queue.buffering.max.messages": ROWS}
             producer = Producer({**options, "linger.ms": 5})
             return Batch(name, ingress, status, producer, rows)

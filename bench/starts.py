@@ -1,5 +1,4 @@
-"""R17, R18 and R41: how long a pipeline takes to start, over a PySpark program until its first row;
-and to continue after a pause, over a start after a stop.
+"""R17 and R18: how long a pipeline takes to start, over a PySpark program until its first row.
 
 Beside that: what a manifest's check takes, and a change of a running pipeline.
 """
@@ -14,6 +13,8 @@ from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
+from urllib.parse import urlencode
 
 from confluent_kafka import Consumer
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.contest import Contest, Turns
 from bench.http import Http
 from bench.latency import TIMEOUT_S, reader
-from bench.pipelines import QUERY, apply, await_done, manifest, order, pyspark, services
+from bench.pipelines import QUERY, apply, apply_text, await_done, manifest, order, pyspark, services
 from bench.surroundings import Surroundings
 from waybill_shared.kafka.clients import make_producer, produce_and_wait
 
@@ -41,7 +42,7 @@ class Pipelines:
         self._kafka = around.kafka
         self._ingress = ingress
         self._status = status
-        self._settled = settled
+        self.settle = settled
         self._factors = count(3)  # QUERY has 0.2
 
     def create(self) -> float:
@@ -52,17 +53,21 @@ class Pipelines:
         """Of a pipeline that has just been applied, until its token is complete."""
         with self.one() as name:
             began = time.perf_counter()
-            body = order(1) + b"\n"
-            path = f"/v1/pipelines/{name}/inputs/orders/records"
-            sent = self._ingress.ask("POST", path, body, "application/x-ndjson")
-            assert isinstance(sent, dict)
-            told = self._status.ask("GET", f"/v1/tokens/{sent['token']}?wait=60")
-            assert isinstance(told, dict)
-            assert told["outcome"] == "complete", told
+            self.deliver(name)
             return time.perf_counter() - began
 
+    def deliver(self, name: str) -> None:
+        """Send a record, and wait until its token is complete."""
+        body = order(1) + b"\n"
+        path = f"/v1/pipelines/{name}/inputs/orders/records"
+        sent = self._ingress.ask("POST", path, body, "application/x-ndjson")
+        assert isinstance(sent, dict)
+        answer = self._status.ask("GET", f"/v1/tokens/{sent['token']}?wait=60")
+        assert isinstance(answer, dict)
+        assert answer["outcome"] == "complete", answer
+
     def check(self) -> float:
-        self._settled()
+        self.settle()
         began = time.perf_counter()
         found = self._ingress.post("/v1/validate", {"manifest": manifest("checked", QUERY)})
         assert isinstance(found, dict)
@@ -73,18 +78,24 @@ class Pipelines:
         with self.one() as name:
             return self._apply(name, self._another_query())
 
-    def continue_after(self, name: str, end: str, begin: str) -> float:
-        """Measure how long `begin` takes after `end`: resume after pause, start after stop."""
-        self._act(name, end)
-        self._settled()
+    def seconds(self, name: str, action: str, **more: str) -> float:
+        """Measure how long an action takes when the runner is at rest."""
+        self.settle()
         began = time.perf_counter()
-        self._act(name, begin)
+        self.act(name, action, **more)
         return time.perf_counter() - began
 
-    def _act(self, name: str, action: str) -> None:
-        answer = self._ingress.ask("POST", f"/v1/pipelines/{name}/{action}?wait=0")
+    def act(self, name: str, action: str, **more: str) -> None:
+        query = urlencode({"wait": 0, **more})
+        answer = self._ingress.ask("POST", f"/v1/pipelines/{name}/{action}?{query}")
         assert isinstance(answer, dict)
         await_done(self._status, answer["operation"])
+
+    def look_at(self, name: str) -> dict[str, Any]:
+        """Return what status says of a pipeline."""
+        answer = self._status.ask("GET", f"/v1/pipelines/{name}")
+        assert isinstance(answer, dict)
+        return answer
 
     def gap(self) -> float:
         """The longest time without a row while a pipeline that gets records all the time changes"""
@@ -100,16 +111,17 @@ class Pipelines:
         return max(after - before for before, after in pairwise(sorted(times))) / 1000
 
     @contextmanager
-    def one(self, *, applied: bool = True) -> Iterator[str]:
+    def one(self, *, applied: bool = True, text: Callable[[str], str] = manifest) -> Iterator[str]:
+        """Name a pipeline, apply it by the manifest of that name, and delete it in the end."""
         name = f"orders-{uuid.uuid4().hex[:8]}"
-        self._settled()
+        self.settle()
         if applied:
-            self._apply(name, QUERY)
-            self._settled()
+            apply_text(self._ingress, self._status, name, text(name))
+            self.settle()
         yield name
-        told = self._ingress.ask("DELETE", f"/v1/pipelines/{name}?wait=0")
-        assert isinstance(told, dict)
-        await_done(self._status, told["operation"])
+        answer = self._ingress.ask("DELETE", f"/v1/pipelines/{name}?wait=0")
+        assert isinstance(answer, dict)
+        await_done(self._status, answer["operation"])
 
     def _apply(self, name: str, query: str) -> float:
         began = time.perf_counter()
@@ -167,7 +179,7 @@ def pipelines(around: Surroundings, *, spares: int) -> Iterator[Pipelines]:
 
 
 def await_rest(runner: str, logs: Path, spares: int) -> None:
-    """So many drivers are ready and warm, and none comes or goes."""
+    """So many drivers are ready and warm, or more if runs ended just now; none comes or goes."""
     deadline = time.monotonic() + SPARE_TIMEOUT_S
     while True:
         with urllib.request.urlopen(f"{runner}/metrics", timeout=TIMEOUT_S) as answer:
@@ -176,7 +188,8 @@ def await_rest(runner: str, logs: Path, spares: int) -> None:
         drivers = {s.labels["state"]: s.value for s in samples if s.labels["state"] != "running"}
         said = [log.read_text() for log in logs.glob("*/driver.log")]
         warm = all("spark is warm" in each for each in said)
-        if drivers.pop("ready", 0) == spares and not any(drivers.values()) and warm:
+        ready = drivers.pop("ready", 0)
+        if (ready >= spares > 0 or ready == spares) and not any(drivers.values()) and warm:
             return
         assert time.monotonic() < deadline, f"the runner does not come to rest: {drivers}"
         time.sleep(POLL_S)
@@ -209,15 +222,6 @@ def first_row(around: Surroundings) -> float:
         return time.perf_counter() - began
 
 
-@contextmanager
-def resumed(around: Surroundings) -> Iterator[Turns]:
-    with pipelines(around, spares=1) as ours, ours.one() as name:
-        yield Turns(
-            ours=lambda: ours.continue_after(name, "pause", "resume"),
-            theirs=lambda: ours.continue_after(name, "stop", "start"),
-        )
-
-
 R17 = Contest(
     key="R17",
     what="a pipeline starts",
@@ -235,13 +239,4 @@ R18 = Contest(
     unit="s",
     target=1.0,
     begin=cold,
-)
-R41 = Contest(
-    key="R41",
-    what="a pipeline continues",
-    ours="after a pause: resume",
-    theirs="after a stop: start, a spare driver is ready",
-    unit="s",
-    target=0.3,
-    begin=resumed,
 )

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from bench.contest import Contest, Result, Turns, measure
+from bench.contest import Contest, Result, Turns, measure, with_target, with_targets
 from bench.profile import parts
 from bench.profile import table as profile_table
 from bench.report import save, table
@@ -50,6 +51,18 @@ def test_ratio_is_the_median_of_the_rounds_and_the_first_is_not_counted(
 def test_of_rates_the_target_is_a_least(around: Surroundings) -> None:
     assert measured(contest([5, 5], [10, 10], "/s", 0.5), around, 1).met
     assert not measured(contest([4, 4], [10, 10], "/s", 0.5), around, 1).met
+
+
+def test_a_target_is_the_ratio_of_another_contest_which_is_measured_before(
+    around: Surroundings,
+) -> None:
+    first = contest([1, 1, 1], [1, 2, 4], "/s", 0.9)
+    second = replace(contest([5, 5], [10, 10], "/s", 0.9), key="R00", target_of=first)
+    assert with_targets([second, first]) == (first, second)
+    assert with_targets([first]) == (first,)
+    results = [measured(first, around, 2)]
+    assert with_target(second, results).target == pytest.approx(0.38, abs=0.01)
+    assert with_target(first, results) == first
 
 
 def test_report_has_a_line_and_a_plot_for_each(around: Surroundings, tmp_path: Path) -> None:
