@@ -84,10 +84,12 @@ def subscribe(
     raises SystemError, or a KafkaError that no `except` catches. It keeps one that was raised by
     Python.
     """
-    consumer.subscribe(list(topics), on_assign=_raising(on_assign), on_revoke=_raising(on_revoke))
+    consumer.subscribe(
+        list(topics), on_assign=_raise_errors_of(on_assign), on_revoke=_raise_errors_of(on_revoke)
+    )
 
 
-def _raising(callback: Rebalance) -> Rebalance:
+def _raise_errors_of(callback: Rebalance) -> Rebalance:
     """Return the callback with each of its errors raised by Python."""
 
     @wraps(callback)
