@@ -185,6 +185,9 @@ class SimStage:
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         return self._give(static_frame(self._cluster, ranges), without)
 
+    def plan_records(self, ranges: Ranges, without: Without) -> None:
+        """Plan nothing: each trial of a search reads."""
+
     def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         death = DeadCause(reason=DeadReason.MALFORMED, message="")
         found = self.raw(positions_of(rejected))

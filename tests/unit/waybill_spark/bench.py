@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -210,8 +210,7 @@ class Bench:
     has_state: bool = False
     empty: bool = False  # whether a batch gives no rows
     markers: bool = False  # whether no reader finds a record where it is
-    sizes: dict[int, int] = field(default_factory=dict)
-    """Of records that have more than one byte, by offset."""
+    sizes: dict[int, int] = field(default_factory=dict)  # of more than one byte, by offset
     lifecycle_id: str = "L1"
     rewind: Rewind | None = None
     asked: tuple[DeadLetterRequest, ...] = ()
@@ -219,8 +218,7 @@ class Bench:
     claims: int = 0
     reads: int = 0
     read_again: list[tuple[Range, ...]] = field(default_factory=list)
-    sure_above: list[Mapping[int, int]] = field(default_factory=list)
-    """Above what a first offset must be sure, each time that it was asked for."""
+    sure_above: list[Mapping[int, int]] = field(default_factory=list)  # what `starts` got
     journal: ListJournal = field(default_factory=ListJournal)
     budget: Budget = field(default_factory=lambda: Budget(100, 60_000))
 
@@ -317,6 +315,8 @@ class Bench:
     def read(self, ranges: tuple[Range, ...], without: Without) -> BatchRows:
         self.read_again.append(ranges)
         return self._rows(NO_FRAME)
+
+    def plan_records(self, ranges: Ranges, without: Without) -> Any: ...  # noqa: ANN401 - of a subclass
 
     def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         return ()

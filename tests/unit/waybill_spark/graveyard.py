@@ -18,9 +18,10 @@ from waybill_spark.tracking.dead_letters.records import (
     RawRecord,
     RejectedRecord,
     Without,
+    merge_positions,
     positions_of,
 )
-from waybill_spark.tracking.pieces import Ranges
+from waybill_spark.tracking.pieces import Ranges, offsets
 from waybill_spark.tracking.sink import RowsRefused, Written
 
 PLACE = (TOPIC, 0)
@@ -59,6 +60,10 @@ class Graveyard(Bench):
     malformed: set[int] = field(default_factory=set)
     failing: set[int] = field(default_factory=set)
     gone: set[int] = field(default_factory=set)
+    plans_up_to: int = 0
+    """So many records are planned at once; 0: never."""
+    missed: set[int] = field(default_factory=set)
+    """Those of `failing` that pass when they are planned."""
     reading: Ranges = ()
 
     def buried(self) -> list[tuple[int, str, str | None]]:
@@ -73,6 +78,9 @@ class Graveyard(Bench):
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         self.read_again.append(ranges)
         return self._give(ranges, without)
+
+    def plan_records(self, ranges: Ranges, without: Without) -> "GravePlan | None":
+        return GravePlan(self, without) if offsets(ranges) <= self.plans_up_to else None
 
     def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         death = DeadCause(reason=DeadReason.MALFORMED, message="no number")
@@ -106,6 +114,27 @@ class Graveyard(Bench):
             if offset in self.malformed
         ]
         return BatchRows({"first": rows, "second": rows}, dead=dead)
+
+
+@dataclass
+class GravePlan:
+    of: Graveyard
+    known: Without
+
+    def check(self, ranges: Ranges, without: Without) -> None:
+        bad = self.of.failing - self.of.missed
+        if bad.intersection(_offsets(ranges, merge_positions(self.known, without))):
+            raise QueryFailed("division by zero", "ArithmeticException")
+
+    def read(self, ranges: Ranges, without: Without) -> BatchRows:
+        self.check(ranges, without)
+        left = _offsets(ranges, merge_positions(self.known, without))
+        rows = pa.table({"n": [o for o in left if o not in self.of.malformed]})
+        return BatchRows({"first": rows, "second": rows})
+
+
+def _count(ranges: Ranges) -> int:
+    return sum(run.end - run.start for run in ranges)
 
 
 def _offsets(ranges: Ranges, without: Without) -> Iterator[int]:

@@ -43,7 +43,8 @@ def test_a_batch_that_is_the_only_one_or_replaces_others_is_never_cut(
     more: str, sink: str, whole: bool, distributes: bool, bytes_max: int
 ) -> None:
     (stage,) = read_manifest(MANIFEST.format(more=more, sink=sink)).model.stages
-    compiled = cast(CompiledStage, SimpleNamespace(stage=stage, distribute=lambda _: None))
+    unused = {"distribute": lambda _: None, "plan_records": lambda _: None}
+    compiled = cast(CompiledStage, SimpleNamespace(stage=stage, **unused))
     found = batch_limits(compiled, rows_max=10, bytes_max=100, can_work=lambda: True)
     assert (found.must_stay_whole, found.may_distribute()) == (whole, distributes)
     assert (found.rows_max, found.bytes_max) == (10, bytes_max)

@@ -16,9 +16,9 @@ from waybill_spark.tracking.stopping import StageStopped
 FIRST, SECOND = "load/first@1", "load/second@1"
 
 
-@pytest.fixture
-def graveyard(tmp_path: Path) -> Graveyard:
-    return Graveyard(tmp_path)
+@pytest.fixture(params=[0, 2, 100], ids=["read", "few planned", "planned"])
+def graveyard(tmp_path: Path, request: pytest.FixtureRequest) -> Graveyard:
+    return Graveyard(tmp_path, plans_up_to=request.param)
 
 
 def refuse(sink: object, *numbers: int) -> None:
@@ -114,17 +114,31 @@ def test_the_records_at_which_a_query_ends_are_found(graveyard: Graveyard) -> No
     assert graveyard.first.numbers == [o for o in range(16) if o not in {3, 5, 12}]
 
 
+def test_few_records_are_read_twice_however_many_of_them_fail(tmp_path: Path) -> None:
+    graveyard = Graveyard(tmp_path, plans_up_to=100, failing=set(range(0, 64, 2)))
+    graveyard.run(0, end=64)
+    assert [offset for offset, _, _ in graveyard.buried()] == [*range(0, 64, 2)]
+    assert graveyard.reads == 3, "the batch, to see that the rest passes, and the rest"
+
+
+def test_a_record_that_passes_when_it_is_planned_is_found_all_the_same(tmp_path: Path) -> None:
+    graveyard = Graveyard(tmp_path, plans_up_to=100, failing={3, 7}, missed={3})
+    graveyard.run(0, end=16)
+    assert {offset for offset, _, _ in graveyard.buried()} == {3, 7}
+    assert graveyard.first.numbers == [o for o in range(16) if o not in {3, 7}]
+
+
 def test_a_query_that_passes_in_parts_is_the_fault_of_no_record(graveyard: Graveyard) -> None:
     graveyard.failing = {3}
     stage = graveyard.stage()
     graveyard.plan(0, end=8)
-    give, graveyard_reads = graveyard._give, iter([True])
+    give = graveyard._give
 
     def fail_once(*args: object) -> object:
-        if next(graveyard_reads, False):
+        try:
             return give(*args)  # type: ignore[arg-type]
-        graveyard.failing = set()
-        return give(*args)  # type: ignore[arg-type]
+        finally:
+            graveyard.failing = set()
 
     graveyard._give = fail_once  # type: ignore[method-assign, assignment]
     with pytest.raises(Retryable, match="passes when it is tried again"):

@@ -217,14 +217,14 @@ def _format(broker: Broker, settings: Path) -> None:
         )
     except subprocess.TimeoutExpired:
         why = f"Kafka's own program for that was not done after {FORMAT_TIMEOUT_S} s"
-        raise _unprepared(broker, why, fix="stop other work of this machine") from None
+        raise _format_error(broker, why, fix="stop other work of this machine") from None
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip().splitlines()
         why = "\n       ".join(said[-5:]) or f"exit code {done.returncode}"
-        raise _unprepared(broker, why, fix="see that the disk has room")
+        raise _format_error(broker, why, fix="see that the disk has room")
 
 
-def _unprepared(broker: Broker, why: str, *, fix: str) -> StackError:
+def _format_error(broker: Broker, why: str, *, fix: str) -> StackError:
     return StackError(
         f"kafka's data folder {broker.folder / 'data'} could not be prepared",
         why=why,

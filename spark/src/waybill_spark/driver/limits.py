@@ -24,6 +24,7 @@ def batch_limits(
         rows_max=rows_max,
         bytes_max=bounded or bytes_max,
         distribute=compiled.distribute,
+        plan_records=compiled.plan_records,
         may_distribute=can_work if must_stay_whole or not gathered else lambda: False,
         must_stay_whole=must_stay_whole,
     )

@@ -38,6 +38,16 @@ class DeadJournal(Protocol):
     def close(self) -> None: ...
 
 
+class PlannedRecords(Protocol):
+    """Records that are planned once: a few of them are read again and again at little cost."""
+
+    def check(self, ranges: Ranges, without: Without) -> None:
+        """Raise QueryFailed if a value of these records ends the query."""
+
+    def read(self, ranges: Ranges, without: Without) -> BatchRows:
+        """Return the rows of these records, and nothing of those that give none."""
+
+
 class Readings(Protocol):
     """The topics of the stage, read again. Each call raises Retryable."""
 
@@ -45,6 +55,10 @@ class Readings(Protocol):
         """Return the rows of exactly these records for each sink. Raise QueryFailed if a value ends
         the query.
         """
+
+    def plan_records(self, ranges: Ranges, without: Without) -> PlannedRecords | None:
+        """Return these records for a search; None if they are too many, or if rows of one depend on
+        others."""
 
     def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         """Return the complete records that `read` reported, without those that do not exist any

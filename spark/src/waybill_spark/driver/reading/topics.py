@@ -27,11 +27,13 @@ from waybill_spark.tracking.dead_letters.records import (
     positions_of,
 )
 from waybill_spark.tracking.pieces import Ranges, are_within, in_pieces, in_steps, offsets
+from waybill_spark.tracking.ports import PlannedRecords
 
 logger = logging.getLogger(__name__)
 
 
 TASK_RECORDS_MAX: Final = 250_000  # of a big batch: a driver that reads rows has those of one task
+PLANNED_MAX: Final = 1_000  # of the records that a search plans at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class BatchLimits:
     distribute: Callable[[DataFrame], BatchRows]
     may_distribute: Callable[[], bool]
     """Returns True if `distribute` can be used; otherwise the batch is cut into pieces."""
+    plan_records: Callable[[DataFrame], PlannedRecords | None] = lambda raw: None
     must_stay_whole: bool = False
     """True if each write replaces the one before, so that a batch must not be cut."""
 
@@ -127,6 +130,12 @@ class TopicSource:
         )
         to_rows = self._limits.distribute if big else self._to_rows
         return to_rows(leave_out(raw, without))
+
+    def plan_records(self, ranges: Ranges, without: Without) -> PlannedRecords | None:
+        if offsets(ranges) > PLANNED_MAX or self._is_big(ranges):
+            return None
+        raw = read_ranges(self._spark, self._kafka, ranges, whole=self._whole)
+        return self._limits.plan_records(leave_out(raw, without))
 
     def dead(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
         verdicts = {(each.topic, each.partition, each.offset): each.verdict for each in rejected}

@@ -29,6 +29,7 @@ from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.inputs import DecodedInput, describe_input
 from waybill_spark.driver.reading.sizes import RecordSizes
 from waybill_spark.driver.sql.analysis import analyze_steps, find_wrong_texts
+from waybill_spark.driver.sql.planned_records import SparkRecords, plan_records
 from waybill_spark.driver.sql.rules import wrong_rules
 from waybill_spark.driver.sql.schema_streams import schema_stream
 from waybill_spark.driver.sql.schemas import schema_for
@@ -115,6 +116,14 @@ class CompiledStage:
             raise
         return self._batch(lambda view, columns: kept[view].rows(columns), seen)
 
+    def plan_records(self, raw: DataFrame) -> SparkRecords | None:
+        """Plan the views once for a search among these raw records; None if that cannot be."""
+
+        def to_sinks(tables: Mapping[str, pa.Table]) -> BatchRows:
+            return BatchRows(self._by_sink(lambda view, columns: select_for(tables[view], columns)))
+
+        return plan_records(raw, self._views(), self._select, to_sinks, self.stage.steps)
+
     def _read(
         self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]
     ) -> dict[str, Seen]:
@@ -181,18 +190,20 @@ class CompiledStage:
     ) -> BatchRows:
         """Build the batch. `rows_of` returns the columns of a view that a sink gets."""
         remember(self.inputs, seen, self.sizes, self.ignored)
-        by_sink = {
-            sink.name: rows_of(self.stage.source_of(sink), self.selected[sink.name])
-            for sink in self.stage.sinks
-        }
         return BatchRows(
-            by_sink,
+            self._by_sink(rows_of),
             dead=[each for name in sorted(seen) for each in seen[name].dead],
             dropped={
                 f"{source}.{rule}": count
                 for source, rule, count in count_verdicts(self.inputs, seen, "drop")
             },
         )
+
+    def _by_sink(self, rows_of: Callable[[str, Mapping[str, str]], Rows]) -> dict[str, Rows]:
+        return {
+            sink.name: rows_of(self.stage.source_of(sink), self.selected[sink.name])
+            for sink in self.stage.sinks
+        }
 
 
 def compile_pipeline(

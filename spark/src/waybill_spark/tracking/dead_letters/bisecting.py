@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
@@ -15,18 +16,20 @@ Attempt = Callable[[Ranges], DeadCause | None]
 
 
 def find_culprits(
-    ranges: Ranges, cause: DeadCause, trial: Trial
+    ranges: Ranges, cause: DeadCause, trial: Trial, quick: Trial
 ) -> Iterator[tuple[Range, DeadCause]]:
     """Yield each record that fails as a range of one offset; `ranges` have failed with `cause`.
 
-    Of records that fail only together, as two of one key, it is the last. Raise Retryable if they
-    pass when they are tried again: then no record is at fault.
+    `quick` finds records that fail alone. It may miss some, because only `trial` decides that the
+    rest passes. Of records that fail only together, as two of one key, the last one is yielded.
+    Raise Retryable if they pass when they are tried again: then no record is at fault.
     """
     known = NOTHING
     why: DeadCause | None = cause
     while why is not None:
         found = known
-        for run, reason in _find_failing(ranges, why, _leave_out(known, trial)):
+        alone = _find_single(ranges, why, _leave_out(known, quick))
+        for run, reason in _or_last(alone, ranges, why, _leave_out(known, trial)):
             yield run, reason
             found = merge_positions(found, {(run.topic, run.partition): frozenset([run.start])})
         if found == known:
@@ -39,15 +42,15 @@ def _leave_out(known: Without, trial: Trial) -> Attempt:
     return lambda ranges: trial(ranges, known)
 
 
-def _find_failing(
-    ranges: Ranges, cause: DeadCause, attempt: Attempt
+def _or_last(
+    alone: Iterator[tuple[Range, DeadCause]], ranges: Ranges, cause: DeadCause, attempt: Attempt
 ) -> Iterator[tuple[Range, DeadCause]]:
-    alone = False
-    for each in _find_single(ranges, cause, attempt):
-        alone = True
-        yield each
-    if not alone:
+    """Yield those that fail alone. If there are none, yield one that fails with others."""
+    first = next(alone, None)
+    if first is None:
         yield _find_last(ranges, cause, attempt)
+    else:
+        yield from chain([first], alone)
 
 
 def _find_single(
@@ -58,8 +61,8 @@ def _find_single(
     if count == 1:
         yield ranges[0], cause
         return
-    halves = in_steps(ranges, (count + 1) // 2)
-    for half, why in [(half, attempt(half)) for half in halves]:
+    for half in in_steps(ranges, (count + 1) // 2):
+        why = attempt(half)
         if why is not None:
             yield from _find_single(half, why, attempt)
 

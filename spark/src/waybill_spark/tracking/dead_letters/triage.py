@@ -4,8 +4,8 @@ For each batch `BatchWriter` calls, in this order:
 
 1. `judge` reads the rows. Records that the journal already has are left out. Records that the
    decoder or a rule rejects come back as positions, and are read again completely.
-2. If a value ends the query, `bisecting` reads parts of the batch until it has found the records
-   that cause it. These are dead, and the rest is read again without them.
+2. If a value ends the query, `Search` reads parts of the batch until it has found the records that
+   cause it. These are dead, and the rest is read again without them.
 3. `record_dead` writes the dead records to their dead-letter topics, the facts about them, and the
    fence of the journal, in one transaction. This is done before any sink is written, so a sink
    never passes a record that is not reported. `Budget` limits how many; beyond it the stage stops.
@@ -19,7 +19,6 @@ reading raises Retryable, because it was not reported.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from waybill_shared.contract.batches import BatchReport, planned
@@ -32,7 +31,6 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.dead_letters.positions import Position, ahead, group, positions_in
 from waybill_spark.tracking.dead_letters.records import (
@@ -45,6 +43,7 @@ from waybill_spark.tracking.dead_letters.records import (
     merge_positions,
     positions_of,
 )
+from waybill_spark.tracking.dead_letters.searching import Search
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
@@ -112,7 +111,8 @@ class Triage:
             rows = first() if first and not known else self._readings.read(batch.ranges, known)
             failed: tuple[DeadLetterRecord, ...] = ()
         except QueryFailed as failure:
-            failed = self._find_failing(batch, known, failure)
+            search = self._search(known)
+            failed = search.find_failing(batch.ranges, failure, _cause_of_failure)
             known = merge_positions(known, positions_of(each.record for each in failed))
             rows = self._read(batch.ranges, known)
         return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
@@ -121,12 +121,13 @@ class Triage:
         """Return the rows for a sink without those that it refuses, and the refused records."""
         known = self.find_dead(batch, key)
 
-        def trial(ranges: Ranges, found: Without) -> DeadCause | None:
-            with closing(self.read_again(ranges, merge_positions(known, found))) as rows:
-                said = sink.find_refusal(rows.by_sink[sink.name].to_batches())
+        def refusal_of(rows: BatchRows) -> DeadCause | None:
+            said = sink.find_refusal(rows.by_sink[sink.name].to_batches())
             return None if said is None else _cause_of_refusal(said, key)
 
-        found = self._find(batch, trial, _cause_of_refusal(str(why), key))
+        cause = _cause_of_refusal(str(why), key)
+        search = self._search(known)
+        found = search.find_refused(batch.ranges, cause, refusal_of, self.read_again)
         without = merge_positions(known, positions_of(each.record for each in found))
         return Judged(rows=self.read_again(batch.ranges, without), dead=found)
 
@@ -240,30 +241,8 @@ class Triage:
             text = f"stage {self._stage}: it failed only at a second look: {failure}"
             raise Retryable(text) from failure
 
-    def _find_failing(
-        self, batch: Batch, known: Without, failure: QueryFailed
-    ) -> tuple[DeadLetterRecord, ...]:
-        def trial(ranges: Ranges, found: Without) -> DeadCause | None:
-            try:
-                self._readings.read(ranges, merge_positions(known, found)).close()
-            except QueryFailed as again:
-                return _cause_of_failure(again)
-            return None
-
-        return self._find(batch, trial, _cause_of_failure(failure))
-
-    def _find(self, batch: Batch, trial: Trial, why: DeadCause) -> tuple[DeadLetterRecord, ...]:
-        """Find them one after the other, and no more than the budget has left."""
-        logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
-        found: list[DeadLetterRecord] = []
-        for run, cause in find_culprits(batch.ranges, why, trial):
-            place = (run.topic, run.partition)
-            for record in self._readings.raw({place: frozenset([run.start])}):
-                found.append(DeadLetterRecord(record=record, cause=cause))
-                at = f"{run.topic}[{run.partition}]@{run.start}"
-                logger.warning("record found", extra={"record": at, "reason": cause.message})
-            self._refuse_beyond_budget(found)
-        return tuple(found)
+    def _search(self, known: Without) -> Search:
+        return Search(self._stage, self._readings, known, self._refuse_beyond_budget)
 
     def _find_dead(
         self, rejected: Sequence[RejectedRecord], failed: Sequence[DeadLetterRecord]
