@@ -60,6 +60,7 @@ export const OBSTACLES = {
 	no_spark_executor: "the Spark cluster gives its driver no executor",
 	commits_not_accepted: "Kafka does not accept what its driver reports of its sinks",
 	sink_retrying: "a sink takes nothing now",
+	searching_for_bad_records: "it looks for the records that its batch fails at",
 	batch_running: "a sink has been taking one batch for more than two seconds",
 };
 

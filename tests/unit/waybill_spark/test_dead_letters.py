@@ -114,20 +114,6 @@ def test_the_records_at_which_a_query_ends_are_found(graveyard: Graveyard) -> No
     assert graveyard.first.numbers == [o for o in range(16) if o not in {3, 5, 12}]
 
 
-def test_few_records_are_read_twice_however_many_of_them_fail(tmp_path: Path) -> None:
-    graveyard = Graveyard(tmp_path, plans_up_to=100, failing=set(range(0, 64, 2)))
-    graveyard.run(0, end=64)
-    assert [offset for offset, _, _ in graveyard.buried()] == [*range(0, 64, 2)]
-    assert graveyard.reads == 3, "the batch, to see that the rest passes, and the rest"
-
-
-def test_a_record_that_passes_when_it_is_planned_is_found_all_the_same(tmp_path: Path) -> None:
-    graveyard = Graveyard(tmp_path, plans_up_to=100, failing={3, 7}, missed={3})
-    graveyard.run(0, end=16)
-    assert {offset for offset, _, _ in graveyard.buried()} == {3, 7}
-    assert graveyard.first.numbers == [o for o in range(16) if o not in {3, 7}]
-
-
 def test_a_query_that_passes_in_parts_is_the_fault_of_no_record(graveyard: Graveyard) -> None:
     graveyard.failing = {3}
     stage = graveyard.stage()

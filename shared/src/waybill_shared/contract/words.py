@@ -150,6 +150,7 @@ class Obstacle(Word):
         "Kafka does not accept what its driver reports of its sinks; it is sent again",
     )
     SINK_RETRYING = "sink_retrying", "a sink takes nothing now; its driver tries it again"
+    SEARCHING = "searching_for_bad_records", "it looks for the records that its batch fails at"
     BATCH_RUNNING = "batch_running", "a sink has been taking one batch for more than two seconds"
 
 
@@ -228,10 +229,7 @@ class ConnectorState(Word):
     `state` of a connector of an input.
     """
 
-    WAITING = (
-        "waiting",
-        "it has not started: the pipeline has not run yet, or is paused or stopped",
-    )
+    WAITING = "waiting", "it has not started: the pipeline has not run yet, or is paused or stopped"
     FETCHING = "fetching", "it fetches its file"
     DONE = "done", "its file was fetched to the end, once and for all"
     FAILED = "failed", "the last attempt failed, `error` says why; it is tried again by itself"

@@ -76,7 +76,16 @@ class BatchWriter:
                 self._note_progress(mine.num_rows)
 
     def waits(self, latest: int) -> tuple[SinkWait, ...]:
-        """Return the sinks that have been writing one batch since before `latest`."""
+        """Return the sinks that have been writing one batch since before `latest`; all of them if
+        the batch fails and its bad records are looked for.
+        """
+        if (search := self._triage.search) is not None and search.since < latest:
+            said = f"{search.found} found, {search.left} records left to try"
+            found = {"blocked_by": Obstacle.SEARCHING, "message": said}
+            return tuple(
+                SinkWait(stage=self._stage, sink=ledger.sink.name, **found)
+                for ledger in self._ledgers
+            )
         return tuple(
             SinkWait(stage=self._stage, sink=ledger.sink.name, blocked_by=Obstacle.BATCH_RUNNING)
             for ledger in self._ledgers

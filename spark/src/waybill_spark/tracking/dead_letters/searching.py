@@ -9,7 +9,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
 
+from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
 from waybill_spark.tracking.dead_letters.records import (
@@ -19,39 +22,56 @@ from waybill_spark.tracking.dead_letters.records import (
     Without,
     merge_positions,
 )
-from waybill_spark.tracking.pieces import Ranges, are_within
+from waybill_spark.tracking.pieces import Ranges, are_within, offsets
 from waybill_spark.tracking.ports import PlannedRecords, Readings
 
 logger = logging.getLogger(__name__)
 
 AtOnce = Callable[[PlannedRecords, Ranges, Without], DeadCause | None]
 """Returns why planned records fail, without those that are left out."""
+REPORT_MS: Final = 2_000  # each report of progress is an event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProgress:
+    """A search that goes on. `left`: how many records are not tried yet, at most."""
+
+    since: int
+    at: int
+    found: int
+    left: int
 
 
 class Search:
-    """`known`: records that are dead already. `refuse`: raises an error if so many are too many."""
+    """Searches of one stage, one after the other. `refuse`: raises an error if so many dead records
+    are too many."""
 
     def __init__(
         self,
         stage: str,
         readings: Readings,
-        known: Without,
         refuse: Callable[[Sequence[DeadLetterRecord]], None],
+        clock: Clock,
     ) -> None:
+        self.progress: SearchProgress | None = None
         self._stage = stage
         self._readings = readings
-        self._known = known
         self._refuse = refuse
-        self._planned: tuple[Ranges, PlannedRecords] | None = None
+        self._clock = clock
 
     def find_failing(
-        self, ranges: Ranges, why: QueryFailed, cause_of: Callable[[QueryFailed], DeadCause]
+        self,
+        ranges: Ranges,
+        known: Without,
+        why: QueryFailed,
+        cause_of: Callable[[QueryFailed], DeadCause],
     ) -> tuple[DeadLetterRecord, ...]:
-        """Return the records with values that end the query."""
+        """Return the records with values that end the query. `known`: those that are dead already,
+        which are left out."""
 
         def read(ranges: Ranges, found: Without) -> DeadCause | None:
             try:
-                self._readings.read(ranges, merge_positions(self._known, found)).close()
+                self._readings.read(ranges, merge_positions(known, found)).close()
             except QueryFailed as again:
                 return cause_of(again)
             return None
@@ -63,11 +83,12 @@ class Search:
                 return cause_of(again)
             return None
 
-        return self._find(ranges, cause_of(why), read, check)
+        return self._find(ranges, known, cause_of(why), read, check)
 
     def find_refused(
         self,
         ranges: Ranges,
+        known: Without,
         why: DeadCause,
         refusal_of: Callable[[BatchRows], DeadCause | None],
         read_again: Callable[[Ranges, Without], BatchRows],
@@ -75,7 +96,7 @@ class Search:
         """Return the records that a sink refuses. `read_again`: returns rows that were judged."""
 
         def read(ranges: Ranges, found: Without) -> DeadCause | None:
-            with closing(read_again(ranges, merge_positions(self._known, found))) as rows:
+            with closing(read_again(ranges, merge_positions(known, found))) as rows:
                 return refusal_of(rows)
 
         def check(records: PlannedRecords, ranges: Ranges, found: Without) -> DeadCause | None:
@@ -84,32 +105,57 @@ class Search:
             except QueryFailed:
                 return read(ranges, found)
 
-        return self._find(ranges, why, read, check)
+        return self._find(ranges, known, why, read, check)
 
     def _find(
-        self, ranges: Ranges, why: DeadCause, read: Trial, check: AtOnce
+        self, ranges: Ranges, known: Without, why: DeadCause, read: Trial, check: AtOnce
     ) -> tuple[DeadLetterRecord, ...]:
         """Find them one after the other, and no more than may be dead."""
         logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
+        now, left = self._clock.now_ms(), offsets(ranges)
+        self.progress = SearchProgress(since=now, at=now, found=0, left=left)
+        plans = _Plans(self._readings, known)
+        dead: list[DeadLetterRecord] = []
 
         def quick(ranges: Ranges, found: Without) -> DeadCause | None:
-            records = self._plan(ranges)
-            return read(ranges, found) if records is None else check(records, ranges, found)
+            nonlocal left
+            records, count = plans.of(ranges), offsets(ranges)
+            why = read(ranges, found) if records is None else check(records, ranges, found)
+            if why is None or count == 1:
+                left = max(0, left - count)
+            self._report(len(dead), left)
+            return why
 
-        dead: list[DeadLetterRecord] = []
-        for run, cause in find_culprits(ranges, why, read, quick):
-            place = (run.topic, run.partition)
-            records = self._readings.raw({place: frozenset([run.start])})
-            dead += [DeadLetterRecord(record=record, cause=cause) for record in records]
-            self._refuse(dead)
+        try:
+            for run, cause in find_culprits(ranges, why, read, quick):
+                place = (run.topic, run.partition)
+                records = self._readings.raw({place: frozenset([run.start])})
+                dead += [DeadLetterRecord(record=record, cause=cause) for record in records]
+                self._refuse(dead)
+        finally:
+            self.progress = None
         for message, number in Counter(each.cause.message for each in dead).items():
             found = {"stage": self._stage, "reason": message, "records": number}
             logger.warning("records found", extra=found)
         return tuple(dead)
 
-    def _plan(self, ranges: Ranges) -> PlannedRecords | None:
+    def _report(self, found: int, left: int) -> None:
+        now, before = self._clock.now_ms(), self.progress
+        if before is not None and now - before.at >= REPORT_MS:
+            self.progress = SearchProgress(since=before.since, at=now, found=found, left=left)
+
+
+class _Plans:
+    """The plan that a search uses now: the search goes from one part of its records to the next."""
+
+    def __init__(self, readings: Readings, known: Without) -> None:
+        self._readings = readings
+        self._known = known
+        self._last: tuple[Ranges, PlannedRecords] | None = None
+
+    def of(self, ranges: Ranges) -> PlannedRecords | None:
         """Return the planned records; None if they are still too many."""
-        if self._planned is None or not are_within(ranges, self._planned[0]):
+        if self._last is None or not are_within(ranges, self._last[0]):
             records = self._readings.plan_records(ranges, self._known)
-            self._planned = None if records is None else (ranges, records)
-        return None if self._planned is None else self._planned[1]
+            self._last = None if records is None else (ranges, records)
+        return None if self._last is None else self._last[1]

@@ -43,7 +43,7 @@ from waybill_spark.tracking.dead_letters.records import (
     merge_positions,
     positions_of,
 )
-from waybill_spark.tracking.dead_letters.searching import Search
+from waybill_spark.tracking.dead_letters.searching import Search, SearchProgress
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
@@ -81,6 +81,7 @@ class Triage:
         self._budget = budget
         self._clock = clock
         self._fence: Fence | None = None
+        self._search = Search(stage, readings, self._refuse_beyond_budget, clock)
 
     @property
     def sequence(self) -> int:
@@ -102,6 +103,11 @@ class Triage:
             hint = "restore Kafka's topics; or delete the pipeline and apply it again"
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
 
+    @property
+    def search(self) -> SearchProgress | None:
+        """The progress of the search for bad records; None if there is none."""
+        return self._search.progress
+
     def judge(self, batch: Batch, first: Callable[[], BatchRows] | None) -> Judged:
         """Return the rows of a batch, and its dead records, which are not written yet. `first`
         reads the whole batch, for less than a reading of its ranges.
@@ -111,8 +117,7 @@ class Triage:
             rows = first() if first and not known else self._readings.read(batch.ranges, known)
             failed: tuple[DeadLetterRecord, ...] = ()
         except QueryFailed as failure:
-            search = self._search(known)
-            failed = search.find_failing(batch.ranges, failure, _cause_of_failure)
+            failed = self._search.find_failing(batch.ranges, known, failure, _cause_of_failure)
             known = merge_positions(known, positions_of(each.record for each in failed))
             rows = self._read(batch.ranges, known)
         return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
@@ -126,8 +131,7 @@ class Triage:
             return None if said is None else _cause_of_refusal(said, key)
 
         cause = _cause_of_refusal(str(why), key)
-        search = self._search(known)
-        found = search.find_refused(batch.ranges, cause, refusal_of, self.read_again)
+        found = self._search.find_refused(batch.ranges, known, cause, refusal_of, self.read_again)
         without = merge_positions(known, positions_of(each.record for each in found))
         return Judged(rows=self.read_again(batch.ranges, without), dead=found)
 
@@ -240,9 +244,6 @@ class Triage:
         except QueryFailed as failure:
             text = f"stage {self._stage}: it failed only at a second look: {failure}"
             raise Retryable(text) from failure
-
-    def _search(self, known: Without) -> Search:
-        return Search(self._stage, self._readings, known, self._refuse_beyond_budget)
 
     def _find_dead(
         self, rejected: Sequence[RejectedRecord], failed: Sequence[DeadLetterRecord]
