@@ -2,6 +2,7 @@
 
 DEEP = {
     "e2e/existing_clusters/test_existing_clusters.py": ("",),
+    "e2e/test_bad_record_search.py": ("",),
     "e2e/test_big_batches.py": ("",),
     "e2e/test_big_batches_killed.py": ("",),
     "e2e/test_big_batches_lost.py": ("",),

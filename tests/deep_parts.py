@@ -26,6 +26,7 @@ TIMES = ROOT / ".bench" / "test_times.json"
 
 DEEP_S = {
     "e2e/existing_clusters/test_existing_clusters.py": 85,
+    "e2e/test_bad_record_search.py": 60,
     "e2e/test_big_batches.py": 160,
     "e2e/test_big_batches_killed.py": 345,
     "e2e/test_big_batches_lost.py": 130,
@@ -225,6 +226,7 @@ AREAS = {
         "integration/spark/test_distributed_",
     ),
     "spark/src/waybill_spark/tracking": (
+        "e2e/test_bad_record_search",
         "e2e/test_checkpoints",
         "e2e/test_dead_letters",
         "e2e/test_pieces",
