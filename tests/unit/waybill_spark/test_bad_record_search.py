@@ -7,7 +7,8 @@ import pytest
 from unit.waybill_spark.bench import NO_FRAME
 from unit.waybill_spark.graveyard import Graveyard
 from waybill_spark.tracking.dead_letters import searching
-from waybill_spark.tracking.dead_letters.records import RawRecord, Without
+from waybill_spark.tracking.dead_letters.records import Without
+from waybill_spark.tracking.pieces import Ranges
 
 
 def test_few_records_are_read_twice_however_many_of_them_fail(tmp_path: Path) -> None:
@@ -23,20 +24,19 @@ def test_a_search_is_what_the_sinks_wait_for_and_says_how_far_it_is(
     monkeypatch.setattr(searching, "REPORT_MS", 0)
     graveyard = Graveyard(tmp_path, failing={3, 12})
     graveyard.plan(0, end=16)
-    stage, said = graveyard.stage(), []
-    raw = graveyard.raw
+    stage = graveyard.stage()
+    said: list[list[tuple[str, str, str | None]]] = []
 
-    def look(positions: Without) -> tuple[RawRecord, ...]:
+    def look(ranges: Ranges, without: Without) -> None:
         said.append([(w.sink, w.blocked_by, w.message) for w in stage.waits(-1)])
-        return raw(positions)
 
-    monkeypatch.setattr(graveyard, "raw", look)
+    monkeypatch.setattr(graveyard, "plan_records", look)
     stage.process(NO_FRAME, 0)
-    found = ["0 found, 12 records left to try", "1 found, 3 records left to try"]
-    assert said == [
+    first, last = "0 found, 16 left to try", "2 found, 1 left to try"
+    assert (said[0], said[-1]) == tuple(
         [(sink, "searching_for_bad_records", text) for sink in ("first", "second")]
-        for text in found
-    ]
+        for text in (first, last)
+    )
     assert stage.waits(-1) == (), "it is over"
 
 

@@ -80,7 +80,7 @@ class BatchWriter:
         the batch fails and its bad records are looked for.
         """
         if (search := self._triage.search) is not None and search.since < latest:
-            said = f"{search.found} found, {search.left} records left to try"
+            said = f"{search.found} found, {search.left} left to try"
             found = {"blocked_by": Obstacle.SEARCHING, "message": said}
             return tuple(
                 SinkWait(stage=self._stage, sink=ledger.sink.name, **found)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import Final
 
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Range
@@ -13,6 +14,8 @@ Trial = Callable[[Ranges, Without], DeadCause | None]
 """Returns why these records fail, without those that are left out; None if they pass."""
 Attempt = Callable[[Ranges], DeadCause | None]
 """The same with a fixed choice of the records that are left out."""
+
+FEW: Final = 4  # so many are tried one by one: if one fails, halves cost as many trials
 
 
 def find_culprits(
@@ -61,10 +64,10 @@ def _find_single(
     if count == 1:
         yield ranges[0], cause
         return
-    for half in in_steps(ranges, (count + 1) // 2):
-        why = attempt(half)
+    for part in in_steps(ranges, 1 if count <= FEW else (count + 1) // 2):
+        why = attempt(part)
         if why is not None:
-            yield from _find_single(half, why, attempt)
+            yield from _find_single(part, why, attempt)
 
 
 def _find_last(ranges: Ranges, cause: DeadCause, attempt: Attempt) -> tuple[Range, DeadCause]:

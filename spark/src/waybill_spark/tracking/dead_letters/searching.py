@@ -7,7 +7,7 @@ all where a sink is asked. What depends on several records together is read from
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +27,8 @@ from waybill_spark.tracking.ports import PlannedRecords, Readings
 
 logger = logging.getLogger(__name__)
 
+Place = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
 AtOnce = Callable[[PlannedRecords, Ranges, Without], DeadCause | None]
 """Returns why planned records fail, without those that are left out."""
 REPORT_MS: Final = 2_000  # each report of progress is an event
@@ -44,13 +46,13 @@ class SearchProgress:
 
 class Search:
     """Searches of one stage, one after the other. `refuse`: raises an error if so many dead records
-    are too many."""
+    are too many; it gets the last one."""
 
     def __init__(
         self,
         stage: str,
         readings: Readings,
-        refuse: Callable[[Sequence[DeadLetterRecord]], None],
+        refuse: Callable[[int, Place, DeadCause], None],
         clock: Clock,
     ) -> None:
         self.progress: SearchProgress | None = None
@@ -115,7 +117,7 @@ class Search:
         now, left = self._clock.now_ms(), offsets(ranges)
         self.progress = SearchProgress(since=now, at=now, found=0, left=left)
         plans = _Plans(self._readings, known)
-        dead: list[DeadLetterRecord] = []
+        causes: dict[Place, DeadCause] = {}
 
         def quick(ranges: Ranges, found: Without) -> DeadCause | None:
             nonlocal left
@@ -123,26 +125,35 @@ class Search:
             why = read(ranges, found) if records is None else check(records, ranges, found)
             if why is None or count == 1:
                 left = max(0, left - count)
-            self._report(len(dead), left)
+            self._report(len(causes), left)
             return why
 
         try:
             for run, cause in find_culprits(ranges, why, read, quick):
-                place = (run.topic, run.partition)
-                records = self._readings.raw({place: frozenset([run.start])})
-                dead += [DeadLetterRecord(record=record, cause=cause) for record in records]
-                self._refuse(dead)
+                place = (run.topic, run.partition, run.start)
+                causes[place] = cause
+                self._refuse(len(causes), place, cause)
         finally:
             self.progress = None
-        for message, number in Counter(each.cause.message for each in dead).items():
+        for message, number in Counter(each.message for each in causes.values()).items():
             found = {"stage": self._stage, "reason": message, "records": number}
             logger.warning("records found", extra=found)
-        return tuple(dead)
+        return tuple(
+            DeadLetterRecord(record=each, cause=causes[each.topic, each.partition, each.offset])
+            for each in self._readings.raw(_positions(causes))
+        )
 
     def _report(self, found: int, left: int) -> None:
         now, before = self._clock.now_ms(), self.progress
         if before is not None and now - before.at >= REPORT_MS:
             self.progress = SearchProgress(since=before.since, at=now, found=found, left=left)
+
+
+def _positions(places: Iterable[Place]) -> Without:
+    found: dict[tuple[str, int], set[int]] = {}
+    for topic, partition, offset in places:
+        found.setdefault((topic, partition), set()).add(offset)
+    return {place: frozenset(offsets) for place, offsets in found.items()}
 
 
 class _Plans:

@@ -43,7 +43,7 @@ from waybill_spark.tracking.dead_letters.records import (
     merge_positions,
     positions_of,
 )
-from waybill_spark.tracking.dead_letters.searching import Search, SearchProgress
+from waybill_spark.tracking.dead_letters.searching import Place, Search, SearchProgress
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
@@ -250,7 +250,9 @@ class Triage:
     ) -> tuple[DeadLetterRecord, ...]:
         count = len(rejected) + len(failed)
         if rejected and count > self._budget.remaining(self._clock.now_ms()):
-            self._refuse_beyond_budget([*failed, *self._whole(rejected[:1])], count)
+            one = [*failed, *self._whole(rejected[:1])][-1]
+            at = (one.record.topic, one.record.partition, one.record.offset)
+            self._refuse_beyond_budget(count, at, one.cause)
         return self._whole(rejected)
 
     def _whole(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
@@ -263,17 +265,15 @@ class Triage:
             raise Retryable(f"stage {self._stage}: {left}")
         return found
 
-    def _refuse_beyond_budget(self, found: Sequence[DeadLetterRecord], count: int = 0) -> None:
-        count = max(count, len(found))
+    def _refuse_beyond_budget(self, count: int, last: Place, cause: DeadCause) -> None:
         if count <= self._budget.remaining(self._clock.now_ms()):
             return
-        budget, last = self._budget, found[-1]
-        at = f"{last.record.topic}[{last.record.partition}]@{last.record.offset}"
-        seconds = budget.window_ms // 1000
+        topic, partition, offset = last
+        at, seconds = f"{topic}[{partition}]@{offset}", self._budget.window_ms // 1000
         detail = (
             f"stage {self._stage}: {count} record(s) of one batch would go to a dead-letter topic,"
-            f" and the budget is {budget.records} in {seconds} s; one is {at}:"
-            f" {last.cause.message}"
+            f" and the budget is {self._budget.records} in {seconds} s; one is {at}:"
+            f" {cause.message}"
         )
         hint = (
             "mend the producer or the manifest; or raise deadLetter.budget; `waybill start` goes on"
