@@ -285,15 +285,16 @@ def _spares(pool: Pool, now: int) -> list[Driver]:
 def _end_idle(pool: Pool, now: int) -> Decision:
     """End drivers that have been free for too long and are more than the spares.
 
-    One that has just become free is warm. It stays for a while with the spares, so that somebody
-    who stops one pipeline and starts another needs no new process. One that is no spare, because it
-    has other cores, stays no longer.
+    One that has just become free stays for a while with the spares, so that somebody who stops one
+    pipeline and starts another needs no new process. Then those that have read least end: Java has
+    compiled what the others do, so that the first batch of a run takes a fraction of the time. One
+    that is no spare, because it has other cores, stays no longer.
     """
     actions: tuple[PoolAction, ...] = ()
     if pool.queue:
         return pool, actions
     free = _spares(pool, now)
-    idle = [driver for driver in free if _is_idle(driver, now)]
+    idle = sorted((each for each in free if _is_idle(each, now)), key=lambda each: each.runs)
     stay = pool.limits.spares + (len(idle) < len(free))
     others = [d for d in pool.free(now) if d.cores is not None and _is_idle(d, now)]
     for driver in (*idle[: max(0, len(free) - stay)], *others):
