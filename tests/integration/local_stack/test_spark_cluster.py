@@ -24,7 +24,7 @@ BACK_S = 180.0  # a driver without executors gives up after a minute, and anothe
 STEP = "SELECT *, amount * 0.2 AS tax FROM orders"
 # About a second for each record of a customer who is slow, on whoever computes it.
 SLOW = (
-    "SELECT * EXCEPT (many), amount * 0.2 AS tax"
+    "SELECT * EXCEPT (many), amount * 0.2 / IF(order_id = 999, 0, 1) AS tax"
     " FROM (SELECT *, transform(sequence(1, 2000), n -> n + order_id) AS many FROM orders)"
     " WHERE customer <> 'slow' OR aggregate(many, 0L, (sum, one) -> sum"
     " + aggregate(many, 0L, (rest, other) -> rest + one * other % 7)) > 0"
@@ -80,7 +80,11 @@ def test_killed_worker_costs_time_and_nothing_else(site: Site) -> None:
         assert client.wait(token, timeout_s=BACK_S).kind == "complete"
         assert client.pipeline(pipeline.name).blocked_by is None
         assert group_of(site.state, uid) == driver, "Spark itself has computed it again"
-    assert_rows_once(site.state, pipeline, 18)
+
+        rows = [order(n) for n in (18, 999, 19)]
+        outcome = client.wait(client.send(pipeline.name, "orders", rows).token, timeout_s=WAIT_S)
+        assert (outcome.kind, outcome.dead_count) == ("dead_lettered", 1)
+    assert_rows_once(site.state, pipeline, 20)
 
 
 def processor_time(processes: list[psutil.Process]) -> float:
