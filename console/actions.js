@@ -3,7 +3,7 @@
 import { carryOut, pipelinePath } from "./api.js";
 import { announce, confirmed, fill, h, notice, set, trouble } from "./dom.js";
 import { live } from "./live.js";
-import { STOPS } from "./meanings.js";
+import { ENDING_PHASES, STOPS } from "./meanings.js";
 import { go } from "./router.js";
 import { count } from "./words.js";
 
@@ -63,7 +63,7 @@ export function possible({ allowed_actions }) {
 }
 
 /**
- * Lists the other ways in which what is allowed can be done now. While the pipeline stops, these are
+ * Lists the other ways in which what is allowed can be done now. While its driver ends, these are
  * those that are stronger.
  * @param {Pick<Summary, "phase" | "allowed_actions">} pipeline
  * @param {Action} [going] what goes on
@@ -72,7 +72,7 @@ export function possible({ allowed_actions }) {
 export function waysOf({ phase, allowed_actions }, going) {
 	if (WITHOUT_DRIVER.includes(phase)) return [];
 	const ways = WAYS.filter(({ of }) => allowed_actions.includes(of));
-	if (!going && phase !== "Stopping") return ways;
+	if (!going && !(phase in ENDING_PHASES)) return ways;
 	const stronger = ways.filter(({ action }) => action !== going && action.path.endsWith(AT_ONCE));
 	return stronger.filter(({ of }) => !going || going.path.startsWith(ACTIONS[of].path));
 }

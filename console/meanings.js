@@ -1,7 +1,7 @@
 /**
  * What the words of answers mean, and the sentences about outcomes.
  * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from `words`,
- * `run_words`, `commands` and `sentences` of `waybill_shared.contract`: change these.
+ * `run_words`, `commands`, `lifecycle` and `sentences` of `waybill_shared.contract`: change these.
  */
 
 /** @type {Record<string, string>} */
@@ -119,6 +119,15 @@ export const STOPS = {
 	drain: "all that its inputs contain now reaches every sink first; later records wait; after 300 s (or as the operator says) it ends as checkpoint does",
 	checkpoint: "the running batch ends, in its sinks and in Spark's checkpoint; after 120 s (or as the operator says) it ends as force does",
 	force: "the driver is killed at once; the next run repeats its batch, each row once",
+};
+
+/** @type {Record<string, string>} */
+export const ENDING_PHASES = {
+	Rescaling: "its batch ends, then it gets a driver of another size",
+	Restarting: "its driver ends, then the next run begins",
+	Draining: "all that its inputs contained reaches every sink, then it stops",
+	CheckpointStopping: "its running batch ends, then it stops",
+	Stopping: "its driver is killed, or closes sinks that are removed",
 };
 
 /** @type {Record<string, string>} */

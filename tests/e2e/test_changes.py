@@ -154,7 +154,7 @@ def test_a_stage_removed_in_the_middle_of_its_batch_tells_first_what_it_wrote(
     eventually(point.with_name(point.name + REACHED).exists, within_s=WAIT_S)
 
     removal = client.apply(manifest[: manifest.index("  - name: load")])
-    eventually(lambda: client.pipeline(orders.name).phase == "Stopping", within_s=WAIT_S)
+    eventually(lambda: client.pipeline(orders.name).phase == "Restarting", within_s=WAIT_S)
     assert client.outcome(token).kind == "in_progress"
     kill(drivers_of(stack, str(uid)))
 

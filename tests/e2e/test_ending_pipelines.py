@@ -233,7 +233,7 @@ def test_a_run_that_is_drained_reads_what_came_since_it_began(
     eventually(reached.exists, within_s=WAIT_S)
     later = ending.send(1)
     stop = client.stop(ending.name, "drain")
-    eventually(lambda: client.pipeline(ending.name).phase == "Stopping", within_s=WAIT_S)
+    eventually(lambda: client.pipeline(ending.name).phase == "Draining", within_s=WAIT_S)
     reached.unlink()
     ending.done(stop)
     assert client.pipeline(ending.name).phase == "Stopped"

@@ -111,7 +111,7 @@ def test_a_stop_says_when_it_becomes_a_stronger_one(
     pipeline = apply_orders()
     await_done(client, client.stop(pipeline.name))
     events = httpx2.get(f"{stack.url}/v1/pipelines/{pipeline.name}/events").json()["items"]
-    (stopping,) = (each for each in events if each["phase"] == "Stopping")
+    (stopping,) = (each for each in events if each["phase"] == "CheckpointStopping")
     at, escalates_at = (datetime.fromisoformat(stopping[key]) for key in ("at", "escalates_at"))
     limit_s = STOP_MODES[Mode.CHECKPOINT].limit_ms / 1000
     assert (escalates_at - at).total_seconds() == pytest.approx(limit_s, abs=1)

@@ -222,7 +222,7 @@ def test_what_happens_to_a_pipeline_is_told(
         return [e.data["phase"] for e in told() if e.type == EventType.PIPELINE_PHASE]
 
     eventually(lambda: phases()[-1:] == ["Stopped"], within_s=WITHIN_S)
-    assert phases() == ["Starting", "Running", "Stopping", "Stopped"]
+    assert phases() == ["Starting", "Running", "CheckpointStopping", "Stopped"]
     commits = [each for each in told() if each.type == EventType.STAGE_COMMITTED]
     assert len({each.id for each in commits}) == len(commits), "what is said again is told once"
     assert {each.stage for each in commits} == {each.stage for each in outcome.stages}

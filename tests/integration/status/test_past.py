@@ -52,7 +52,9 @@ class Past:
         for number in range(1, count + 1):
             event = replace(make_lifecycle(uid=self.uid), run=number)
             starting = replace(event, phase_from="Stopped", phase="Starting", actor="ada")
-            stopping = replace(event, phase="Stopping", reason=f"{TO_BE}stopped", actor="bob")
+            stopping = replace(
+                event, phase="CheckpointStopping", reason=f"{TO_BE}stopped", actor="bob"
+            )
             events += [starting, event]
             if number < count:
                 events += [stopping, replace(event, phase="Stopped", at=number)]

@@ -93,7 +93,10 @@ test("other ways are shown where they are allowed, and only stronger ones while 
   assert.deepEqual(words("Running", ["restart"]), ["Restart at once"]);
   assert.deepEqual(words("Running", []), []);
   assert.deepEqual(words("Failed", ["stop", "restart"]), []);
-  assert.deepEqual(words("Stopping", ["stop"]), ["Stop at once"]);
+  for (const phase of ["Draining", "CheckpointStopping", "Stopping", "Rescaling"]) {
+    assert.deepEqual(words(phase, ["stop"]), ["Stop at once"]);
+  }
+  assert.deepEqual(words("Restarting", ["stop", "restart"]), ["Stop at once", "Restart at once"]);
   const [drain, force] = waysOf({ phase: "Running", allowed_actions: ["stop", "restart"] }).map((each) => each.action);
   assert.deepEqual(words("Running", ["stop", "restart"], drain), ["Stop at once"]);
   assert.deepEqual(words("Running", ["stop", "restart"], force), []);

@@ -2,7 +2,7 @@
 
 import pytest
 
-from waybill_shared.contract.lifecycle import PHASES, Phase, allowed_actions
+from waybill_shared.contract.lifecycle import PHASES, RUN_FOLLOWS, STOPS, Phase, allowed_actions
 from waybill_shared.contract.words import Action
 
 
@@ -24,7 +24,7 @@ def test_a_phase_of_a_newer_runner_allows_what_an_unknown_one_does() -> None:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_a_pipeline_is_rescaled_unless_it_ends_or_has_not_begun(phase: Phase) -> None:
-    refused = phase in (Phase.CREATED, Phase.STOPPING, Phase.FINISHING)
+    refused = phase in {Phase.CREATED, Phase.FINISHING, *STOPS - RUN_FOLLOWS}
     assert (Action.RESCALE in allowed_actions(phase, "running")) is not refused
 
 

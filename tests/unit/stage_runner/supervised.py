@@ -45,7 +45,8 @@ class SupervisedPipeline(RuleBasedStateMachine):
         super().__init__()
         self.state = PipelineState(record=make_record())
         self.now = NOW
-        self.alive = self.told_to_stop = self.ended = False
+        self.alive = self.ended = False
+        self.ordered: StopMode | None = None
         self.orders: list[PauseDriver] = []
         self.closing: tuple[StageDefinition, ...] = ()
         self.said = self.state.record
@@ -101,10 +102,9 @@ class SupervisedPipeline(RuleBasedStateMachine):
     def orders_driver(self, action: StopDriver | PauseDriver | DumpThreads) -> None:
         match action:
             case StopDriver(mode=mode):
-                assert mode is StopMode.FORCE or not self.told_to_stop, (
-                    "a second SIGTERM ends it at once"
-                )
-                self.told_to_stop |= mode is not StopMode.FORCE
+                stronger = self.ordered is None or mode.is_stronger_than(self.ordered)
+                assert stronger or mode is StopMode.FORCE, "a second SIGTERM ends it at once"
+                self.ordered = self.ordered if mode is StopMode.FORCE else mode
             case PauseDriver():
                 self.orders.append(action)
                 assert action.order == len(self.orders)
@@ -114,7 +114,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
 
     def starts(self, closing: tuple[StageDefinition, ...]) -> None:
         assert (not closing) <= (self.state.record.desired in WITH_RUN)
-        self.alive, self.closing, self.told_to_stop = True, closing, False
+        self.alive, self.closing, self.ordered = True, closing, None
         paused = self.state.record.desired == "paused"
         self.orders, self.starts_paused = [], paused
         self.dumped = False

@@ -14,7 +14,7 @@ from unit.stage_runner.fakes import World, command, runner_in
 from waybill_shared.contract.commands import Apply
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, Definition, PipelineRecord, StageDefinition
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import STOPS
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action, OperationState
@@ -292,7 +292,7 @@ class Checking(RuleBasedStateMachine):
         self.time_passes(60_000)
         for state in list(self.runner.states):
             uid = state.record.pipeline_uid
-            if state.phase is Phase.STOPPING:
+            if state.phase in STOPS:
                 self.ends_run(uid, 0)
             elif uid in self.world.runs:
                 for event in (RunQueued(queue_position=0), DriverRuns()):

@@ -64,7 +64,7 @@ def closing() -> Deletion:
 def test_running_pipeline_is_closed_when_its_driver_has_ended(end: DriverEnded) -> None:
     pipeline = Deletion(START, DriverRuns(), wanted())
     assert pipeline.actions == (WriteRecord(), StopDriver(), ReportPhase(phase_from=Phase.RUNNING))
-    assert pipeline.on(end) == (CLOSE,)
+    assert pipeline.on(end) == (ReportPhase(phase_from=Phase.CHECKPOINT_STOPPING), CLOSE)
     assert pipeline.state.phase is Phase.STOPPING
 
 

@@ -175,7 +175,7 @@ def test_a_refused_change_leaves_it_finished(world: World) -> None:
 
 def test_a_start_that_comes_while_it_finishes_is_the_next_run(finishing: Decisions) -> None:
     finishing.want(finishing.state.record, "c2")
-    assert finishing.state.phase is Phase.STOPPING
+    assert finishing.state.phase is Phase.RESTARTING
     assert finishing.answers() == [], "the run that ends may not have read what came just before"
     assert starts(finishing.on(DriverEnded(exit_code=0)))
     finishing.on(DriverRuns())
@@ -191,7 +191,7 @@ def test_a_start_that_comes_while_it_reads_is_the_run_after_it(
     running.want(running.state.record, "c2")
     assert running.answers() == ([("c2", "done")] if phase is Phase.RUNNING else [])
     running.on(DriverRuns(), DriverFinished())
-    assert running.state.phase is Phase.STOPPING, "nobody who waits for Finished sees that one"
+    assert running.state.phase is Phase.RESTARTING, "nobody who waits for Finished sees that one"
     assert starts(running.on(DriverEnded(exit_code=0)))
     running.on(DriverRuns(), *OVER)
     assert (running.state.phase, running.state.record.finished) == (Phase.FINISHED, True)

@@ -78,7 +78,10 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
         StopDriver(),
         ReportPhase(phase_from=Phase.RUNNING),
     )
-    assert pipeline.on(CRASH) == (CLOSE,), "a killed driver may have told nothing of a batch"
+    restarting = ReportPhase(phase_from=Phase.RESTARTING)
+    assert pipeline.on(CRASH) == (restarting, CLOSE), (
+        "a killed driver may not have reported a batch"
+    )
     assert pipeline.state.record == RAN
     assert pipeline.on(WELL) == (
         WriteRecord(),
@@ -90,6 +93,14 @@ def test_the_change_is_said_when_what_goes_is_closed() -> None:
     assert pipeline.on(DriverRuns())[-1] == Answer(
         command=CHANGE, state=OperationState.DONE, warnings=(warning,)
     )
+
+
+def test_a_change_that_comes_while_it_stops_restarts_it_before_it_is_in_force() -> None:
+    pipeline = Pipeline(DriverRuns())
+    pipeline.want(replace(BEFORE, desired="stopped"), "stop", "stop")
+    pipeline.change(AFTER)
+    assert pipeline.state.record.desired == "stopped"
+    assert pipeline.on(WELL) == (ReportPhase(phase_from=Phase.RESTARTING), CLOSE)
 
 
 def test_a_stopped_pipeline_is_closed_too_and_stays_stopped() -> None:

@@ -165,6 +165,7 @@ def test_later_number_counts_and_the_earlier_command_is_superseded(running: Deci
     ask(running, 3, "c3")
     assert running.answers() == [("c2", "failed")]
     assert CHECKPOINT not in running.actions, "its driver ends already"
+    assert running.state.phase is Phase.RESCALING
     running.on(DriverEnded(exit_code=0))
     assert running.state.parallelism == 3
 
@@ -186,16 +187,20 @@ def test_number_that_is_taken_back_while_the_batch_ends_is_done_by_the_next_run(
 
 
 @pytest.mark.parametrize(
-    ("mode", "ordered"), [(StopMode.CHECKPOINT, []), (StopMode.FORCE, [StopMode.FORCE])]
+    ("mode", "ordered", "phase"),
+    [
+        (StopMode.CHECKPOINT, [], Phase.CHECKPOINT_STOPPING),
+        (StopMode.FORCE, [StopMode.FORCE], Phase.STOPPING),
+    ],
 )
 def test_stop_overtakes_a_rescale(
-    running: Decisions, mode: StopMode, ordered: list[StopMode]
+    running: Decisions, mode: StopMode, ordered: list[StopMode], phase: Phase
 ) -> None:
     """Its driver is told to end only once, or more strongly."""
     ask(running)
     want(running, Stop(mode=mode), "c3", desired="stopped")
     orders = [made.mode for made in running.actions if isinstance(made, StopDriver)]
-    assert (running.state.phase, orders) == (Phase.STOPPING, ordered)
+    assert (running.state.phase, orders) == (phase, ordered)
     running.on(DriverEnded(exit_code=0))
     assert (running.state.phase, running.answers()) == (Phase.STOPPED, [("c3", "done")])
 
@@ -211,7 +216,7 @@ def test_restart_overtakes_a_rescale_and_has_its_number(running: Decisions) -> N
     ask(running)
     asked = replace(make_command("restart", id="c3"), body=Restart(mode=StopMode.FORCE))
     running.on(RecordRequested(record=running.state.record, command=asked))
-    assert running.state.phase is Phase.STOPPING
+    assert running.state.phase is Phase.RESTARTING
     running.on(DriverEnded(exit_code=137))
     assert (running.state.phase, running.state.parallelism) == (Phase.STARTING, 4)
 
@@ -280,11 +285,11 @@ def test_more_than_the_operator_allows_is_refused() -> None:
     assert (world.stopped, len(world.records)) == ([], 1)
 
 
-@pytest.mark.parametrize("phase", ["Stopping", "Finishing"])
+@pytest.mark.parametrize("phase", ["CheckpointStopping", "Finishing"])
 def test_run_that_ends_is_not_rescaled(phase: str) -> None:
     world = World()
     runner = runner_in(world)
-    if phase == "Stopping":
+    if phase == "CheckpointStopping":
         carry_out(runner, command(2, "stop"), 2)
     else:
         receive(runner, 1, DriverFinished())

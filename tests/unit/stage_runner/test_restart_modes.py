@@ -6,7 +6,7 @@ import pytest
 
 from message_builders import make_command
 from unit.stage_runner.decisions import Decisions
-from waybill_shared.contract.commands import Restart, StopMode
+from waybill_shared.contract.commands import STOP_MODES, Restart, StopMode
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_stage_runner.core.pipelines.actions import Answer, PipelineAction, StopDriver
@@ -40,6 +40,15 @@ def test_the_run_of_before_ends_as_the_restart_says(running: Decisions, mode: St
 def test_a_forced_restart_overtakes_a_stop_that_goes_on(running: Decisions) -> None:
     restart(running, StopMode.CHECKPOINT)
     assert StopDriver(mode=StopMode.FORCE) in restart(running, StopMode.FORCE)
+
+
+def test_a_stop_that_overtakes_a_restart_gives_it_no_more_time(running: Decisions) -> None:
+    limit_ms = STOP_MODES[StopMode.CHECKPOINT].limit_ms
+    restart(running, StopMode.CHECKPOINT)
+    running.after(limit_ms - 1)
+    running.want(replace(running.state.record, desired="stopped"), "c3", "stop")
+    assert running.state.phase is Phase.CHECKPOINT_STOPPING
+    assert StopDriver(mode=StopMode.FORCE) in running.after(1)
 
 
 def test_a_restart_continues_with_a_warning_if_the_last_batch_fails(running: Decisions) -> None:

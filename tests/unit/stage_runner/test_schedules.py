@@ -131,7 +131,7 @@ def test_a_run_that_goes_on_is_replaced_if_the_schedule_says_so() -> None:
     turn(world, runner, HOUR)
     assert (world.stopped, world.phases[-1], world.asked_by[-1]) == (
         ["uid"],
-        "Stopping",
+        "Restarting",
         "schedule",
     )
     assert world.records[-1].next_run_at == BEGIN + 2 * HOUR

@@ -70,7 +70,7 @@ def test_a_stop_in_line_ends_in_stopped(world: World, waiting: Runner) -> None:
     waits(waiting, 1)
     assert world.stopped == [UID]
     receive(waiting, 1, DriverEnded(exit_code=0))
-    assert world.phases == ["Starting", "Scheduling", "Stopping", "Stopped"]
+    assert world.phases == ["Starting", "Scheduling", "CheckpointStopping", "Stopped"]
     assert world.answers == [("c1", "failed"), ("c2", "done")]
 
 

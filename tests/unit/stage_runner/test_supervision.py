@@ -101,7 +101,8 @@ def test_stop_lets_the_driver_end_first(running: Decisions) -> None:
         StopDriver(),
         ReportPhase(phase_from=Phase.RUNNING),
     )
-    assert running.on(DriverEnded(exit_code=0))[0] == ReportPhase(phase_from=Phase.STOPPING)
+    ended = running.on(DriverEnded(exit_code=0))
+    assert ended[0] == ReportPhase(phase_from=Phase.CHECKPOINT_STOPPING)
     assert running.answers() == [("c2", "done")]
     assert running.state.phase is Phase.STOPPED
 
@@ -137,12 +138,20 @@ def test_changed_definition_restarts_the_driver(running: Decisions) -> None:
         ReportPhase(phase_from=Phase.RUNNING),
     )
     assert running.on(DriverEnded(exit_code=0)) == (
-        ReportPhase(phase_from=Phase.STOPPING),
+        ReportPhase(phase_from=Phase.RESTARTING),
         StartDriver(),
     )
     assert running.state.record.generation == 2
     running.on(DriverRuns())
     assert running.answers() == [("c2", "done")]
+
+
+def test_changed_definition_that_begins_no_run_ends_the_present_one(running: Decisions) -> None:
+    """As an `apply` that brings a schedule to a pipeline that is about to stop."""
+    running.want(replace(CHANGED, finished=True), "c2", "apply")
+    ended = running.on(DriverEnded(exit_code=0))
+    assert ended[0] == ReportPhase(phase_from=Phase.CHECKPOINT_STOPPING)
+    assert running.state.phase is Phase.FINISHED
 
 
 def test_change_while_it_stops_does_not_stop_it_twice(running: Decisions) -> None:
@@ -156,7 +165,7 @@ def test_restart_says_so_and_begins_the_count_of_attempts_anew(running: Decision
     running.on(CRASH)
     running.after(500)
     running.want(CHANGED, "c2", "restart")
-    assert (running.state.phase, running.state.reason) == (Phase.STOPPING, "restarted")
+    assert (running.state.phase, running.state.reason) == (Phase.RESTARTING, "restarted")
     running.on(DriverEnded(exit_code=0))
     assert (running.state.phase, running.state.reason) == (Phase.STARTING, "restarted")
     assert running.state.attempt == 0
@@ -290,8 +299,9 @@ def test_a_stop_that_takes_too_long_becomes_a_stronger_one_and_says_when(
     assert running.after(limit - 1) == ()
     assert running.after(1) == (
         StopDriver(mode=StopMode.FORCE),
-        ReportPhase(phase_from=Phase.STOPPING),
+        ReportPhase(phase_from=Phase.CHECKPOINT_STOPPING),
     )
+    assert running.state.phase is Phase.STOPPING
     assert running.state.reason == "force: it did not stop in 120 s"
     assert escalates_at(running) is None
     running.on(DriverEnded(exit_code=-9))

@@ -18,9 +18,16 @@ from builders import MANIFEST, applied, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
 from unit.stage_runner.supervised import LIMITS, WITH_RUN, SupervisedPipeline, sinks_of
+from waybill_shared.contract.commands import RESTART_MODES, Restart, Stop, StopMode
 from waybill_shared.contract.driver_news import StageActivity
 from waybill_shared.contract.events import Desired
-from waybill_shared.contract.lifecycle import WITH_DRIVER, Phase, allowed_actions
+from waybill_shared.contract.lifecycle import (
+    RUN_FOLLOWS,
+    STOPS,
+    WITH_DRIVER,
+    Phase,
+    allowed_actions,
+)
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Action, Obstacle
 from waybill_stage_runner.core.pipelines.events import (
@@ -40,6 +47,15 @@ from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
 from waybill_stage_runner.core.tick import Tick
 
 RESTS: Final = (Phase.STOPPED, Phase.FINISHED, Phase.FAILED)
+WAYS_TO_END: Final = (
+    *(Stop(mode=mode) for mode in StopMode),
+    *(Restart(mode=mode) for mode in RESTART_MODES.values()),
+)
+AS_ASKED: Final = {
+    StopMode.DRAIN: Phase.DRAINING,
+    StopMode.CHECKPOINT: Phase.CHECKPOINT_STOPPING,
+    StopMode.FORCE: Phase.STOPPING,
+}
 READS: Final = "    inputs: [orders]\n"
 ENDS: Final = MANIFEST.replace(READS, f"{READS}    trigger: {{availableNow: true}}\n")
 SCHEDULE: Final = "schedule: {{every: 1 minute, concurrency: {}}}\n"
@@ -86,6 +102,18 @@ class Supervision(SupervisedPipeline):
         self.sent.append(f"c{len(self.sent)}")
         record = with_next_time(record, before, self.now)
         self.on(RecordRequested(record=record, command=make_command(action, id=self.sent[-1])))
+
+    @precondition(lambda self: self.state.record.desired != "deleted")
+    @rule(body=st.sampled_from(WAYS_TO_END))
+    def end_run(self, body: Restart | Stop) -> None:
+        """In any mode: whether it is refused is decided before."""
+        before = self.state.record
+        goes_on: Desired = "paused" if before.desired == "paused" else "running"
+        desired = goes_on if isinstance(body, Restart) else "stopped"
+        record = with_next_time(replace(before, desired=desired, finished=False), before, self.now)
+        self.sent.append(f"c{len(self.sent)}")
+        asked = replace(make_command("stop", id=self.sent[-1]), body=body)
+        self.on(RecordRequested(record=record, command=asked))
 
     @precondition(lambda self: Action.RESCALE in self.allowed())
     @rule(parallelism=st.integers(1, LIMITS.most))
@@ -217,9 +245,23 @@ class Supervision(SupervisedPipeline):
     def phase_and_wish_belong_together(self) -> None:
         waits = self.state.closing is not None and self.state.next_at is not None
         if self.state.record.desired not in WITH_RUN:
-            assert self.state.phase in (Phase.CREATED, Phase.STOPPING, Phase.STOPPED)
+            assert self.state.phase in {Phase.CREATED, Phase.STOPPED, *STOPS}
         if self.state.record.desired not in WITH_RUN or self.state.next is not None:
-            assert (self.alive or waits) is (self.state.phase is Phase.STOPPING)
+            assert (self.alive or waits) is (self.state.phase in STOPS)
+
+    @invariant()
+    def phase_says_why_a_driver_ends(self) -> None:
+        state = self.state
+        if state.phase not in STOPS:
+            return
+        if state.closing is not None:
+            assert state.phase is Phase.STOPPING
+            return
+        newest = state.next or state.record
+        follows = newest.wants_run and not newest.has_finished
+        assert self.alive
+        assert follows is (state.phase in RUN_FOLLOWS)
+        assert follows or state.phase is AS_ASKED[state.stop_mode]
 
     @invariant()
     def a_deleted_pipeline_has_stopped_only_when_all_is_said(self) -> None:

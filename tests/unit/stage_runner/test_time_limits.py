@@ -4,7 +4,7 @@ import pytest
 
 from builders import make_record
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.lifecycle import Phase
+from waybill_shared.contract.lifecycle import PHASES, Phase
 from waybill_stage_runner.core.pipelines.actions import StopDriver
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.supervision import decide
@@ -20,18 +20,22 @@ SHORT = TimeLimits(start_ms=1, finish_ms=2, drain_ms=3, checkpoint_ms=4)
     [
         (Phase.STARTING, StopMode.CHECKPOINT, 1, StopMode.FORCE),
         (Phase.FINISHING, StopMode.CHECKPOINT, 2, StopMode.FORCE),
-        (Phase.STOPPING, StopMode.DRAIN, 3, StopMode.CHECKPOINT),
-        (Phase.STOPPING, StopMode.CHECKPOINT, 4, StopMode.FORCE),
+        (Phase.DRAINING, StopMode.DRAIN, 3, StopMode.CHECKPOINT),
+        (Phase.CHECKPOINT_STOPPING, StopMode.CHECKPOINT, 4, StopMode.FORCE),
+        (Phase.RESTARTING, StopMode.CHECKPOINT, 4, StopMode.FORCE),
         (Phase.RESCALING, StopMode.CHECKPOINT, 4, StopMode.FORCE),
     ],
 )
 def test_a_phase_and_a_stop_last_as_long_as_the_operator_says(
     phase: Phase, mode: StopMode, limit_ms: int, then: StopMode
 ) -> None:
-    record = make_record(desired="stopped" if phase is Phase.STOPPING else "running")
+    is_stop = phase in (Phase.DRAINING, Phase.CHECKPOINT_STOPPING)
+    record = make_record(desired="stopped" if is_stop else "running")
     state = PipelineState(record=record, phase=phase, driver=True, stop_mode=mode, times=SHORT)
     assert decide(state, Tick(), limit_ms - 1)[1] == ()
-    assert StopDriver(mode=then) in decide(state, Tick(), limit_ms)[1]
+    after, made = decide(state, Tick(), limit_ms)
+    assert StopDriver(mode=then) in made
+    assert after.phase is (PHASES[phase].then or phase)
 
 
 def test_settings_say_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 
 from unit.status.fakes import FakeOwners, FakeStore
 from unit.status.slots import life, reading, record, slot
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import Desired, PipelineRecord
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Obstacle
@@ -28,7 +29,8 @@ def wanted(
     [
         ("Paused", wanted("paused"), "Paused"),
         ("Paused", wanted("running"), "Starting"),
-        ("Paused", wanted("stopped"), "Stopping"),
+        ("Paused", wanted("stopped"), "CheckpointStopping"),
+        ("Paused", replace(wanted("stopped"), stop_mode=StopMode.FORCE), "Stopping"),
         ("Paused", wanted("paused", run=RUN + 1), "Starting"),
         ("Finished", wanted(finished=True), "Finished"),
         ("Finished", wanted(), "Starting"),

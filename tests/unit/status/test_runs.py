@@ -64,7 +64,7 @@ def test_the_next_run_says_what_the_one_before_has_done() -> None:
     """A restart has no event between its stop and the next start."""
     story = Story().starts()
     first, second = (RunCounts(run=1, batches=n, rows=10 * n) for n in (3, 4))
-    story.go("Stopping", "restarted", done=first).go("Starting", "started", done=second)
+    story.go("Restarting", "restarted", done=first).go("Starting", "started", done=second)
     assert [(run.batches, run.rows) for run in story.runs()] == [(4, 40), (None, None)]
 
 
@@ -75,17 +75,17 @@ def shown(run: PipelineRun) -> tuple[object, ...]:
 ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
     (
         "stopped",
-        lambda it: it.go("Stopping", f"{TO_BE}stopped", actor="bob").go("Stopped"),
+        lambda it: it.go("CheckpointStopping", f"{TO_BE}stopped", actor="bob").go("Stopped"),
         ("stopped", "bob", 40),
     ),
     (
         "deleted",
-        lambda it: it.go("Stopping", f"{TO_BE}deleted", actor="bob").go("Stopped"),
+        lambda it: it.go("CheckpointStopping", f"{TO_BE}deleted", actor="bob").go("Stopped"),
         ("stopped", "bob", 40),
     ),
     (
         "restarted",
-        lambda it: it.go("Stopping", "restarted", actor="bob").starts("bob"),
+        lambda it: it.go("Restarting", "restarted", actor="bob").starts("bob"),
         ("superseded", "bob", 40),
     ),
     (
@@ -95,18 +95,52 @@ ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
     ),
     (
         "rescaled, and stopped meanwhile",
-        lambda it: it.go("Rescaling").go("Stopping", f"{TO_BE}stopped", actor="bob").go("Stopped"),
+        lambda it: (
+            it.go("Rescaling")
+            .go("CheckpointStopping", f"{TO_BE}stopped", actor="bob")
+            .go("Stopped")
+        ),
         ("stopped", "bob", 50),
     ),
     (
         "stopped by force, because it took too long",
         lambda it: (
-            it.go("Stopping", f"{TO_BE}stopped", actor="bob").go("Stopping", "force").go("Stopped")
+            it.go("CheckpointStopping", f"{TO_BE}stopped", actor="bob")
+            .go("Stopping", "force")
+            .go("Stopped")
         ),
         ("stopped", "bob", 50),
     ),
     (
-        "stopped and started before it has ended",
+        "drained, and in the end stopped by force, because it took too long",
+        lambda it: (
+            it.go("Draining", f"{TO_BE}stopped", actor="bob")
+            .go("CheckpointStopping", "checkpoint")
+            .go("Stopping", "force")
+            .go("Stopped")
+        ),
+        ("stopped", "bob", 60),
+    ),
+    (
+        "restarted, and stopped meanwhile",
+        lambda it: (
+            it.go("Restarting", "restarted", actor="ann")
+            .go("CheckpointStopping", f"{TO_BE}stopped", actor="bob")
+            .go("Stopped")
+        ),
+        ("stopped", "bob", 50),
+    ),
+    (
+        "stopped, and started before it has ended",
+        lambda it: (
+            it.go("CheckpointStopping", f"{TO_BE}stopped", actor="bob")
+            .go("Restarting", "started", actor="cy")
+            .starts("cy")
+        ),
+        ("stopped", "bob", 50),
+    ),
+    (
+        "stopped, and started before it has ended, by a runner of before",
         lambda it: it.go("Stopping", f"{TO_BE}stopped", actor="bob").starts("cy"),
         ("stopped", "bob", 40),
     ),
@@ -117,12 +151,12 @@ ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
     ),
     (
         "finished, and paused meanwhile",
-        lambda it: it.go("Stopping", READ_ALL).starts(),
+        lambda it: it.go("Restarting", READ_ALL).starts(),
         ("finished", "stage_runner", 40),
     ),
     (
         "finished, and started meanwhile",
-        lambda it: it.go("Stopping", NEXT_RUN).starts(),
+        lambda it: it.go("Restarting", NEXT_RUN).starts(),
         ("finished", "stage_runner", 40),
     ),
     ("failed", lambda it: it.go("Failed", "no", error=FAULT), ("failed", "stage_runner", 30)),
@@ -138,7 +172,7 @@ ENDS: list[tuple[str, Callable[[Story], object], tuple[object, ...]]] = [
         ("taken_over", None, None),
     ),
     ("at work", lambda it: it.go("Paused").go("Starting"), (None, None, None)),
-    ("stopping", lambda it: it.go("Stopping", f"{TO_BE}stopped"), (None, None, None)),
+    ("stopping", lambda it: it.go("CheckpointStopping", f"{TO_BE}stopped"), (None, None, None)),
 ]
 
 

@@ -65,7 +65,11 @@ def test_describe_tells_all(server: ScriptedServer, command: Command) -> None:
 def test_describe_says_when_a_stop_becomes_a_stronger_one(
     server: ScriptedServer, command: Command
 ) -> None:
-    stopping = {**PIPELINE, "phase": "Stopping", "escalates_at": "2026-11-21T09:02:00.120Z"}
+    stopping = {
+        **PIPELINE,
+        "phase": "CheckpointStopping",
+        "escalates_at": "2026-11-21T09:02:00.120Z",
+    }
     server.answer("GET", PATH, Response(json=stopping))
     assert "Escalates:   2026-11-21T09:02:00+00:00" in command("describe", "orders").stdout
 

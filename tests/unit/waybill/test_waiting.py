@@ -236,6 +236,8 @@ def test_a_wait_without_others_ends_at_once_if_somebody_must_act(
         ("Stopped", "running", "Running"),  # it was started, and that is not reported yet
         ("Running", "running", "Stopped"),
         ("Starting", "running", "Finished"),
+        ("Draining", "stopped", "Stopped"),
+        ("CheckpointStopping", "stopped", "Stopped"),
         ("Stopping", "stopped", "Stopped"),
         ("Paused", "paused", "Recovering"),  # its driver may crash
         ("Stopped", "stopped", "Unknown"),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 STYLES = {
     "green": "complete committed done Running ready running ok",
     "red": "dead_lettered lost failed Failed error: stuck: wrong",
-    "yellow": "in_progress waiting blocked pending Starting Stopping Recovering Rescaling"
-    " hint: warn warning: fix:",
+    "yellow": "in_progress waiting blocked pending Starting Recovering Rescaling Restarting"
+    " Draining CheckpointStopping Stopping hint: warn warning: fix:",
     "magenta": "unknown Unknown",
 }
 STYLE_BY_WORD = {word: style for style, words in STYLES.items() for word in words.split()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from waybill_shared.contract.commands import STOP_MODES, StopMode
 from waybill_shared.contract.words import Action
 
 
@@ -17,6 +18,9 @@ class Phase(StrEnum):
     PAUSED = "Paused"
     RECOVERING = "Recovering"
     RESCALING = "Rescaling"
+    RESTARTING = "Restarting"
+    DRAINING = "Draining"
+    CHECKPOINT_STOPPING = "CheckpointStopping"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
     FINISHING = "Finishing"
@@ -34,7 +38,10 @@ class PhaseRow(NamedTuple):
     pipeline is to be already. See `allowed_actions`.
     """
     limit_ms: int | None = None
-    """How long it may last. Then its driver is killed. None: as long as it needs."""
+    """How long it may last by default. Then its driver is killed, unless it is `then` that follows.
+    None: as long as it needs.
+    """
+    then: Phase | None = None
 
 
 RUNNER: Final = "the runner"
@@ -64,9 +71,30 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
         "its batch ends, then it gets a driver of another size",
         DRIVER,
         (*CHANGE, *SIZE, *HOLD, *END),
+        limit_ms=STOP_MODES[StopMode.CHECKPOINT].limit_ms,
+    ),
+    Phase.RESTARTING: PhaseRow(
+        "its driver ends, then the next run begins",
+        DRIVER,
+        (*CHANGE, *SIZE, *HOLD, *END),
+        limit_ms=STOP_MODES[StopMode.CHECKPOINT].limit_ms,
+    ),
+    Phase.DRAINING: PhaseRow(
+        "all that its inputs contained reaches every sink, then it stops",
+        DRIVER,
+        (Action.START, *CHANGE, *END),
+        limit_ms=STOP_MODES[StopMode.DRAIN].limit_ms,
+        then=Phase.CHECKPOINT_STOPPING,
+    ),
+    Phase.CHECKPOINT_STOPPING: PhaseRow(
+        "its running batch ends, then it stops",
+        DRIVER,
+        (Action.START, *CHANGE, *END),
+        limit_ms=STOP_MODES[StopMode.CHECKPOINT].limit_ms,
+        then=Phase.STOPPING,
     ),
     Phase.STOPPING: PhaseRow(
-        "its driver stops, or closes sinks that are removed",
+        "its driver is killed, or closes sinks that are removed",
         DRIVER,
         (Action.START, *CHANGE, *END),
     ),
@@ -116,7 +144,10 @@ class Happening(StrEnum):
     PAUSE = "pause"  # its driver runs, and begins no batch
     RESUME = "resume"  # its driver is about to begin batches again
     RESCALE = "rescale"  # its run is to have a driver of another size, and one lives
-    STOP = "stop"  # it is to stop, or to run otherwise, and a driver lives
+    RESTART = "restart"  # its run is to be followed by another one, and a driver lives
+    DRAIN = "drain"  # it is to stop so, and a driver lives
+    CHECKPOINT = "checkpoint"  # the same
+    FORCE = "force"  # the same
     CLOSE = "close"  # sinks are to be removed, and no driver lives
     FINISH = "finish"  # its driver has read all that there was, and ends
     REST = "rest"  # it has read all that there was, or waits for a time, and no driver lives
@@ -148,7 +179,16 @@ class Move(NamedTuple):
 
 
 WITH_DRIVER: Final = frozenset({Phase.SCHEDULING, Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
-STOPS: Final = frozenset({Phase.STOPPING, Phase.RESCALING})
+RUN_FOLLOWS: Final = frozenset({Phase.RESCALING, Phase.RESTARTING})
+"""The driver ends, and the next run begins."""
+STOPS: Final = RUN_FOLLOWS | {Phase.DRAINING, Phase.CHECKPOINT_STOPPING, Phase.STOPPING}
+BEFORE_CHECKPOINT: Final = RUN_FOLLOWS | {Phase.DRAINING}
+"""Phases that a stop as `checkpoint` follows or overtakes."""
+STOP_HAPPENINGS: Final[Mapping[StopMode, Happening]] = {
+    StopMode.DRAIN: Happening.DRAIN,
+    StopMode.CHECKPOINT: Happening.CHECKPOINT,
+    StopMode.FORCE: Happening.FORCE,
+}
 WITHOUT_DRIVER: Final = STOPS | {
     Phase.CREATED,
     Phase.RECOVERING,
@@ -156,13 +196,14 @@ WITHOUT_DRIVER: Final = STOPS | {
     Phase.FINISHED,
     Phase.FAILED,
 }
-"""In STOPS the driver may still live: then nothing moves before it has ended, but for a person who
-wants something else than another size."""
+"""In STOPS the driver may still live. It was ordered to end already: `stopping` orders it again if
+it is to end in a stronger way, and then only."""
 LIVING: Final = WITH_DRIVER | {Phase.FINISHING}
 AT_WORK: Final = frozenset({Phase.STARTING, Phase.RUNNING, Phase.PAUSED})
 RESTING: Final = STOPS | {Phase.CREATED, Phase.STOPPED, Phase.FINISHING, Phase.FINISHED}
 REPORT: Final = MoveAction.REPORT_PHASE
 ARRIVAL: Final = (REPORT, MoveAction.ANSWER_DONE)
+ENDING: Final = (MoveAction.STOP_DRIVER, REPORT)
 DUE: Final = (MoveAction.RECORD_PHASE, MoveAction.START_DRIVER)
 DELETION: Final = (REPORT, MoveAction.WRITE_LAST_DEFINITION, MoveAction.ANSWER_DONE)
 ROWS: Final = (
@@ -173,9 +214,14 @@ ROWS: Final = (
     Move({Phase.STARTING}, Happening.RUN, Phase.RUNNING, ARRIVAL),
     Move(AT_WORK, Happening.PAUSE, Phase.PAUSED, ARRIVAL),
     Move({Phase.PAUSED}, Happening.RESUME, Phase.STARTING, (REPORT,)),
-    Move(WITH_DRIVER, Happening.RESCALE, Phase.RESCALING, (MoveAction.STOP_DRIVER, REPORT)),
-    Move(LIVING, Happening.STOP, Phase.STOPPING, (MoveAction.STOP_DRIVER, REPORT)),
-    Move({Phase.RESCALING}, Happening.STOP, Phase.STOPPING, (REPORT,)),  # its driver ends already
+    Move(WITH_DRIVER, Happening.RESCALE, Phase.RESCALING, ENDING),
+    Move(LIVING, Happening.RESTART, Phase.RESTARTING, ENDING),
+    Move(LIVING, Happening.DRAIN, Phase.DRAINING, ENDING),
+    Move(LIVING, Happening.CHECKPOINT, Phase.CHECKPOINT_STOPPING, ENDING),
+    Move(LIVING, Happening.FORCE, Phase.STOPPING, ENDING),
+    Move(STOPS - {Phase.RESTARTING}, Happening.RESTART, Phase.RESTARTING, (REPORT,)),
+    Move(BEFORE_CHECKPOINT, Happening.CHECKPOINT, Phase.CHECKPOINT_STOPPING, (REPORT,)),
+    Move(STOPS - {Phase.STOPPING}, Happening.FORCE, Phase.STOPPING, (REPORT,)),
     Move(WITHOUT_DRIVER, Happening.CLOSE, Phase.STOPPING, (REPORT, MoveAction.START_DRIVER)),
     Move(WITHOUT_DRIVER, Happening.END, Phase.STOPPED, ARRIVAL),
     Move(AT_WORK, Happening.FINISH, Phase.FINISHING, (REPORT,)),
@@ -193,7 +239,10 @@ STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.PAUSE: WITHOUT_DRIVER | {Phase.SCHEDULING, Phase.FINISHING},
     Happening.RESUME: set(Phase) - {Phase.PAUSED},
     Happening.RESCALE: WITHOUT_DRIVER | {Phase.FINISHING},
-    Happening.STOP: WITHOUT_DRIVER - {Phase.RESCALING},
+    Happening.RESTART: WITHOUT_DRIVER - STOPS | {Phase.RESTARTING},
+    Happening.DRAIN: WITHOUT_DRIVER,
+    Happening.CHECKPOINT: WITHOUT_DRIVER - BEFORE_CHECKPOINT,
+    Happening.FORCE: WITHOUT_DRIVER - STOPS | {Phase.STOPPING},
     Happening.CLOSE: LIVING,
     Happening.FINISH: set(Phase) - AT_WORK,
     Happening.REST: set(Phase) - RESTING,

@@ -6,6 +6,7 @@ from typing import Final
 
 from waybill_shared.contract import run_words, words
 from waybill_shared.contract.commands import STOP_MODES, StopRow
+from waybill_shared.contract.lifecycle import PHASES, STOPS, Phase
 from waybill_shared.contract.sentences import Sentence
 from waybill_shared.contract.word import Word
 
@@ -13,7 +14,7 @@ INTRODUCTION: Final = """\
 /**
  * What the words of answers mean, and the sentences about outcomes.
  * Made by `python -m waybill_shared.tools.console_words > console/meanings.js`, from `words`,
- * `run_words`, `commands` and `sentences` of `waybill_shared.contract`: change these.
+ * `run_words`, `commands`, `lifecycle` and `sentences` of `waybill_shared.contract`: change these.
  */
 """
 WORDS: Final[Mapping[str, type[Word]]] = {
@@ -35,6 +36,8 @@ WORDS: Final[Mapping[str, type[Word]]] = {
 def render() -> str:
     tables = {name: {str(each): each.plain for each in kind} for name, kind in WORDS.items()}
     tables["STOPS"] = {mode: _describe(row) for mode, row in STOP_MODES.items()}
+    ending = {str(phase): PHASES[phase].meaning for phase in Phase if phase in STOPS}
+    tables["ENDING_PHASES"] = ending
     tables["SENTENCES"] = {each.name.lower(): each.value for each in Sentence}
     return INTRODUCTION + "".join(_table(name, table) for name, table in tables.items())
 

@@ -4,15 +4,23 @@ Prints docs/lifecycle.md; decides nothing about phases.
 """
 
 from waybill_shared.contract.commands import STOP_MODES
-from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, MOVES, PHASES, Phase, PhaseRow
+from waybill_shared.contract.lifecycle import (
+    HEARTBEAT_AGE_MS_MAX,
+    MOVES,
+    PHASES,
+    STOP_HAPPENINGS,
+    Phase,
+    PhaseRow,
+)
 from waybill_shared.contract.run_words import DegradedCause
 
 MODES = "\n".join(
     (
-        "| mode | what it does | for at most | then |",
-        "|---|---|---|---|",
+        "| mode | what it does | phase | for at most | then |",
+        "|---|---|---|---|---|",
         *(
-            f"| `{mode}` | {row.meaning} | {row.limit_ms // 1000} s | `{row.then}` |"
+            f"| `{mode}` | {row.meaning} | `{MOVES[Phase.RUNNING, STOP_HAPPENINGS[mode]].target}` |"
+            f" {row.limit_ms // 1000} s | `{row.then}` |"
             for mode, row in STOP_MODES.items()
         ),
     )
@@ -24,7 +32,8 @@ CAUSES = "\n".join(
 
 
 def _phase_row(phase: Phase, row: PhaseRow) -> str:
-    limit = "" if row.limit_ms is None else f"; at most {row.limit_ms // 1000} s"
+    then = "" if row.then is None else f", then `{row.then}`"
+    limit = "" if row.limit_ms is None else f"; at most {row.limit_ms // 1000} s{then}"
     allowed = ", ".join(f"`{action}`" for action in row.allowed)
     return f"| `{phase}` | {row.meaning} | {row.moved_by}{limit} | {allowed} |"
 
@@ -42,7 +51,7 @@ SCHEDULE_TABLE = """| when a time of the schedule comes, the pipeline is | then 
 | `Running` | `forbid`: the time is skipped, which is an event; `replace`: the run is stopped as \
 `checkpoint` does, and the next one begins |
 | `Scheduling`, `Starting`, `Recovering` or `Paused` | the time is skipped, which is an event |
-| `Finishing`, `Stopping` or `Rescaling` | it waits until the pipeline is in another phase |
+| in a phase that ends its driver | it waits until the pipeline is in another phase |
 | `Stopped` or `Failed` | there are no times, until somebody starts the pipeline |"""
 INTRODUCTION = f"""# The life of a pipeline
 
@@ -83,8 +92,9 @@ twice, whatever becomes of the runner. Of times that nobody was there for, one r
 
 {SCHEDULE_TABLE}
 
-A stop has a mode. If the run has not ended in time, the stop becomes a stronger one. A person can
-ask for a stronger one at any time; a weaker one changes nothing, and the same one joins the first.
+A stop has a mode, and a phase of its own while it goes on. If the run has not ended in time, the
+stop becomes a stronger one, and its phase the next one. A person can ask for a stronger one at any
+time; a weaker one changes nothing, and the same one joins the first.
 
 {MODES}
 
@@ -92,17 +102,21 @@ These limits, and those of phases, are settings of the runner: `WAYBILL_STAGE_RU
 `…_FINISH_LIMIT_S`, `…_DRAIN_LIMIT_S` and `…_CHECKPOINT_LIMIT_S`. `escalates_at` of a pipeline says
 when its stop becomes a stronger one.
 
-When a pipeline is to be deleted, or a stage or sink is to be removed, the pipeline is first
-`{Phase.STOPPING}`. The sinks that will be removed report a last time what they contain, and only
-then the change is reported. If they cannot, the change is refused, and the pipeline continues as
-before.
+When a pipeline is to be deleted, or a stage or sink is to be removed, its driver ends first. Then
+the pipeline is `{Phase.STOPPING}`: the sinks that will be removed report a last time what they
+contain, and only then the change is reported. If they cannot, the change is refused, and the
+pipeline continues as before.
 
 `rescale` gives a pipeline a driver of another size ([manifest.md](manifest.md#parallelism)). In
 `{Phase.RESCALING}` its batch ends as by `checkpoint`, with the same limit and the same warning.
 Then the next run begins, of the same generation. A stop, a restart or a change overtakes it. Where
 no driver is there, the number is for the next start, and nothing starts.
 
-`restart --mode safe` ends the run as `checkpoint` does; `--mode force` kills the driver at once.
+In `{Phase.RESTARTING}` a run ends because another one follows: after a restart, a change, a time of
+the schedule, or a start that was sent while the run ended. `restart --mode safe` ends it as
+`checkpoint` does, with its limit; `--mode force` kills the driver at once. A stop overtakes it: the
+phase becomes that of the stop. In the same way a `start` overtakes a stop, and a drain becomes a
+stop by `checkpoint` then.
 
 The driver reports that all is drained, and that the run has ended in good order. Without that
 report a stop or restart is done all the same, and its answer has a warning. The cause may be a

@@ -36,8 +36,8 @@ def note_finished(state: PipelineState, now: int) -> Decision:
         return state, ()
     ending = replace(reset_attempts(state), stop_mode=StopMode.CHECKPOINT)
     if state.runs_again:
-        return move(ending, Happening.STOP, now, NEXT_RUN)
-    happening = Happening.FINISH if state.record.desired == "running" else Happening.STOP
+        return move(ending, Happening.RESTART, now, NEXT_RUN)
+    happening = Happening.FINISH if state.record.desired == "running" else Happening.RESTART
     return move(ending, happening, now, REASON)
 
 

@@ -13,7 +13,7 @@ from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
 )
-from waybill_shared.contract.lifecycle import Phase, allowed_actions
+from waybill_shared.contract.lifecycle import STOPS, Phase, allowed_actions
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
@@ -145,7 +145,7 @@ def refuse_drain(mode: StopMode, record: PipelineRecord, phase: Phase) -> None:
     one that goes on.
     """
     runs = phase is Phase.RUNNING and record.desired == "running"
-    drains = phase is Phase.STOPPING and record.stop_mode is StopMode.DRAIN
+    drains = phase in STOPS and record.stop_mode is StopMode.DRAIN
     if mode is StopMode.DRAIN and not runs and not (drains and record.desired == "stopped"):
         now = "about to be paused" if phase is Phase.RUNNING else phase
         only = f"only a pipeline that is {Phase.RUNNING} can be drained"

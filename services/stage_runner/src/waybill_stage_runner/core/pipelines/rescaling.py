@@ -10,11 +10,9 @@ from dataclasses import replace
 from waybill_shared.contract.commands import Rescale, SetOffsets, StopMode
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.words import OperationState
-from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import reset_attempts
-from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, move, why
+from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
-from waybill_stage_runner.core.pipelines.stopping import newest_stop_mode
 
 
 def is_resized(state: PipelineState) -> bool:
@@ -28,15 +26,6 @@ def rescale(state: PipelineState, now: int) -> Decision:
     reason = f"rescaled from {state.parallelism} to {state.planned_parallelism}"
     fresh = replace(reset_attempts(state), stop_mode=StopMode.CHECKPOINT)
     return move(fresh, Happening.RESCALE, now, reason)
-
-
-def stop_instead(state: PipelineState, now: int) -> Decision:
-    """Stop for another reason than the rescale that goes on, in the stronger of both ways."""
-    mode = newest_stop_mode(state)
-    stronger = mode.is_stronger_than(state.stop_mode)
-    stops = replace(reset_attempts(state), stop_mode=mode if stronger else state.stop_mode)
-    after, made = move(stops, Happening.STOP, now, why(state))
-    return after, ((actions.StopDriver(mode=mode), *made) if stronger else made)
 
 
 def keep_failed(state: PipelineState) -> Decision | None:

@@ -95,11 +95,11 @@ def _begin(state: PipelineState, due: int, now: int, at: int) -> Decision:
 
 
 def _replace(state: PipelineState, due: int, now: int, at: int) -> Decision:
-    """Stop the run that goes on. Another one begins when its driver has ended."""
+    """Let the run end that goes on. Another one begins when its driver has ended."""
     reason = f"replaced: run {state.record.run} still goes, {of_time(due)}"
     fresh = replace(reset_attempts(state), record=_after(state.record, due, at), due=due)
     stopping, made = move(
-        replace(fresh, stop_mode=StopMode.CHECKPOINT), Happening.STOP, now, reason
+        replace(fresh, stop_mode=StopMode.CHECKPOINT), Happening.RESTART, now, reason
     )
     return stopping, tuple(
         replace(each, recorded=True) if isinstance(each, actions.ReportPhase) else each

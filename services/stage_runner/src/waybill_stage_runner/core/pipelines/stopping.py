@@ -9,10 +9,17 @@ from dataclasses import replace
 from typing import Final
 
 from waybill_shared.contract.commands import STOP_MODES, Rescale, Restart, Stop, StopMode
+from waybill_shared.contract.lifecycle import (
+    MOVES,
+    RUN_FOLLOWS,
+    STOP_HAPPENINGS,
+    Happening,
+    Phase,
+)
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import crash_error
 from waybill_stage_runner.core.pipelines.events import DriverEnded, RecordRequested
-from waybill_stage_runner.core.pipelines.moves import Decision, why
+from waybill_stage_runner.core.pipelines.moves import Decision, move, why
 from waybill_stage_runner.core.pipelines.states import ITSELF, PipelineState
 
 NOT_REACHED: Final[Mapping[StopMode, str]] = {
@@ -29,14 +36,32 @@ def newest_stop_mode(state: PipelineState) -> StopMode:
     return next(modes, StopMode.CHECKPOINT)
 
 
-def stop_otherwise(state: PipelineState, mode: StopMode, now: int) -> Decision:
-    """Let a stronger stop overtake the one that goes on. A weaker one changes nothing.
+def end_run(state: PipelineState, now: int) -> Decision:
+    """Let the run end as the newest command wants. When its driver has ended, more follows."""
+    ends = replace(state, stop_mode=newest_stop_mode(state))
+    return move(ends, _find_purpose(ends), now, why(ends))
 
-    The next step follows when the driver has ended.
+
+def end_otherwise(state: PipelineState, now: int, *, changed: bool) -> Decision:
+    """Let a run that ends already end for what is wanted now: the next run, or a stop.
+
+    It ends in the stronger one of both ways; if that is the one that goes on, its limit goes on,
+    too. `changed`: another driver is needed in any case, so a rescale is no longer the purpose.
     """
-    if state.closing is not None or not mode.is_stronger_than(state.stop_mode):
+    if state.closing is not None:
         return state, ()
-    return _stop_as(mode, replace(state, reason=f"{why(state)}: {mode}"), now)
+    asked = newest_stop_mode(state)
+    stronger = asked.is_stronger_than(state.stop_mode)
+    ends = replace(state, stop_mode=asked) if stronger else state
+    reason = f"{why(state)}: {asked}" if stronger else why(state)
+    purpose = _find_purpose(ends)
+    rescales = state.phase is Phase.RESCALING and not changed and purpose is Happening.RESTART
+    if not rescales and (state.phase, purpose) in MOVES:
+        after, made = move(ends, purpose, now, reason)
+        if not stronger:
+            return replace(after, since=state.since), made
+        return after, (*_order(ends), *made)
+    return _end_sooner(ends, now, reason) if stronger else (state, ())
 
 
 def escalate(state: PipelineState, now: int) -> Decision:
@@ -45,7 +70,13 @@ def escalate(state: PipelineState, now: int) -> Decision:
     if row.then is state.stop_mode:
         return replace(state, since=now), (actions.StopDriver(mode=row.then),)
     reason = f"{row.then}: it did not stop in {state.times.of_stop(state.stop_mode) / 1000:g} s"
-    return _stop_as(row.then, replace(state, reason=reason, actor=ITSELF), now)
+    stronger = replace(state, stop_mode=row.then)
+    if state.phase in RUN_FOLLOWS:
+        after, made = _end_sooner(stronger, now, reason)
+    else:
+        after, made = move(stronger, STOP_HAPPENINGS[row.then], now, reason)
+        made = (*_order(stronger), *made)
+    return replace(after, actor=ITSELF), made
 
 
 def warn_of_end(state: PipelineState, event: DriverEnded) -> PipelineState:
@@ -80,7 +111,20 @@ def _stopped_as(state: PipelineState, event: DriverEnded) -> StopMode:
     return StopMode.CHECKPOINT if event.exit_code == 0 else StopMode.FORCE
 
 
-def _stop_as(mode: StopMode, state: PipelineState, now: int) -> Decision:
+def _find_purpose(state: PipelineState) -> Happening:
+    """Return for what the run ends, by the newest record: the next run, or a stop in its mode."""
+    newest = state.next or state.record
+    follows = newest.wants_run and not newest.has_finished
+    return Happening.RESTART if follows else STOP_HAPPENINGS[state.stop_mode]
+
+
+def _order(state: PipelineState) -> tuple[actions.StopDriver, ...]:
+    return (actions.StopDriver(mode=state.stop_mode),)
+
+
+def _end_sooner(state: PipelineState, now: int, reason: str) -> Decision:
+    """Order the driver to end in a stronger way. The phase stays, and is reported because its limit
+    begins again.
+    """
     report = actions.ReportPhase(phase_from=state.phase)
-    stronger = replace(state, stop_mode=mode, since=now)
-    return stronger, (actions.StopDriver(mode=mode), report)
+    return replace(state, since=now, reason=reason), (*_order(state), report)

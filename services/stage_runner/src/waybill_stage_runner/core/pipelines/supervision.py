@@ -9,14 +9,15 @@ their answer fail as superseded. A record that removes no sink is written at onc
 record that removes a sink waits in `next`.
 
 2. If no driver lives, the next step follows at once. If one lives and the record needs another
-(a new generation, a restart) or is not to run, it is stopped first; the next step follows when
-`DriverEnded` reports its end.
+(a new generation, a restart) or is not to run, it ends first (RESTARTING; or DRAINING,
+CHECKPOINT_STOPPING or STOPPING, as the stop says); the next step follows when `DriverEnded` reports
+its end. `stopping` lets a stronger stop, or another purpose, overtake the one that goes on.
 
 3. The next step is to close what is removed, if anything is: the sinks that `next` removes, or all
 sinks of a deleted pipeline. One more driver opens them and reports what a killed driver left
-unreported. From then on nobody writes there. This is tried again like a run. Only after that the
-change is written, or the deletion becomes final (`WriteLastDefinition`). If closing fails, a change
-is refused and all continues as it was. A deletion becomes final even so.
+unreported (STOPPING). From then on nobody writes there. This is tried again like a run. Only after
+that the change is written, or the deletion becomes final (`WriteLastDefinition`). If closing fails,
+a change is refused and all continues as it was. A deletion becomes final even so.
 
 4. If the pipeline is to run, a driver is started (STARTING, or SCHEDULING while it waits in the
 queue of the pool). When it runs (RUNNING), the waiting commands are answered. If the pipeline is
@@ -65,14 +66,13 @@ from waybill_stage_runner.core.pipelines.rescaling import (
     is_resized,
     keep_failed,
     rescale,
-    stop_instead,
 )
 from waybill_stage_runner.core.pipelines.scheduling import decide_due
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pipelines.stopping import (
+    end_otherwise,
+    end_run,
     escalate,
-    newest_stop_mode,
-    stop_otherwise,
     warn_of_end,
     warn_of_takeover,
 )
@@ -149,13 +149,10 @@ def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Deci
     if not state.driver:
         return keep_failed(state) or _next_step(reset_attempts(state), now, why(state, "started"))
     ends = changed or not state.record.wants_run
-    if ends and state.phase is Phase.RESCALING:
-        return stop_instead(state, now)
     if state.phase in STOPS:
-        return stop_otherwise(state, newest_stop_mode(state), now)
+        return end_otherwise(state, now, changed=changed)
     if ends:
-        fresh = replace(reset_attempts(state), stop_mode=newest_stop_mode(state))
-        return move(fresh, Happening.STOP, now, why(state))
+        return end_run(reset_attempts(state), now)
     if is_resized(state):
         return rescale(state, now)
     ordered: tuple[actions.PipelineAction, ...] = ()

@@ -21,6 +21,8 @@ Loss = tuple[str, Span]
 
 BLOCKED_BY_PHASE: Final[Mapping[str, Obstacle]] = {
     Phase.STOPPED: Obstacle.STAGE_STOPPED,
+    Phase.DRAINING: Obstacle.STAGE_STOPPED,
+    Phase.CHECKPOINT_STOPPING: Obstacle.STAGE_STOPPED,
     Phase.STOPPING: Obstacle.STAGE_STOPPED,
     Phase.FAILED: Obstacle.STAGE_FAILED,
     Phase.FINISHING: Obstacle.NOT_RUNNING,

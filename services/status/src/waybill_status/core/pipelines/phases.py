@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
 
 OVERTAKEN: Final[Mapping[tuple[str, str], Phase]] = {
     (Phase.PAUSED, "running"): Phase.STARTING,
-    (Phase.PAUSED, "stopped"): Phase.STOPPING,
     (Phase.STOPPED, "running"): Phase.STARTING,
     (Phase.STOPPED, "paused"): Phase.STARTING,
     (Phase.FINISHED, "paused"): Phase.STARTING,
@@ -52,4 +52,6 @@ def _overtaken_by(record: PipelineRecord, event: LifecycleEvent) -> Phase | None
         return Phase.STARTING
     if event.phase == Phase.FINISHED and record.desired == "running" and not record.finished:
         return Phase.STARTING
+    if event.phase == Phase.PAUSED and record.desired == "stopped":
+        return Phase.STOPPING if record.stop_mode is StopMode.FORCE else Phase.CHECKPOINT_STOPPING
     return OVERTAKEN.get((event.phase, record.desired))

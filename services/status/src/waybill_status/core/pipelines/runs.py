@@ -2,7 +2,7 @@
 
 A run begins when its driver is started: with the first change of phase that has its number. It ends
 when its driver has ended: with the change of phase to `Recovering`, `Failed` or `Finished`, or with
-the one after `Stopping` or `Rescaling`. What comes with a higher number, and no end before, was
+the one after a phase in which it stops. What comes with a higher number, and no end before, was
 another runner.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from waybill_shared.contract.lifecycle import STOPS, WITHOUT_DRIVER, Phase
+from waybill_shared.contract.lifecycle import RUN_FOLLOWS, STOPS, WITHOUT_DRIVER, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent
 from waybill_shared.contract.run_words import NEXT_RUN, READ_ALL, TO_BE, RunEnd
 from waybill_shared.contract.words import HistoryGap
@@ -31,7 +31,8 @@ _OFFSET: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 class PipelineRun:
     """A run. `place`: of its first event that is known. `began`: None if it began before that.
     `leaving`: its last event, or the one with which its end begins. A stop that becomes a stronger
-    one began with the first event; one that overtakes a rescale, with its own."""
+    one, or that a start overtakes, began with the first event; one that overtakes a rescale or a
+    restart, with its own."""
 
     place: EventPlace
     run: int
@@ -141,7 +142,7 @@ def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
     event = at.event
     if run.end is not None:
         return run  # such as a sink that is closed after the end
-    stops = event.phase in STOPS and (run.stopping is None or run.stopping.phase != event.phase)
+    stops = event.phase in STOPS and _is_first_stop(run.stopping, event)
     leaves = stops or run.stopping is None
     run = replace(run, phase=event.phase, leaving=at.place if leaves else run.leaving)
     if event.phase in BY_ITSELF:
@@ -152,6 +153,12 @@ def _go_on(run: PipelineRun, at: PipelineEvent) -> PipelineRun:
     if event.phase == Phase.STOPPED:
         return _stop(run, event)
     return replace(run, stopping=event) if stops else run
+
+
+def _is_first_stop(stopping: LifecycleEvent | None, event: LifecycleEvent) -> bool:
+    if stopping is None:
+        return True
+    return stopping.phase in RUN_FOLLOWS and stopping.phase != event.phase
 
 
 def _stop(run: PipelineRun, event: LifecycleEvent) -> PipelineRun:
