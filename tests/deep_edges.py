@@ -81,6 +81,7 @@ DEEP = {
         "[more]",
         "when_its_topic_was_created_anew",
     ),
+    "e2e/test_killed_runner.py": ("",),
     "e2e/test_lag.py": ("",),
     "e2e/test_leftovers.py": ("",),
     "e2e/test_maintenance.py": (
@@ -89,6 +90,7 @@ DEEP = {
         "its_version_is_gone",
     ),
     "e2e/test_maintenance_under_load.py": ("",),
+    "e2e/test_many_pauses.py": ("",),
     "e2e/test_never_a_lie.py": ("[all faults]",),
     "e2e/test_one_table.py": ("",),
     "e2e/test_openapi.py": ("[all-", "[some-ingress]"),
@@ -200,6 +202,7 @@ DEEP = {
     ),
     "integration/local_stack/test_rescaling.py": ("",),
     "integration/local_stack/test_spark_cluster.py": ("",),
+    "integration/local_stack/test_stopped_drivers.py": ("",),
     "integration/local_stack/test_trusted.py": ("",),
     "integration/local_stack/test_two_million_rows.py": ("",),
     "integration/redis/test_loss.py": (

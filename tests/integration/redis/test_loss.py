@@ -41,9 +41,12 @@ def test_flushed_again_and_again_while_tokens_are_asked(world: World, valkey: Va
             pipeline.process()
             asker.hears(token, "complete")
             asker.hears(done, "complete")
+        with paused(world.tracker.pid):  # else it may be written again before anybody asks
+            client.flushall()
+            asker.hears(done, "unknown")
+        asker.hears(done, "complete")
 
-    assert asker.outcomes(never) == {"in_progress", "unknown"}
-    assert "unknown" in asker.outcomes(done)
+    assert asker.outcomes(never) <= {"in_progress", "unknown"}
 
 
 def test_an_old_dump_says_nothing_until_it_is_written_again(

@@ -33,7 +33,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a driver goes on behind a fence of a later claim",
         invariant="I4",
-        found_by=134,
+        found_by=674,
         instead={"waybill_spark.tracking.ledger.Ledger._is_superseded": stand_ins.false},
         only=("driver", "cutoff", "lives", "manifest"),
         rates=Rates(pause=0.08, takeover=0.2),

@@ -124,7 +124,7 @@ class PipelineRun:
             if ending is None:
                 watcher.run(control, pausing)
             elif ending.run(watcher, control, pausing):
-                self._report(DriverEvent(kind="finished", run_id=self._spec.run_id))
+                self._report_finished()
                 return
             drains = control.mode is StopMode.DRAIN
             if drains and Drain(stages, self._admin).run(watcher, control):
@@ -133,6 +133,11 @@ class PipelineRun:
     def _put_dead_letters(self, stages: Sequence[RunningStage]) -> None:
         self._not_put = put_dead_letters(stages, self._spec.dead_letters)
         reach(f"{self._spec.pipeline_uid}.after_put")
+
+    def _report_finished(self) -> None:
+        """Report that all that there was is read. The driver ends after that."""
+        self._report(DriverEvent(kind="finished", run_id=self._spec.run_id))
+        reach(f"{self._spec.pipeline_uid}.after_finished")
 
     def _reporter(self) -> Reporter:
         return Reporter(self._spec, self._admin, self._producer, self._identity, self._clock)
