@@ -28,7 +28,7 @@ from waybill_stage_runner.core.pipelines.events import (
     Event,
     RecordRequested,
 )
-from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
 
 RECORD = make_record()
 DELETED = replace(RECORD, desired="deleted")
@@ -133,13 +133,13 @@ def test_error_that_stays_is_not_tried_again(closing: Deletion) -> None:
 
 def test_closing_driver_that_hangs_is_killed_and_tried_again(closing: Deletion) -> None:
     assert closing.after(STOP_MODES[StopMode.CHECKPOINT].limit_ms) == ()
-    assert closing.after(CLOSING_MS_MAX - STOP_MODES[StopMode.CHECKPOINT].limit_ms) == (
+    assert closing.after(BY_DEFAULT.close_ms - STOP_MODES[StopMode.CHECKPOINT].limit_ms) == (
         StopDriver(mode=StopMode.FORCE),
     )
     assert closing.after(1) == ()
     closing.on(CRASH)
     assert closing.after(500) == (CLOSE,)
-    assert closing.after(CLOSING_MS_MAX - 1) == (), "each has its own time"
+    assert closing.after(BY_DEFAULT.close_ms - 1) == (), "each has its own time"
 
 
 def test_recorded_deletion_is_closed_at_the_next_start() -> None:

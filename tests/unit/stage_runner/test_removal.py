@@ -29,7 +29,7 @@ from waybill_stage_runner.core.pipelines.events import (
 )
 from waybill_stage_runner.core.pipelines.removal import sinks_to_remove
 from waybill_stage_runner.core.pipelines.stopping import NOT_REACHED
-from waybill_stage_runner.core.pipelines.supervision import CLOSING_MS_MAX
+from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
 
 LAKE, OUT = make_sink("lake"), make_sink("out")
 BEFORE = make_record(stages=(make_stage("a", sinks=(LAKE, OUT)), make_stage("b")))
@@ -133,7 +133,7 @@ def test_what_is_overtaken_before_it_was_said_is_not_in_force(closing: Pipeline)
 def test_what_fails_for_a_while_is_tried_again(closing: Pipeline) -> None:
     assert closing.on(CRASH) == ()
     assert closing.after(500) == (CLOSE,)
-    assert closing.after(CLOSING_MS_MAX) == (StopDriver(mode=StopMode.FORCE),)
+    assert closing.after(BY_DEFAULT.close_ms) == (StopDriver(mode=StopMode.FORCE),)
     closing.on(CRASH)
     assert closing.after(1_000) == (CLOSE,)
     assert closing.on(WELL)[0] == WriteRecord()

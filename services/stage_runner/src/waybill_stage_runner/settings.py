@@ -102,6 +102,11 @@ class Settings(ServiceSettings):
         gt=0,
         description="so long a stop with mode checkpoint may take, before it becomes force",
     )
+    stage_runner_close_limit_s: float = Field(
+        default=BY_DEFAULT.close_ms / 1000,
+        gt=0,
+        description="so long a driver may close sinks that are removed; then it is tried again",
+    )
     stage_runner_sql_guard: SqlGuard = Field(
         default="strict",
         description="trusted: no lists of what SQL may hold; commands are refused all the same",
@@ -155,6 +160,7 @@ class Settings(ServiceSettings):
             finish_ms=round(self.stage_runner_finish_limit_s * 1000),
             drain_ms=round(self.stage_runner_drain_limit_s * 1000),
             checkpoint_ms=round(self.stage_runner_checkpoint_limit_s * 1000),
+            close_ms=round(self.stage_runner_close_limit_s * 1000),
         )
 
     @property

@@ -99,8 +99,8 @@ time; a weaker one changes nothing, and the same one joins the first.
 {MODES}
 
 These limits, and those of phases, are settings of the runner: `WAYBILL_STAGE_RUNNER_START_LIMIT_S`,
-`…_FINISH_LIMIT_S`, `…_DRAIN_LIMIT_S` and `…_CHECKPOINT_LIMIT_S`. `escalates_at` of a pipeline says
-when its stop becomes a stronger one.
+`…_FINISH_LIMIT_S`, `…_DRAIN_LIMIT_S`, `…_CHECKPOINT_LIMIT_S`, and `…_CLOSE_LIMIT_S` for a driver
+that closes sinks. `escalates_at` of a pipeline says when its stop becomes a stronger one.
 
 When a pipeline is to be deleted, or a stage or sink is to be removed, its driver ends first. Then
 the pipeline is `{Phase.STOPPING}`: the sinks that will be removed report a last time what they

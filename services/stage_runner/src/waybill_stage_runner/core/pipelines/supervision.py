@@ -81,7 +81,6 @@ from waybill_stage_runner.core.tick import Tick
 
 MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
 HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
-CLOSING_MS_MAX: Final = 180_000  # sinks may wait a minute each, for a claim or for their readers
 
 
 def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
@@ -306,7 +305,7 @@ def _stops_too_long(state: PipelineState, in_phase_ms: int) -> bool:
 
 
 def _tick_closing(state: PipelineState, now: int) -> Decision:
-    if state.driver and now - state.since >= CLOSING_MS_MAX:
+    if state.driver and now - state.since >= state.times.close_ms:
         return replace(state, since=now), (actions.StopDriver(mode=StopMode.FORCE),)
     if state.next_at is not None and now >= state.next_at:
         assert state.closing is not None

@@ -16,6 +16,7 @@ class TimeLimits:
     finish_ms: int = PHASES[Phase.FINISHING].limit_ms or 0
     drain_ms: int = STOP_MODES[StopMode.DRAIN].limit_ms
     checkpoint_ms: int = STOP_MODES[StopMode.CHECKPOINT].limit_ms
+    close_ms: int = 180_000  # sinks may wait a minute each, for a claim or for their readers
 
     def of_phase(self, phase: Phase) -> int | None:
         """Return how long the phase may last; None: as long as it needs."""
