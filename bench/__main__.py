@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.bad_records import R49
 from bench.big import R31, R32, R33
 from bench.contest import Contest, Result, measure, with_target, with_targets
 from bench.endings import R46, R47, R48
@@ -48,6 +49,7 @@ OF_A_STAGE = (
     R33,
     R47,
     R48,
+    R49,
 )
 OF_SERVICES = (
     R4,

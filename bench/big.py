@@ -1,4 +1,4 @@
-"""R31 to R33: a batch that executors write, beside what Spark, or a driver, does with the same."""
+"""R31 to R33: a batch that executors write, compared with what Spark, or a driver, does."""
 
 import os
 import sys

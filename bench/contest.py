@@ -1,6 +1,6 @@
 """What is compared with what: two turns, which take a round each in their time, and a target.
 
-Only ratios of one run count: what the machine does beside it meets both.
+Only ratios of one run count: what the machine does meanwhile meets both.
 """
 
 import statistics
@@ -16,11 +16,11 @@ Turn = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Each call measures once; `beside` is measured and shown too, and is no part of the ratio."""
+    """Each call measures once; `also` is measured and shown too, and is no part of the ratio."""
 
     ours: Turn
     theirs: Turn
-    beside: Mapping[str, Turn] = field(default_factory=dict)
+    also: Mapping[str, Turn] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Result:
     contest: Contest
     ours: tuple[float, ...]
     theirs: tuple[float, ...]
-    beside: Mapping[str, tuple[float, ...]]
+    also: Mapping[str, tuple[float, ...]]
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -83,7 +83,7 @@ def measure(
     """Interleaved: whoever began a round comes last in the next one. The first is not counted."""
     times: dict[str, list[float]] = {}
     with contest.begin(around) as turns:
-        named = {"ours": turns.ours, "theirs": turns.theirs, **turns.beside}
+        named = {"ours": turns.ours, "theirs": turns.theirs, **turns.also}
         for number in range(rounds + 1):
             order = list(named.items())
             for name, turn in order if number % 2 else reversed(order):
@@ -93,7 +93,7 @@ def measure(
                     times.setdefault(name, []).append(value)
     found = {name: tuple(values) for name, values in times.items()}
     ours, theirs = found.pop("ours"), found.pop("theirs")
-    return Result(contest=contest, ours=ours, theirs=theirs, beside=found)
+    return Result(contest=contest, ours=ours, theirs=theirs, also=found)
 
 
 def shown(value: float, contest: Contest) -> str:

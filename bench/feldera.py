@@ -1,4 +1,4 @@
-"""R21: Feldera's own client, from its push until its wait returns, beside ours."""
+"""R21: Feldera's own client, from its push until its wait returns, and by ours."""
 
 import itertools
 import random

@@ -128,7 +128,7 @@ def complete_against_plain(around: Surroundings) -> Iterator[Turns]:
         yield Turns(
             ours=lambda: ours.until(tokens),
             theirs=theirs.until_visible,
-            beside={"ours, until its row is visible": ours.until_visible},
+            also={"ours, until its row is visible": ours.until_visible},
         )
 
 

@@ -88,7 +88,7 @@ def resume_against_start(around: Surroundings) -> Iterator[Turns]:
 
 
 @contextmanager
-def beside_a_start(around: Surroundings, measure: Callable[[Idle], float]) -> Iterator[Turns]:
+def against_a_start(around: Surroundings, measure: Callable[[Idle], float]) -> Iterator[Turns]:
     with idle(around) as one:
         yield Turns(ours=partial(measure, one), theirs=one.pipelines.create)
 
@@ -122,7 +122,7 @@ R43 = Contest(
     theirs=OURS_OF_R17,
     unit="s",
     target=0.6,
-    begin=partial(beside_a_start, measure=Idle.stop),
+    begin=partial(against_a_start, measure=Idle.stop),
 )
 R44 = Contest(
     key="R44",
@@ -140,5 +140,5 @@ R45 = Contest(
     theirs=OURS_OF_R17,
     unit="s",
     target=2.0,
-    begin=partial(beside_a_start, measure=Idle.restart),
+    begin=partial(against_a_start, measure=Idle.restart),
 )

@@ -81,10 +81,10 @@ def waybill(around: Surroundings, more: str = "") -> Iterator[Waybill]:
         yield running(urls, more=more)
 
 
-def running(urls: dict[str, str], *, more: str = "") -> Waybill:
+def running(urls: dict[str, str], *, query: str = QUERY, more: str = "") -> Waybill:
     name = f"orders-{uuid.uuid4().hex[:8]}"
     with closing(Http(urls["ingress"])) as ingress, closing(Http(urls["status"])) as status:
-        apply(ingress, status, name, more=more)
+        apply(ingress, status, name, query=query, more=more)
     way = TopicPair(source=f"{name}.in", target=f"{name}.out")
     return Waybill(name=name, ingress=urls["ingress"], status=urls["status"], way=way)
 

@@ -59,7 +59,7 @@ def rebuilt(around: Surroundings) -> Iterator[Turns]:
         yield Turns(
             ours=wiped,
             theirs=lambda: timed(lambda: read_raw(around)),
-            beside={
+            also={
                 "wiped, tracker restarted": lambda: restarted(around, answered),
                 "nothing but the facts": from_facts,
             },

@@ -64,7 +64,7 @@ def _as_json(result: Result) -> dict[str, object]:
         "met": result.met,
         "ratio": result.ratio,
         "ratios": result.ratios,
-        "rounds": {contest.ours: result.ours, contest.theirs: result.theirs, **result.beside},
+        "rounds": {contest.ours: result.ours, contest.theirs: result.theirs, **result.also},
     }
 
 
@@ -72,7 +72,7 @@ def _plot(result: Result, path: Path) -> None:
     from matplotlib.figure import Figure
 
     contest = result.contest
-    rounds = {contest.ours: result.ours, contest.theirs: result.theirs, **result.beside}
+    rounds = {contest.ours: result.ours, contest.theirs: result.theirs, **result.also}
     figure = Figure(figsize=(9, 0.8 + 0.7 * len(rounds)), layout="constrained")
     axes = figure.subplots()
     for place, values in enumerate(rounds.values()):

@@ -1,4 +1,4 @@
-"""R22, R23: what a sink costs beside the bare way to the same place, and several beside one."""
+"""R22, R23: what a sink costs, and several at once, compared with the bare way to that place."""
 
 import time
 import uuid
@@ -94,7 +94,7 @@ class Bare:
 
 
 @contextmanager
-def beside_bare(around: Surroundings, mode: str) -> Iterator[Turns]:
+def against_bare(around: Surroundings, mode: str) -> Iterator[Turns]:
     upsert = mode == "upsert"
     with database(around) as server, psycopg.connect(server.url, autocommit=True) as session:
         key = " PRIMARY KEY" if upsert else ""
@@ -236,7 +236,7 @@ def together(around: Surroundings, rows: int, slowest: str) -> Iterator[Turns]:
         yield Turns(
             ours=batch(*SINKS).seconds,
             theirs=batch(slowest).seconds,
-            beside={sink: each.seconds for sink, each in alone.items()},
+            also={sink: each.seconds for sink, each in alone.items()},
         )
 
 
@@ -247,7 +247,7 @@ R22 = Contest(
     theirs="psycopg: COPY and INSERT in one transaction",
     unit="/s",
     target=0.85,
-    begin=lambda around: beside_bare(around, "append"),
+    begin=lambda around: against_bare(around, "append"),
 )
 R22U = Contest(
     key="R22u",
@@ -256,7 +256,7 @@ R22U = Contest(
     theirs="psycopg: COPY and INSERT … ON CONFLICT in one transaction",
     unit="/s",
     target=0.8,
-    begin=lambda around: beside_bare(around, "upsert"),
+    begin=lambda around: against_bare(around, "upsert"),
 )
 R23F = Contest(
     key="R23f",

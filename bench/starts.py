@@ -198,13 +198,13 @@ def await_rest(runner: str, logs: Path, spares: int) -> None:
 @contextmanager
 def warm(around: Surroundings) -> Iterator[Turns]:
     with pipelines(around, spares=1) as ours:
-        beside = {
+        also = {
             "the first record of a pipeline is complete": ours.first_record,
             "a manifest is checked": ours.check,
             "a change of a running pipeline": ours.change,
             "no row comes while it changes": ours.gap,
         }
-        yield Turns(ours=ours.create, theirs=lambda: first_row(around), beside=beside)
+        yield Turns(ours=ours.create, theirs=lambda: first_row(around), also=also)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""R29, R30: what the Iceberg sink costs beside PyIceberg alone, in a catalog of the same kind."""
+"""R29, R30: what the Iceberg sink costs, against PyIceberg alone, in a catalog of the same kind."""
 
 import random
 import time
@@ -35,7 +35,7 @@ def rows_of(numbers: range | list[int]) -> pa.Table:
 
 
 @contextmanager
-def beside_pyiceberg(around: Surroundings, rows: int, mode: str) -> Iterator[Turns]:
+def against_pyiceberg(around: Surroundings, rows: int, mode: str) -> Iterator[Turns]:
     upsert = mode == "upsert"
     catalog = open_local(around.folder / "lakehouse", "bench")
     keys = ["order_id"] if upsert else []
@@ -97,7 +97,7 @@ def _append(key: str, rows: int) -> Contest:
         theirs="PyIceberg's append",
         unit="s",
         target=1.2,
-        begin=partial(beside_pyiceberg, rows=rows, mode="append"),
+        begin=partial(against_pyiceberg, rows=rows, mode="append"),
     )
 
 
@@ -111,5 +111,5 @@ R30 = Contest(
     theirs="PyIceberg's upsert",
     unit="s",
     target=1.2,
-    begin=partial(beside_pyiceberg, rows=1_000, mode="upsert"),
+    begin=partial(against_pyiceberg, rows=1_000, mode="upsert"),
 )

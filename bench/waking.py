@@ -52,7 +52,7 @@ def one_waiter(around: Surroundings) -> Iterator[Turns]:
         yield Turns(
             ours=lambda: statistics.median(woken(status, facts) for _ in range(COMMITS)),
             theirs=lambda: statistics.median(round_trip() for _ in range(COMMITS)),
-            beside={"ours, p99": lambda: p99([woken(status, facts) for _ in range(TAIL_COMMITS)])},
+            also={"ours, p99": lambda: p99([woken(status, facts) for _ in range(TAIL_COMMITS)])},
         )
 
 
