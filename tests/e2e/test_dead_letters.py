@@ -105,8 +105,8 @@ class Pipeline:
         topic_id = self.kafka.identify([self.topic])[self.topic].topic_id
         return [self._sent(value, topic_id, m) for value, m in zip(values, reports, strict=True)]
 
-    def outcomes(self, sent: Iterable[Sent]) -> list[Outcome]:
-        return [self.client.wait(each.token, timeout_s=WAIT_S) for each in sent]
+    def outcomes(self, sent: Iterable[Sent], within_s: float = WAIT_S) -> list[Outcome]:
+        return [self.client.wait(each.token, timeout_s=within_s) for each in sent]
 
     def buried(self) -> list[Message]:
         topic = f"{self.topic}.dlq"

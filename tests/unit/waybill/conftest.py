@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from waybill import Client
+from waybill.cli import render
 from waybill.cli.main import app
 from waybill.testing import ManualClock, ScriptedServer
 
@@ -41,6 +42,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("WAYBILL_URL", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(render, "_quiet", False)  # a command with `--quiet` sets it for its process
     monkeypatch.chdir(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from waybill.cli.sending import bar as module
 from waybill.cli.sending.bar import Bar
 
 FAR_S = 60.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture
@@ -38,6 +40,7 @@ def stderr_is(stream: TextIO, delay_s: float) -> Iterator[None]:
 def read_until(reading: int, wanted: str) -> str:
     text = ""
     while wanted not in text:
+        assert select.select([reading], [], [], DEADLINE_S)[0], f"it shows only {text!r}"
         text += os.read(reading, 4096).decode(errors="replace")
     return text
 
