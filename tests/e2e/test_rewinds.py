@@ -22,12 +22,18 @@ inputs:
     kafka: {{topic: {name}.in, partitions: 1}}
     schema: "order_id BIGINT, n BIGINT"
 stages:
-  - name: load
-    inputs: [orders]
-    maxOffsetsPerTrigger: 1
+{before}  - name: load
+    inputs: [{input}]
+    maxOffsetsPerTrigger: 2  # a record and the end of its transaction
     sinks:
       - name: newest
         postgres: {{connection: warehouse, table: public.{name}, mode: upsert, keys: [order_id]}}
+"""
+BEFORE = """\
+  - name: copy
+    inputs: [orders]
+    maxOffsetsPerTrigger: 1
+    sinks: [{{name: copied, kafka: {{topic: {name}.copied}}}}]
 """
 
 
@@ -101,36 +107,53 @@ def test_what_is_skipped_is_lost_and_no_later_rewind_writes_it(
 def test_a_sink_that_shows_older_rows_says_so(
     client: Client, stack: StackState, failpoints: Path
 ) -> None:
-    manifest = UPSERT.format(name="newest")
-    assert client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S).state == "done"
-    send = [client.send("newest", "orders", [{"order_id": 1, "n": n}]).token for n in (1, 2, 3)]
-    assert client.wait(send[-1], timeout_s=WAIT_S).kind == "complete"
-    assert (shown(stack), rewinding(client, send[0])) == (3, False)
+    manifest = UPSERT.format(name="newest", before="", input="orders")
+    show_older_rows(client, stack, failpoints, "newest", manifest)
 
-    point = failpoints / f"{client.pipeline('newest').uid}.newest.after_commit"
+
+def test_a_sink_that_gets_older_rows_of_a_stage_before_says_so(
+    client: Client, stack: StackState, failpoints: Path
+) -> None:
+    before = BEFORE.format(name="later")
+    manifest = UPSERT.format(name="later", before=before, input="copied")
+    show_older_rows(client, stack, failpoints, "later", manifest)
+
+
+def show_older_rows(
+    client: Client, stack: StackState, failpoints: Path, name: str, manifest: str
+) -> None:
+    """Hold a pipeline in the first batch that comes again, and look at its table and tokens."""
+    assert client.operation(client.apply(manifest).id, wait_s=START_TIMEOUT_S).state == "done"
+    send = [client.send(name, "orders", [{"order_id": 1, "n": n}]).token for n in (1, 2, 3)]
+    assert client.wait(send[-1], timeout_s=WAIT_S).kind == "complete"
+    assert (shown(stack, name), rewinding(client, send[0])) == (3, False)
+
+    point = failpoints / f"{client.pipeline(name).uid}.newest.after_commit"
     point.touch()
-    asked = client.restart("newest", state="fresh", yes=True)
+    refused = client.restart(name, state="fresh", wait_s=10)
+    assert "sink newest shows older rows again" in refused.errors[-1].message
+    asked = client.restart(name, state="fresh", yes=True)
     assert rewinding(client, send[0]) is True, "before a driver begins"
     reached = point.with_name(point.name + REACHED)
     eventually(reached.exists, within_s=START_TIMEOUT_S)
-    assert shown(stack) == 1, "the older row can be seen again"
+    assert shown(stack, name) == 1, "the older row can be seen again"
     outcome = client.outcome(send[-1])
     assert (outcome.kind, rewinding(client, send[-1])) == ("complete", True)
 
     reached.unlink()
     done(client, asked)
     eventually(lambda: rewinding(client, send[0]) is False, within_s=WAIT_S)
-    assert shown(stack) == 3
+    assert shown(stack, name) == 3
 
 
-def shown(stack: StackState) -> int:
+def shown(stack: StackState, table: str) -> int:
     """The row that readers of the table see."""
-    ((n,),) = Database.of(stack).ask("SELECT n FROM public.newest")
+    ((n,),) = Database.of(stack).ask(f"SELECT n FROM public.{table}")
     return int(n)
 
 
 def rewinding(client: Client, token: str) -> bool | None:
-    ((sink,),) = (stage.sinks for stage in client.outcome(token).stages)
+    *_, (sink,) = (stage.sinks for stage in client.outcome(token).stages)
     return sink.rewinding
 
 

@@ -152,29 +152,31 @@ def test_a_rewind_that_is_not_possible_changes_nothing(
     assert (len(world.records), world.stopped) == (1, [])
 
 
-def test_a_sink_that_replaces_rows_is_refused_also_in_a_later_stage(world: World) -> None:
-    assert ask(world, Restart(start_from="earliest", confirmed=True), manifest=UPSERT) == ()
-    assert "stage load: sink lake replaces rows" in world.problems[0].message
+def test_a_sink_that_each_batch_replaces_is_refused_also_in_a_later_stage(world: World) -> None:
+    manifest = UPSERT.replace("mode: upsert, keys: [order_id]", "mode: overwrite")
+    assert ask(world, Restart(start_from="earliest", confirmed=True), manifest=manifest) == ()
+    assert "stage load: sink lake is replaced by each batch" in world.problems[0].message
     assert "not supported" in world.problems[0].message
 
 
+@pytest.mark.parametrize("stage", ["load", "enrich", None])
 def test_a_sink_that_shows_older_rows_meanwhile_is_named_before_it_is_confirmed(
-    world: World,
+    world: World, stage: str | None
 ) -> None:
-    body = Restart(start_from="earliest", stage="load")
+    body = Restart(start_from="earliest", stage=stage)
     assert ask(world, body, manifest=UPSERT) == ()
     (named,) = [each for each in world.problems if "sink" in each.message]
     assert named.message == "stage load: sink lake shows older rows again"
     assert "rewinding" in named.hint
 
 
-def test_a_stage_that_upserts_is_not_rewound_together_with_one_before_it(world: World) -> None:
-    """What comes again of the stage before comes as new records, after the stage has caught up."""
+def test_a_stage_that_upserts_and_has_two_inputs_is_not_fed_older_rows(world: World) -> None:
+    """They would come after newer ones of the other input, and stay."""
     step = "    steps: [{name: all, sql: SELECT order_id FROM orders}]\n"
     both = UPSERT.replace("[enriched]\n", f"[enriched, orders]\n{step}")
     body = Restart(start_from="earliest", confirmed=True)
     assert ask(world, body, manifest=both) == ()
-    assert "older ones of a stage before" in world.problems[0].message
+    assert "older ones of one input" in world.problems[0].message
 
 
 def test_a_stage_that_upserts_is_rewound_when_it_is_confirmed(world: World) -> None:

@@ -108,12 +108,12 @@ def test_what_no_restart_could_do_is_refused(world: World, body: SetOffsets, mes
     assert world.records[-1].rewinds == ()
 
 
-def test_a_sink_that_replaces_rows_is_refused(world: World) -> None:
-    runner = running(world, UPSERT)
+def test_a_sink_that_each_batch_replaces_is_refused(world: World) -> None:
+    runner = running(world, UPSERT.replace("mode: upsert, keys: [order_id]", "mode: overwrite"))
     carry_out(runner, command(2, "stop"), 2)
     receive(runner, 1, DriverEnded(exit_code=0))
     set_offsets(runner, SetOffsets(start_from="earliest", confirmed=True))
-    assert "stage load: sink lake replaces rows" in world.problems[0].message
+    assert "stage load: sink lake is replaced by each batch" in world.problems[0].message
 
 
 def test_topics_that_were_created_again_come_first(world: World) -> None:

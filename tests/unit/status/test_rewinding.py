@@ -6,20 +6,33 @@ from typing import cast
 
 import pytest
 
-from builders import applied
+from builders import applied, make_sink
 from unit.status.coroutines import WAIT_S, inside
-from unit.status.slots import LOAD, offsets, record, slot, span, stages_of, token, view, with_stages
+from unit.status.slots import (
+    ENRICH,
+    INNER,
+    LOAD,
+    offsets,
+    record,
+    slot,
+    span,
+    stages_of,
+    token,
+    view,
+    with_stages,
+)
 from unit.status.worlds import World, world
 from waybill_shared.contract.events import EarlierManifest, PipelineRecord
 from waybill_shared.contract.rewinds import StageRewind
-from waybill_shared.contract.slots import Slot
+from waybill_shared.contract.slots import Hop, SinkState, Slot
 from waybill_shared.contract.token_views import WHOLE
+from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.app.outcomes import tokens as module
 from waybill_status.app.outcomes.rewinding import RewindingSinks
 from waybill_status.app.ports import SlotViews
 from waybill_status.core.outcomes.outcome import Outcome
-from waybill_status.core.outcomes.rewinding import find_rewinding, unite
+from waybill_status.core.outcomes.rewinding import Rewinding, find_rewinding, unite
 from waybill_status.core.outcomes.views import PipelineKey, View
 
 MANIFEST = """\
@@ -157,6 +170,67 @@ def test_a_sink_that_upserted_when_it_was_rewound_is_rewinding_in_another_mode(m
     assert find_rewinding(record, with_lake(1, 3)) == {("load", "lake"): True}
     long_ago = replace(earlier, until=0)
     assert find_rewinding(replace(record, earlier=(long_ago,)), with_lake(1, 3)) == {}
+
+
+def fed(*, rewind: int = 1, rewound: int | None = None, read: int) -> Slot:
+    """The slot in which `enrich` wrote again up to 7 of its topic, and `load` is at `read`."""
+    writer = replace(
+        DONE.sinks[ENRICH],
+        rewind=rewind,
+        rewound={} if rewound is None else offsets(rewound),
+        rewritten=inner(7) if rewound is None and rewind else {},
+    )
+    sinks = {ENRICH: writer, LOAD: replace(DONE.sinks[LOAD], frontier=inner(read))}
+    return replace(DONE, sinks={**DONE.sinks, **sinks})
+
+
+def inner(*ends: int) -> Vector:
+    return offsets(*ends, topic_id=INNER)
+
+
+@pytest.mark.parametrize(
+    ("content", "rewinding"),
+    [
+        (fed(rewind=0, read=9), True),
+        (fed(rewound=2, read=9), True),
+        (fed(read=6), True),
+        (fed(read=7), None),
+        (None, None),
+    ],
+    ids=["wanted", "written again", "not read yet", "read", "nobody knows"],
+)
+def test_a_sink_is_rewinding_until_it_has_read_what_the_stage_before_wrote_again(
+    content: Slot | None, rewinding: bool | None
+) -> None:
+    first = rewound(1)
+    record = replace(first, rewinds=(replace(first.rewinds[0], stage="enrich"),))
+    marked = rewinding is not None or content is None
+    assert find_rewinding(record, content) == ({SINK: rewinding} if marked else {})
+
+
+def test_a_sink_two_stages_later_waits_for_the_batch_between() -> None:
+    first = rewound(1)
+    *_, load = first.stages
+    source = replace(load.inputs[0], topic="between", topic_id="between")
+    between = make_sink("between", topic_id="between", terminal=False)
+    middle = replace(load, name="middle", sinks=(between,))
+    stages = (first.stages[0], middle, replace(load, inputs=(source,)))
+    record = replace(first, stages=stages, rewinds=(replace(first.rewinds[0], stage="enrich"),))
+    hops = tuple(
+        Hop(sequence=n, inputs=inner(read), outputs={("between", 0): written})
+        for n, (read, written) in enumerate([(5, 10), (7, 12), (8, 14)])
+    )
+    content = fed(read=0)
+
+    def marks(hops: tuple[Hop, ...], read: int) -> Rewinding:
+        state = SinkState(frontier=hops[-1].inputs, hops=hops)
+        lake = replace(content.sinks[LOAD], frontier={("between", 0): read})
+        sinks = {**content.sinks, "middle/between@1": state, LOAD: lake}
+        return find_rewinding(record, replace(content, sinks=sinks))
+
+    assert marks(hops[:1], 12) == {SINK: True}
+    assert marks(hops[:2], 11) == {SINK: True}
+    assert marks(hops, 12) == {}
 
 
 def test_a_sink_that_was_removed_while_it_was_rewound_stays_marked() -> None:

@@ -163,7 +163,7 @@ def test_same_batch_with_smaller_outputs_needs_only_those() -> None:
     assert reached(apply(*facts).slot) == {("R", 0): 12}
 
 
-@pytest.mark.parametrize(("room", "kept"), [(0, []), (5, []), (9, [1, 5, 6])])
+@pytest.mark.parametrize(("room", "kept"), [(0, [6]), (5, [6]), (9, [1, 5, 6])])
 def test_of_the_hops_that_every_reader_has_passed_a_few_are_kept(
     monkeypatch: pytest.MonkeyPatch, room: int, kept: list[int]
 ) -> None:

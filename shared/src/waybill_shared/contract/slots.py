@@ -16,7 +16,7 @@ from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span, Vector
 
-SLOT_VERSION = 8  # of what a snapshot holds
+SLOT_VERSION = 9  # of what a snapshot holds
 NON_FINAL_AGE_MS_MAX = 5_000  # a non-final answer needs a tracker that is alive
 HISTORY_LENGTH_MAX = 2_000  # batches remembered per sink; older ones answer without details
 
@@ -64,6 +64,9 @@ class SinkState:
     rewind: int = 0
     rewound: StoredOffsets = field(default_factory=dict)
     """As in the fence: the number of its newest rewind, and what that has moved back."""
+    rewritten: StoredOffsets = field(default_factory=dict)
+    """The ends in its topic of what its newest rewind wrote again, once that is done. Readers that
+    are past them have read no older record for the last time."""
 
     @property
     def position(self) -> Vector:

@@ -90,6 +90,10 @@ class Topology:
             if any(not i.root and not ids.isdisjoint(i.ids) for i in stage.inputs)
         ]
 
+    def fed_by(self, stages: Iterable[StageDefinition]) -> list[StageDefinition]:
+        """Return the stages that read what these write, directly or through others."""
+        return _all_of([each for stage in stages for each in self._after(stage)], self._after)
+
     def leads_on(self, sink: SinkDefinition, generation: int) -> bool:
         """Return True if what the sink writes is read on the way to a sink for which tokens of that
         generation wait."""

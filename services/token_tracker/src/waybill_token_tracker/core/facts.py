@@ -30,7 +30,7 @@ from waybill_shared.contract.events import Commit, Definition, Fact, StageDefini
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.slots import DeadEntry, Hop, Progress, Removal, SinkState, Slot
 from waybill_shared.contract.topology import StageSink, Topology
-from waybill_shared.contract.vectors import Span, TopicPartition, Vector, behind, join
+from waybill_shared.contract.vectors import Span, TopicPartition, Vector, behind, join, meet
 from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.hops import few, with_hop
@@ -159,10 +159,11 @@ def _apply_letters(slot: Slot, letters: DeadLetters) -> Slot:
 def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
     state = SinkState() if known is None else known
     frontier = join(state.frontier, commit.frontier)
+    hop = _hop(commit)
     return SinkState(
         frontier=frontier,
         reached=state.reached,
-        hops=with_hop(state.hops, _hop(commit)),
+        hops=with_hop(state.hops, hop),
         set_aside=unite(state.set_aside, _set_aside(commit)),
         lost=state.lost,
         batch=later(state.batch, commit.batch),
@@ -171,6 +172,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         steps=state.steps,
         rewind=max(state.rewind, commit.rewind),
         rewound=_rewound(state, commit, frontier),
+        rewritten=_rewritten(state, commit, hop.outputs),
     )
 
 
@@ -183,6 +185,16 @@ def _rewound(state: SinkState, commit: Commit, frontier: Vector) -> Vector:
     if state.rewind == commit.rewind:
         said = {**join(state.position, said)}
     return behind(state.position if state.rewind > commit.rewind else said, frontier)
+
+
+def _rewritten(state: SinkState, commit: Commit, ends: Vector) -> Vector:
+    """Return where the output of the newest rewind ends. The first commit that has no partition
+    before its frontier says so; of later ones, which may be received before it, the nearest ends
+    count."""
+    known = state.rewritten if commit.rewind <= state.rewind else {}
+    if commit.rewind < max(state.rewind, 1) or commit.rewound or not ends:
+        return known
+    return meet(known, ends) if known else ends
 
 
 def _began(commit: Commit) -> dict[TopicPartition, int]:

@@ -105,14 +105,17 @@ def _merge(hops: Hops) -> Hops:
 
 
 def _old(hops: Hops, passed: int) -> Hops:
-    """Return a few of the hops that all readers are past; the older they are, the fewer.
+    """Return a few of the hops that all readers are past, at least the last one; the older they
+    are, the fewer.
 
     A reader that is added later may find that the topic has lost old records. If one hop covered
     all older batches, all of them would be reported as lost.
     """
     room = PASSED_OFFSETS_MAX // max(1, _size(hops[-1:]))
-    if room <= 1 or not passed or not hops[-1].outputs:
+    if not passed or not hops[-1].outputs:
         return ()
+    if room <= 1:
+        return hops[passed - 1 : passed]
     newest = hops[-1].sequence
     return _space_out(hops[:passed], room, lambda hop: max(1, newest - hop.sequence) / room)
 

@@ -2,7 +2,7 @@
 
 1. `plan_rewinds` finds the stages and the partitions that are meant. It refuses what lies below the
    begin of a stage, what Kafka does not hold, and stages before a sink in which rows would be
-   replaced by older ones for good, or without a word in the answers about tokens.
+   replaced by older ones for good.
 2. `refuse_unconfirmed` says how many records come again, which sinks show older rows meanwhile, and
    what is skipped, until the person has confirmed it.
 3. `rewound_record` notes the rewinds, each with a number. The next run does them, unless
@@ -21,6 +21,7 @@ from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.rewinds import StageRewind
+from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.words import LossReason
 from waybill_stage_runner.core.pipelines.planning import TopicState
 
@@ -90,7 +91,8 @@ def refuse_unconfirmed(record: PipelineRecord, asked: Rewinding, again: Iterable
     """Raise UserError if records come again, or are skipped, and nobody has confirmed that."""
     again = tuple(again)
     problems = [effect for each in again for effect in each.effects()]
-    problems += _find_older_rows(record, {each.stage.name for each in again if each.goes_back})
+    back = {each.stage.name for each in again if each.goes_back}
+    problems += _find_older_rows(record, back | _fed_stages(record, back))
     if problems and not asked.confirmed:
         raise UserError(problems, Slug.REWIND_NOT_CONFIRMED)
 
@@ -164,29 +166,31 @@ def _misfits(record: PipelineRecord, asked: Rewinding, now: int) -> Iterator[Pro
 def _find_replacing(record: PipelineRecord, rewound: Set[str]) -> Iterator[Problem]:
     """Yield the sinks in which older rows would replace newer ones, and why that cannot be."""
     fed, tables = _fed_stages(record, rewound), _count_targets(record)
+    mixed = {stage.name for stage in record.stages if stage.name in fed and len(stage.inputs) > 1}
     for stage, sink, settings in _sinks_of(record, rewound | fed):
         shared = settings.admits_others or tables[type(settings), settings.target] > 1
-        why = _find_harm(settings, fed=stage in fed, shared=shared)
+        why = _find_harm(settings, mixed=stage in mixed, shared=shared)
         if why is not None:
             message = f"stage {stage}: sink {sink} {why}: this is not supported"
             yield Problem(message=message, hint=REPLACED)
 
 
-def _find_harm(sink: SinkSettings, *, fed: bool, shared: bool) -> str | None:
-    """Return why older rows cannot come again to a sink. `fed`: some come as new records, from a
-    stage before. `shared`: others write to its table."""
+def _find_harm(sink: SinkSettings, *, mixed: bool, shared: bool) -> str | None:
+    """Return why older rows cannot come again to a sink. `mixed`: those of a stage before, while
+    its stage reads other inputs. `shared`: others write to its table."""
     if sink.replaces:
         return "is replaced by each batch, and a rewind cuts batches elsewhere"
-    if sink.merge_keys and fed:
-        return "replaces rows, and would get older ones of a stage before, as new ones"
+    if sink.merge_keys and mixed:
+        return "replaces rows, and older ones of one input would replace newer ones of another"
     if sink.merge_keys and shared:
         return "shares its table, and older rows would replace newer ones of others for good"
     return None
 
 
-def _find_older_rows(record: PipelineRecord, rewound: Set[str]) -> Iterator[Problem]:
-    """Yield the sinks in which older rows replace newer ones until their stage has caught up."""
-    for stage, sink, settings in _sinks_of(record, rewound):
+def _find_older_rows(record: PipelineRecord, stages: Set[str]) -> Iterator[Problem]:
+    """Yield the sinks of these stages in which older rows replace newer ones until their stage has
+    caught up."""
+    for stage, sink, settings in _sinks_of(record, stages):
         if settings.merge_keys:
             message = f"stage {stage}: sink {sink} shows older rows again"
             yield Problem(message=message, hint=f"{MEANWHILE}: {CONFIRM}")
@@ -204,16 +208,9 @@ def _sinks_of(record: PipelineRecord, stages: Set[str]) -> Iterator[tuple[str, s
 
 
 def _fed_stages(record: PipelineRecord, rewound: Set[str]) -> Set[str]:
-    """Return the stages that read what these write, directly or through others. Stages are in the
-    order of data."""
-    fed: set[str] = set()
-    written: set[str] = set()
-    for stage in record.stages:
-        if any(i.topic_id in written for i in stage.inputs if not i.root):
-            fed.add(stage.name)
-        if stage.name in rewound | fed:
-            written |= {sink.topic_id for sink in stage.sinks if sink.topic_id is not None}
-    return fed
+    """Return the names of the stages that get older rows of these, as new records."""
+    stages = [stage for stage in record.stages if stage.name in rewound]
+    return {stage.name for stage in Topology(record.stages).fed_by(stages)}
 
 
 def _again(

@@ -3,10 +3,15 @@
 A sink that replaces rows by key shows older rows, from the first batch that comes again to the last
 one. Outcomes stay as they are meanwhile, and so this is said next to them:
 
-1. The record of the pipeline has the rewind before the driver does it. From then on the sink counts
-   as rewinding.
-2. That ends when the slot says that the sink has done the rewind, and that its position has
-   passed its frontier. A sink that is removed before that stays as it is, and so does its mark.
+1. The record of the pipeline has the rewind before the driver does it. From then on the sinks of
+   the stage count as rewinding, and those of the stages that read what it writes.
+2. For a sink of the stage that ends when the slot says that the sink has done the rewind, and that
+   its position has passed its frontier.
+3. What such a sink has written again to a topic ends where the slot says. For the sinks of a stage
+   that reads this topic it ends when they are past that, and what they wrote to a topic ends with
+   that batch.
+
+A sink that is removed before that stays as it is, and so does its mark.
 
 What comes late to the slot makes this too long, and never too short. The record must be known as of
 now: if it is not, nobody knows whether such a sink is rewinding.
@@ -14,11 +19,13 @@ now: if it is not, nobody knows whether such a sink is rewinding.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
-from waybill_shared.contract.slots import Slot, sink_key
-from waybill_shared.contract.topology import stages_of
+from waybill_shared.contract.slots import SinkState, Slot, stage_key
+from waybill_shared.contract.topology import StageSink, Topology, stages_of
+from waybill_shared.contract.vectors import Vector, join, passes
 from waybill_status.core.outcomes.outcome import Outcome, StageOutcome
 
 SinkName = tuple[str, str]
@@ -26,6 +33,7 @@ SinkName = tuple[str, str]
 Rewinding = Mapping[SinkName, bool | None]
 """Of sinks that are rewinding; None: nobody knows now."""
 WORST = (True, None, False)
+NOTHING_KNOWN: Final = SinkState(rewind=-1)
 
 
 def find_upsert_sinks(record: PipelineRecord) -> frozenset[SinkName]:
@@ -51,21 +59,71 @@ def nobody_knows(record: PipelineRecord) -> Rewinding:
 
 def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
     """Return the sinks that are rewinding by the record and the slot; without a slot nobody knows
-    of those that were ever rewound."""
-    found: dict[SinkName, bool | None] = {}
+    of those that may be."""
+    removed = stages_of(slot.removals) if slot is not None else ()
+    older = OlderRows(record, Topology((*record.stages, *removed)), slot)
     upserting = find_upsert_sinks(record)
-    for stage, sink, key, number in _rewound(record):
-        if (stage, sink) not in upserting:
-            continue
-        if slot is None:
-            found[stage, sink] = None
-            continue
-        state = slot.sinks.get(key)
-        if state is None or state.rewind < number or state.rewound:
-            found[stage, sink] = True
-    if slot is not None:
-        found |= dict.fromkeys(set(_removed(slot)) & upserting, True)
+    found: dict[SinkName, bool | None] = {}
+    for each in older.sinks:
+        name = (each.stage.name, each.sink.name)
+        if name in upserting and older.end_in(each) is None:
+            found[name] = None if slot is None else True
     return found
+
+
+class OlderRows:
+    """Where the rows end that stages wrote again, in each sink that has some."""
+
+    def __init__(self, record: PipelineRecord, topology: Topology, slot: Slot | None) -> None:
+        self._topology = topology
+        self._states = {} if slot is None else slot.sinks
+        self._numbers: dict[str, int] = {}
+        for rewind in record.rewinds:
+            of = f"{rewind.stage}@{rewind.since}"
+            self._numbers[of] = max(rewind.number, self._numbers.get(of, 0))
+        rewound = [
+            stage
+            for stage in topology.stages
+            if stage_key(stage) in self._numbers
+            or any(self._state_of(each).rewound for each in Topology([stage]).sinks)
+        ]
+        read = {*map(stage_key, (*rewound, *topology.fed_by(rewound)))}
+        self.sinks = tuple(each for each in topology.sinks if stage_key(each.stage) in read)
+        """All that may have some."""
+        self._keys = {each.key for each in self.sinks}
+        self._ends: dict[str, Vector | None] = {}
+
+    def end_in(self, sink: StageSink) -> Vector | None:
+        """Return where they end in the topic of the sink, which has all of them and newer ones;
+        None: it has not, as far as is known."""
+        if sink.key not in self._ends:
+            self._ends[sink.key] = None
+            self._ends[sink.key] = self._find_end(sink)
+        return self._ends[sink.key]
+
+    def _find_end(self, sink: StageSink) -> Vector | None:
+        state = self._state_of(sink)
+        number = self._numbers.get(stage_key(sink.stage), 0)
+        if state.rewound or state.rewind < number:
+            return None
+        read: Vector = {}
+        sources = self._sources_of(sink)
+        for end in map(self.end_in, sources):
+            if end is None:
+                return None
+            read = join(read, end)
+        if not passes(state.frontier, read):
+            return None
+        hop = next((hop for hop in state.hops if sources and passes(hop.inputs, read)), None)
+        return join(state.rewritten, hop.outputs) if hop is not None else state.rewritten
+
+    def _state_of(self, sink: StageSink) -> SinkState:
+        return self._states.get(sink.key, NOTHING_KNOWN)
+
+    def _sources_of(self, sink: StageSink) -> list[StageSink]:
+        """Return the sinks from which the stage may read older rows."""
+        writers = (each for i in sink.stage.inputs for each in self._topology.writers(i))
+        return [each for each in writers if each.key in self._keys]
 
 
 def unite(found: Iterable[tuple[str, Rewinding]]) -> dict[str, Rewinding]:
@@ -94,27 +152,6 @@ def with_rewinding(outcome: Outcome, found: Mapping[str, Rewinding]) -> Outcome:
 
 def _names(stages: Iterable[StageDefinition]) -> Iterator[SinkName]:
     return ((stage.name, sink.name) for stage in stages for sink in stage.sinks)
-
-
-def _rewound(record: PipelineRecord) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the sinks of stages that were ever rewound: stage, sink, key, newest number."""
-    numbers: dict[tuple[str, int], int] = {}
-    for rewind in record.rewinds:
-        of = (rewind.stage, rewind.since)
-        numbers[of] = max(rewind.number, numbers.get(of, 0))
-    for stage in record.stages:
-        number = numbers.get((stage.name, stage.since))
-        for sink in stage.sinks if number is not None else ():
-            yield stage.name, sink.name, sink_key(stage.name, sink.name, sink.since), number or 0
-
-
-def _removed(slot: Slot) -> Iterator[SinkName]:
-    """Yield the sinks that were removed before their stage had caught up."""
-    for stage in stages_of(slot.removals):
-        for sink in stage.sinks:
-            state = slot.sinks.get(sink_key(stage.name, sink.name, sink.since))
-            if state is not None and state.rewound:
-                yield stage.name, sink.name
 
 
 def _mark(stages: tuple[StageOutcome, ...], found: Rewinding) -> tuple[StageOutcome, ...]:
