@@ -83,6 +83,8 @@ class Apply:
 class Start:
     paused: bool = False
     """True if its driver starts and begins no batch."""
+    stage: str | None = None
+    """The only stopped stage that starts; None: all of them."""
     action: Literal[Action.START] = Action.START
 
 

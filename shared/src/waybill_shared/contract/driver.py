@@ -107,6 +107,8 @@ class RunSpec(_Message):
     """Records that go to their dead-letter topics before any batch. Each event that it runs, or is
     paused, says that this is done.
     """
+    stopped: tuple[str, ...] = ()
+    """Stages that are left out until an order starts them."""
     paused: bool = False
     """True if no batch begins before an order says so."""
     pause_order: int = 0
@@ -140,6 +142,18 @@ class PauseOrder(_Message):
     """Of the orders to pause and to continue that this run got, from 1."""
 
 
+class StartStagesOrder(_Message):
+    """An order to start stages that are stopped. The driver reports it with its number when it has
+    tried each of them; before that it reports those that could not be started.
+    """
+
+    kind: Literal["start_stages"] = "start_stages"
+    run_id: str
+    stages: tuple[str, ...]
+    number: int
+    """Of the orders to start stages that this run got, from 1."""
+
+
 class CheckOrder(_Message):
     kind: Literal["check"] = "check"
     check_id: str
@@ -167,7 +181,7 @@ class EndOrder(_Message):
     kind: Literal["end"] = "end"
 
 
-Order = RunOrder | StopOrder | PauseOrder | CheckOrder | MaintainOrder | EndOrder
+Order = RunOrder | StopOrder | PauseOrder | StartStagesOrder | CheckOrder | MaintainOrder | EndOrder
 ORDERS: Final[TypeAdapter[Order]] = TypeAdapter(Annotated[Order, Field(discriminator="kind")])
 
 
@@ -176,8 +190,9 @@ class DriverEvent(_Message):
 
     `blocked` and `ignored` may be said again and again; without `blocked_by` and `waits` nothing is
     waited for any more. `drained`: all that the inputs contained when the run was to drain is in
-    every sink. `finished`: the run has read all that there was, every commit is in Kafka, and
-    `ended` follows.
+    every sink. `stage_ended`: a stage has ended by a failure of its own, which `error` describes,
+    and the others go on. `finished`: the run has read all that there was, every commit is in Kafka,
+    and `ended` follows.
     """
 
     kind: Literal[
@@ -192,6 +207,8 @@ class DriverEvent(_Message):
         "progress",
         "maintained",
         "drained",
+        "stage_ended",
+        "stages_started",
         "finished",
         "failed",
         "ended",
@@ -216,7 +233,11 @@ class DriverEvent(_Message):
     such as its columns.
     """
     order: int = 0
-    """Of `running` and `paused`: the number of the order that is carried out. 0: no order came."""
+    """Of `running`, `paused` and `stages_started`: the number of the order that is carried out.
+    0: no order came.
+    """
+    put_aside: int = 0
+    """Of `stage_ended`: how many records it has put aside in this run."""
     tasks: Mapping[str, Mapping[str, int]] = {}
     """By task, what was done to a table, in numbers."""
     not_put: Mapping[str, Problem] = {}

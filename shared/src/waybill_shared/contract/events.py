@@ -21,18 +21,17 @@ from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.rescales import Rescaled
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.status_events import StatusEvent
+from waybill_shared.contract.stopped_stages import StoppedStage
 from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.contract.words import Action, OperationState
 
 FieldMap = dict[str, str]
-Desired = Literal["running", "paused", "stopped", "deleted"]
-"""What a pipeline is to be. `phase` says what it is."""
+Desired = Literal["running", "paused", "stopped", "deleted"]  # `phase` says what it really is
 
 NEVER: Final = 2**31 - 1  # a generation that no pipeline reaches
 SLOT: Final = -1  # in place of the number of a chunk: the slot itself
-MARKER: Final = 1
-"""The least number of offsets that the end of a transaction uses after the rows of a batch."""
+MARKER: Final = 1  # offsets, at least, that the end of a transaction uses after rows of a batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +191,7 @@ class PipelineRecord:
     next_run_at: int | None = None  # the first time of its schedule that has not come yet
     rewinds: tuple[StageRewind, ...] = ()  # the newest of each partition, done or not
     dead_letters: tuple[DeadLetterRequest, ...] = ()  # those that no run has done yet
+    stopped_stages: tuple[StoppedStage, ...] = ()  # those that no run starts, the oldest first
 
     @property
     def wants_run(self) -> bool:

@@ -125,13 +125,17 @@ PHASES: Final[Mapping[str, PhaseRow]] = {
 }
 
 
-def allowed_actions(phase: str, desired: str) -> tuple[Action, ...]:
-    """Return the changes that can be made now. Only what is to be paused can be resumed."""
+def allowed_actions(phase: str, desired: str, *, has_stopped: bool = False) -> tuple[Action, ...]:
+    """Return the changes that can be made now. Only what is to be paused can be resumed. Where
+    stages are stopped, a start is always possible: it starts these.
+    """
     if desired == "deleted":
         return ()
     row = PHASES.get(phase, PHASES[Phase.UNKNOWN])
     without = Action.PAUSE if desired == "paused" else Action.RESUME
-    return tuple(action for action in row.allowed if action is not without)
+    allowed = tuple(action for action in row.allowed if action is not without)
+    starts = has_stopped and Action.START not in allowed
+    return (Action.START, *allowed) if starts else allowed
 
 
 class Happening(StrEnum):
@@ -155,7 +159,7 @@ class Happening(StrEnum):
     END = "end"  # it is not to run, and no driver lives
     DELETE = "delete"  # all its sinks are closed
     RETRY = "retry"  # its driver has ended by itself, and is started again later
-    FAIL = "fail"  # the same, and it is not started again
+    FAIL = "fail"  # the same, and it is not started again; or each of its stages is stopped
 
 
 class MoveAction(StrEnum):
@@ -229,7 +233,12 @@ ROWS: Final = (
     Move({Phase.FINISHED}, Happening.FALL_DUE, Phase.STARTING, DUE),
     Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
-    Move(WITH_DRIVER, Happening.FAIL, Phase.FAILED, (REPORT, MoveAction.ANSWER_FAILED)),
+    Move(
+        WITH_DRIVER | WITHOUT_DRIVER,
+        Happening.FAIL,
+        Phase.FAILED,
+        (REPORT, MoveAction.ANSWER_FAILED),
+    ),
 )
 STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.START: LIVING,
@@ -250,7 +259,7 @@ STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.END: LIVING,
     Happening.DELETE: set(Phase) - {Phase.STOPPING},
     Happening.RETRY: WITHOUT_DRIVER | {Phase.FINISHING},
-    Happening.FAIL: WITHOUT_DRIVER | {Phase.FINISHING},
+    Happening.FAIL: {Phase.FINISHING},
 }
 """The phases in which it does not happen, or comes too late and changes nothing."""
 MOVES: Final[Mapping[tuple[Phase, Happening], Move]] = {

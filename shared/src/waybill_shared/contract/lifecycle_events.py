@@ -28,6 +28,8 @@ class Condition:
     stage: str | None = None
     cause: str  # a DegradedCause
     since: int  # milliseconds since the epoch
+    message: str | None = None  # what has happened, if the cause alone does not say it
+    hint: str | None = None  # what to do, if it depends on that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,4 +40,5 @@ class DegradedCause(Word):
     SINK_WAITS = "sink_waits", "a batch has waited only for a sink for ten times its usual length"
     BATCH_LONG = "batch_long", "a batch has run for ten times its usual length, and goes on"
     NO_COMMIT = "no_commit", "records wait, and five times the usual pause had no commit"
+    STAGE_FAILED = "stage_failed", "a stage has failed, and does not start again by itself"
     RETRYING = "retrying", "its driver has failed three times or more, one after the other"

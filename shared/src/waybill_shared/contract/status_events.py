@@ -106,6 +106,16 @@ class PipelinePhaseData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageFailedData:
+    """`message`: why it is stopped. `hint`: what to do before it is started."""
+
+    pipeline_uid: str
+    generation: int
+    message: str | None
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableMaintainedData:
     """`task`: by its key in the manifest. `done`: in numbers, such as files and snapshots."""
 
@@ -143,6 +153,7 @@ DATA_OF: Final[dict[EventType, type]] = {
     EventType.WEBHOOK_FAILED: WebhookFailedData,
     EventType.STAGE_COMMITTED: StageCommittedData,
     EventType.PIPELINE_PHASE: PipelinePhaseData,
+    EventType.STAGE_FAILED: StageFailedData,
     EventType.DEAD_LETTER: DeadLetterData,
     EventType.TABLE_MAINTAINED: TableMaintainedData,
     EventType.TABLE_NOT_MAINTAINED: TableNotMaintainedData,
@@ -154,6 +165,7 @@ def data_of(
     | WebhookFailedData
     | StageCommittedData
     | PipelinePhaseData
+    | StageFailedData
     | DeadLetterData
     | TableMaintainedData
     | TableNotMaintainedData,

@@ -137,7 +137,7 @@ class Obstacle(Word):
     STAGE_STOPPED = "stage_stopped", "the pipeline is stopped, or is being stopped"
     PAUSED = "paused", "the pipeline is paused: `resume` lets it continue"
     NOT_RUNNING = "not_running", "the pipeline has finished: its next run reads later records"
-    STAGE_FAILED = "stage_failed", "the pipeline has failed, and is not started again by itself"
+    STAGE_FAILED = "stage_failed", "it has failed, and is not started again by itself"
     RUNNER_SILENT = "runner_silent", "its runner has said nothing for 10 s"
     RECOVERING = "recovering", "its driver has failed and will be started again"
     BLOCKED_BY_OPEN_TRANSACTION = (
@@ -199,7 +199,7 @@ class Action(Word):
     """
 
     APPLY = "apply", "make the pipeline, or change it to this manifest"
-    START = "start", "run a stopped pipeline, from where it stopped"
+    START = "start", "run a stopped pipeline, or its stopped stages, from where they stopped"
     STOP = "stop", "stop it; what it has not processed waits"
     PAUSE = "pause", "begin no batch; its driver stays, so that it continues at once"
     RESUME = "resume", "let a paused pipeline begin batches again"
@@ -289,6 +289,7 @@ class EventType(Word):
     WEBHOOK_FAILED = "waybill.webhook.failed", "the webhook of a watch was given up"
     STAGE_COMMITTED = "waybill.stage.committed", "a batch of a stage is durable in one of its sinks"
     PIPELINE_PHASE = "waybill.pipeline.phase", "the phase of a pipeline has changed"
+    STAGE_FAILED = "waybill.stage.failed", "a stage has failed by itself; the others go on"
     DEAD_LETTER = "waybill.dead_letter", "a stage has written records to a dead-letter topic"
     TABLE_MAINTAINED = (
         "waybill.table.maintained",
