@@ -8,6 +8,7 @@ import pytest
 from unit.waybill_spark.bench import NO_FRAME
 from unit.waybill_spark.graveyard import Graveyard, PickySink
 from waybill_shared.contract.errors import Retryable
+from waybill_spark.tracking.dead_letters.bisecting import NoRecordAtFault
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.rewinding import Rewind
 from waybill_spark.tracking.sink import SinkSuperseded
@@ -198,7 +199,7 @@ def test_of_what_a_sink_refuses_only_together_the_last_is_dead(graveyard: Gravey
 
 def test_a_sink_that_refuses_nothing_at_all_is_no_records_fault(graveyard: Graveyard) -> None:
     cast(PickySink, graveyard.second).clashing = (set(),)
-    with pytest.raises(Retryable, match="without any of its records"):
+    with pytest.raises(NoRecordAtFault, match="without any of its records"):
         graveyard.run(0, end=4)
 
 
@@ -237,11 +238,14 @@ def test_a_sink_that_is_levelled_gets_nothing_that_is_buried(graveyard: Graveyar
     assert graveyard.buried() == [(2, "malformed", None)]
 
 
-def test_beyond_the_budget_the_stage_stops_before_anything(graveyard: Graveyard) -> None:
+def test_beyond_the_budget_the_stage_stops_before_the_first_that_is_too_many(
+    graveyard: Graveyard,
+) -> None:
     graveyard.malformed, graveyard.budget = {1, 2, 3}, Budget(2, 60_000)
     with pytest.raises(StageStopped, match=r"dead_letter_budget: .* 3 record.*one is orders.in"):
         graveyard.run(0, end=5)
-    assert graveyard.journal.fences == graveyard.first.fences == []
+    assert graveyard.buried() == [(1, "malformed", None), (2, "malformed", None)]
+    assert graveyard.first.numbers == graveyard.second.numbers == [0]
 
 
 def test_the_budget_counts_over_batches(graveyard: Graveyard) -> None:

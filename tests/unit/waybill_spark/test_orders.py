@@ -8,10 +8,17 @@ import pytest
 from builders import applied
 from integration.waiting import eventually
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.driver import CheckOrder, EndOrder, Order, PauseOrder, StopOrder
+from waybill_shared.contract.driver import (
+    CheckOrder,
+    EndOrder,
+    Order,
+    PauseOrder,
+    StartStagesOrder,
+    StopOrder,
+)
 from waybill_shared.contract.errors import Retryable
 from waybill_spark.driver.orders import Orders, OrderUnknown
-from waybill_spark.driver.run_control import PauseState
+from waybill_spark.driver.run_control import PauseState, StageStarts
 
 WAIT_S = 120.0
 CHECK = CheckOrder(check_id="c1", pipeline_uid="uid", manifest=applied())
@@ -80,6 +87,17 @@ def test_the_newest_order_to_pause_reaches_its_run(orders: Orders, pipe: Pipe) -
     newest = PauseState(paused=False, order=2)
     eventually(lambda: orders.control_of("r1").pause == newest, within_s=WAIT_S)
     assert not orders.control_of("r1").is_set()
+
+
+def test_each_order_to_start_stages_reaches_its_run_once(orders: Orders, pipe: Pipe) -> None:
+    pipe.say(StartStagesOrder(run_id="r1", stages=("load",), number=1))
+    pipe.say(StartStagesOrder(run_id="r1", stages=("enrich", "load"), number=2))
+    pipe.say(PauseOrder(run_id="r1", paused=True, number=1))
+    control = orders.control_of("r1")
+    eventually(lambda: control.pause is not None, within_s=WAIT_S)
+    assert [control.next_starts() for _ in range(3)] == [
+        StageStarts(("load",), 1), StageStarts(("enrich", "load"), 2), None,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", StopMode)

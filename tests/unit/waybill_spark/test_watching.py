@@ -2,15 +2,18 @@
 
 import threading
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
+from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.words import Obstacle
 from waybill_spark.driver import watching
 from waybill_spark.driver.app import RunningStage
+from waybill_spark.driver.failures import StageFailed, cause_of
 from waybill_spark.driver.pausing import Pausing
 from waybill_spark.driver.reading import pace
 from waybill_spark.driver.reading.blocking import OpenTransactions
@@ -109,3 +112,31 @@ def test_commits_that_kafka_does_not_accept_are_reported_until_it_does() -> None
     commits.blocked = None
     watcher.watch_once()
     assert told == [Obstacle.COMMITS_NOT_ACCEPTED, None]
+
+
+class Orders:
+    """Orders that fail at a stage."""
+
+    def follow(self) -> None:
+        raise StageFailed("load") from CAUSE
+
+
+CAUSE = UserError([Problem(message="its table was dropped")])
+
+
+@pytest.mark.parametrize("names", [["load"], ["other"]])
+def test_orders_that_fail_at_a_stage_fail_that_stage_alone(names: list[str]) -> None:
+    failed: list[tuple[str, Exception]] = []
+    stages = [cast(RunningStage, SimpleNamespace(name=name)) for name in names]
+    kafka = KafkaWaits(Commits(), cast(OpenTransactions, NoTransactions()))
+    watcher = Watcher(
+        stages, kafka, lambda word, waits: None, lambda ignored: None,
+        fail=lambda stage, failure: failed.append((stage.name, failure)),
+    )  # fmt: skip
+    if names == ["other"]:
+        with pytest.raises(StageFailed):
+            watcher.follow(Orders())
+        assert failed == []
+        return
+    watcher.follow(Orders())
+    assert [(name, cause_of(failure)) for name, failure in failed] == [("load", CAUSE)]

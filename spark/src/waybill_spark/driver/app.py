@@ -1,29 +1,20 @@
-"""Runs all stages of one pipeline in one Spark session, until it is stopped or one of them
-fails.
-"""
+"""A stage of a run: its query in the Spark session of the driver, and its sinks."""
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
-from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
+from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.triggers import ends
-from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.vectors import TopicPartition
-from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.cluster import Kafka
-from waybill_shared.process.clock import Clock
 from waybill_spark.driver.definitions import (
     checkpoint_path,
     later_sinks,
@@ -33,57 +24,21 @@ from waybill_spark.driver.definitions import (
     stage_inputs,
 )
 from waybill_spark.driver.failures import StageFailed
-from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
-from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
-from waybill_spark.kafka.commit_emitter import CommitEmitter
+from waybill_spark.driver.surroundings import DeadLetterRules, Surroundings, make_source
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
-from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.dead_letters.budget import Budget
-from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.local_files import LocalFiles
-from waybill_spark.tracking.ports import DeadJournal
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
 
 logger = logging.getLogger(__name__)
 
 SLOW_LOAD_MS: Final = 2_000  # a batch that a sink needs longer for is reported
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What every stage of the driver shares."""
-
-    spark: SparkSession
-    kafka: Kafka
-    admin: KafkaAdmin
-    emitter: CommitEmitter
-    identity: Identity
-    clock: Clock
-    checkpoint_folder: Path
-    batch_rows_max: int
-    batch_bytes_max: int
-    can_work: Callable[[], bool]
-    """Returns True if executors can do work of ours that is not Spark's, such as writing."""
-    topic_absent_s: float
-    loads: Loads
-    report_maintenance: Callable[[TableMaintenance], None]
-    rewinds: tuple[StageRewind, ...]
-    dead_letters: tuple[DeadLetterRequest, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetterRules:
-    """Where the dead records of a stage go, and how many may."""
-
-    journal: DeadJournal
-    budget: Budget
 
 
 class RunningStage:
@@ -110,6 +65,9 @@ class RunningStage:
         self._around = around
         self._sinks = sinks
         self._journal = dead_letters.journal
+        self._budget = dead_letters.budget
+        self._is_open = False
+        self._is_closed = False
         self._inputs = stage_inputs(definition)
         self._folder = around.checkpoint_folder / checkpoint_path(definition, self._inputs)
         self._query: StreamingQuery | None = None
@@ -131,7 +89,7 @@ class RunningStage:
             dead_letters=requests_of(definition, around.dead_letters),
             replacing=replacing_of(compiled.stage),
             checkpoint=self._checkpoint,
-            source=_make_source(compiled, around),
+            source=make_source(compiled, around),
             offsets_max=compiled.stage.max_offsets_per_trigger,
             to_rows=self._rows,
             journal=dead_letters.journal,
@@ -154,6 +112,7 @@ class RunningStage:
 
     def report_losses(self) -> None:
         self._tracked.report_losses()
+        self._is_open = True
         logger.info("fences are reported", extra={"stage": self.name})
 
     def put_dead_letters(self) -> Mapping[str, Problem | None]:
@@ -190,6 +149,24 @@ class RunningStage:
             self._tracked.move_claims()
         except ContractError as error:
             raise StageFailed(self.name) from error
+
+    def keep_out_earlier(self) -> None:
+        """Move its claims, now that it is stopped, as far as its sinks accept that.
+
+        A stage that could not be opened moves none: it does not know its fences.
+        """
+        if not self._is_open:
+            return
+        try:
+            self._tracked.move_claims()
+        except ContractError as error:
+            reason = {"stage": self.name, "reason": str(error)}
+            logger.warning("a driver of an earlier run may still write", extra=reason)
+
+    @property
+    def put_aside(self) -> int:
+        """How many records it has put aside in this run."""
+        return self._budget.spent
 
     def watch(self) -> None:
         self._tracked.watch()
@@ -251,6 +228,9 @@ class RunningStage:
 
     def stop(self) -> None:
         """Stop at a batch boundary: wait for the running batch, let no other start, then stop."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.end_query()
         for sink in self._sinks:
             sink.close()
@@ -309,21 +289,3 @@ class RunningStage:
             # text by a recursive expression, which overflows the stack of its thread.
             self.failure = error
             raise StageFailed(self.name) from None
-
-
-def _make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
-    rows_max, bytes_max = around.batch_rows_max, around.batch_bytes_max
-    limits = batch_limits(
-        compiled, rows_max=rows_max, bytes_max=bytes_max, can_work=around.can_work
-    )
-    return TopicSource(
-        around.admin,
-        around.spark,
-        around.kafka,
-        compiled.rows,
-        compiled.dead,
-        sizes=compiled.sizes,
-        limits=limits,
-        absent_s=around.topic_absent_s,
-        whole=compiled.whole,
-    )

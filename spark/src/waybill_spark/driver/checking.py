@@ -7,6 +7,7 @@ from dataclasses import replace
 from waybill_shared.contract.driver import SinkPlaces
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.manifest.model import Manifest, Sink
+from waybill_spark.driver.explaining import path_of
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.sinks.contract import WantedSink
 from waybill_spark.sinks.opening import loader_of
@@ -39,7 +40,7 @@ def ask_sinks(
                 if fit.table:
                     _refuse_one_of_another(sink, owners.setdefault(fit.table, sink.name))
             except UserError as error:
-                problems += (replace(p, path=_path(at, number, sink, p)) for p in error.problems)
+                problems += (replace(p, path=path_of(at, number, sink, p)) for p in error.problems)
             except Retryable as error:
                 logger.warning(
                     "sink cannot be asked", extra={"sink": sink.name, "reason": str(error)}
@@ -57,21 +58,3 @@ def _refuse_one_of_another(sink: Sink, owner: str) -> None:
     if owner != sink.name:
         message = f"{sink.settings.target} is already that of sink {owner!r}, by another name"
         raise UserError([Problem(message=message, path="table", hint="give each its own table")])
-
-
-def at_sink(
-    problems: Iterable[Problem], manifest: Manifest, stage: str | None, name: str | None
-) -> list[Problem]:
-    """Give problems of a sink in a run the path that a check would have given them."""
-    for s, each in enumerate(manifest.stages):
-        for k, sink in enumerate(each.sinks):
-            if (each.name, sink.name) == (stage, name):
-                at = f"stages.{s}.sinks"
-                return [replace(p, path=_path(at, k, sink, p)) for p in problems]
-    return [*problems]
-
-
-def _path(stage: str, number: int, sink: Sink, problem: Problem) -> str:
-    """Return the path of the sink, or of the key of its settings that the problem names."""
-    key = f".{sink.kind}.{problem.path}" if problem.path else ""
-    return f"{stage}.{number}{key}"

@@ -4,6 +4,8 @@ The ends of all topics that no stage of the run writes are read first. A stage i
 sinks have passed the ends of its inputs; its query is ended then. Stages that read what it wrote
 take the ends of that topic only after that, so that nothing comes after them. A stage of a run
 that ends by itself may not have started then, or may have ended before: it is started (again).
+
+A stage that is stopped, by a failure of its own, is not drained; the others are.
 """
 
 import logging
@@ -26,15 +28,22 @@ Ends = Mapping[TopicPartition, int]
 
 
 class Drain:
-    def __init__(self, stages: Sequence[RunningStage], admin: KafkaAdmin) -> None:
+    def __init__(
+        self, stages: Sequence[RunningStage], admin: KafkaAdmin, *, is_whole: bool = True
+    ) -> None:
+        """`stages`: those that go on; the list may change. `is_whole`: they are all that the
+        pipeline has.
+        """
+        self._stages = stages
         self._left = list(stages)
+        self._is_whole = is_whole
         self._admin = admin
         self._ends: dict[str, Ends] = {}
         """By topic, how far it must be read."""
 
     def run(self, watcher: Watcher, stop: RunControl) -> bool:
         """Drain stage by stage. Return False if the run is to stop in a stronger way before all
-        are drained.
+        are drained, or if a stage is stopped.
 
         Raise StageFailed when a stage has ended or must end.
         """
@@ -42,8 +51,14 @@ class Drain:
         while self._left and stop.mode is StopMode.DRAIN:
             self._end_drained(watcher)
             watcher.watch_once()
+            self._drop_stopped()
             time.sleep(ROUND_S)
-        return not self._left
+        return self._is_whole and not self._left
+
+    def _drop_stopped(self) -> None:
+        going = [stage for stage in self._left if stage in self._stages]
+        self._is_whole = self._is_whole and len(going) == len(self._left)
+        self._left = going
 
     def _end_drained(self, watcher: Watcher) -> None:
         try:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
 from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_shared.contract.words import StopReason
 from waybill_spark.driver.jvm.cluster import ClusterUnavailable
 from waybill_spark.driver.reading.decode_report import MalformedRecord, RuleBroken
 from waybill_spark.driver.sql.value_errors import is_value_error, query_failed
@@ -31,6 +32,18 @@ class StageFailed(ContractError):
 def cause_of(failure: Exception) -> BaseException:
     """Return why the stage ended, if the failure says no more than that it did."""
     return failure.__cause__ or failure if isinstance(failure, StageFailed) else failure
+
+
+def is_of_stage(failure: BaseException) -> bool:
+    """Return True if the failure is one stage's own and no new attempt mends it. The others can go
+    on.
+
+    A topic that is lost is no stage's own: others may write it, or read it, too.
+    """
+    if isinstance(failure, StageStopped):
+        return isinstance(failure.reason, StopReason) and not failure.retryable
+    own = isinstance(failure, UserError | MalformedRecord | RuleBroken | QueryFailed)
+    return own or is_value_error(failure)
 
 
 def for_the_log(cause: BaseException) -> dict[str, object]:

@@ -16,10 +16,11 @@ from waybill_shared.contract.driver import (
     MaintainOrder,
     PauseOrder,
     RunOrder,
+    StartStagesOrder,
     StopOrder,
 )
 from waybill_shared.contract.errors import ContractError
-from waybill_spark.driver.run_control import PauseState, RunControl
+from waybill_spark.driver.run_control import PauseState, RunControl, StageStarts
 
 
 class OrderUnknown(ContractError):
@@ -32,8 +33,8 @@ Next = RunOrder | CheckOrder | MaintainOrder | EndOrder
 class Orders:
     """The orders of the runner to a driver.
 
-    The main loop, which starts runs and checks, asks for the `next`. An order to stop
-    or to pause goes to the run that it names.
+    The main loop, which starts runs and checks, asks for the `next`. An order to stop,
+    to pause or to start stages goes to the run that it names.
     """
 
     def __init__(self) -> None:
@@ -92,6 +93,8 @@ class Orders:
                     self.control_of(run_id).stop(mode)
                 case PauseOrder(run_id=run_id, paused=paused, number=number):
                     self.control_of(run_id).set_paused(PauseState(paused, number))
+                case StartStagesOrder(run_id=run_id, stages=stages, number=number):
+                    self.control_of(run_id).start_stages(StageStarts(stages, number))
                 case EndOrder():
                     break
                 case _:

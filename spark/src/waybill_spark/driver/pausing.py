@@ -36,7 +36,7 @@ class Pausing:
         first: PauseState,
         report: Callable[[PauseState], None],
     ) -> None:
-        """`first` counts until an order comes."""
+        """`first` counts until an order comes. `stages`: those that go on; the list may change."""
         self._stages = stages
         self._control = control
         self._first = first

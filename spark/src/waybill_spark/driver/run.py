@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pyspark.sql import SparkSession
@@ -23,11 +23,13 @@ from waybill_shared.kafka.clients import make_producer
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import SystemClock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.driver.app import DeadLetterRules, RunningStage, Surroundings
+from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.closing import report_last
 from waybill_spark.driver.dead_letter_journals import budget_of, make_topics, open_journal
 from waybill_spark.driver.draining import Drain
 from waybill_spark.driver.ending import Ending
+from waybill_spark.driver.explaining import explain
+from waybill_spark.driver.going import RunStages
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
 from waybill_spark.driver.jvm.spark_work import SparkWork
@@ -42,6 +44,8 @@ from waybill_spark.driver.sinks import open_sinks
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.sql.planned import join
 from waybill_spark.driver.stages import open_stages, put_dead_letters, start_stages
+from waybill_spark.driver.starting import StageStarting
+from waybill_spark.driver.surroundings import DeadLetterRules, Surroundings
 from waybill_spark.driver.watching import KafkaWaits, Watcher
 from waybill_spark.kafka.commit_emitter import CommitEmitter
 from waybill_spark.kafka.fence_topic.reading import Fences
@@ -57,6 +61,10 @@ class Engine:
 
     session: SparkSession
     place: SparkPlace
+
+
+Compile = Callable[[], Sequence[CompiledStage]]
+"""Compiles all stages of the manifest. Raises UserError."""
 
 
 class PipelineRun:
@@ -91,9 +99,11 @@ class PipelineRun:
         """
         self._reporter().report_again(sink)
 
-    def run(self, engine: Engine, compiled: Sequence[CompiledStage], control: RunControl) -> None:
-        """Run until it is to stop, a stage fails, or all that there was is read. Then stop all of
-        it in good order.
+    def run(
+        self, engine: Engine, compiled: Sequence[CompiledStage], control: RunControl, again: Compile
+    ) -> None:
+        """Run until it is to stop, the run fails, or all that there was is read. Then stop all of
+        it in good order. `again`: compiles the manifest for a stage that starts once more.
         """
         with ExitStack() as stack:
             emitter = CommitEmitter(
@@ -101,37 +111,43 @@ class PipelineRun:
             )
             loads = stack.enter_context(closing(ParallelLoads(self._spec.loads_max)))
             around = self._surroundings(engine, stack.enter_context(emitter), loads)
-            stages = self._stages(compiled, around, stack)
+            stages = self._stages(compiled, again, around, stack)
             executors = _executors(engine, stack)
             if executors is not None:
                 executors.await_first(control, self._report_blocked)
             if control.is_set():
                 return
-            first = PauseState(self._spec.paused, self._spec.pause_order)
-            for stage in stages:
+            first, going = PauseState(self._spec.paused, self._spec.pause_order), stages.going
+            for stage in going:
                 stage.set_paused(paused=(control.pause or first).paused)
             open_stages(stages)
             self._put_dead_letters(stages)
-            ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
+            ending = Ending(going, emitter) if self._spec.manifest.model.ends else None
             if ending is None:
                 start_stages(stages)
-            pausing = Pausing(stages, control, first, self._report_pause)
-            pausing.follow()
+            pausing = Pausing(going, control, first, self._report_pause)
             waits = KafkaWaits(emitter, OpenTransactions(self._admin))
             report = (self._report_blocked, self._report_ignored)
-            watcher = Watcher(stages, waits, *report, executors)
-            stack.enter_context(self._progress(engine, stages, compiled, waits.transactions))
+            watcher = Watcher(going, waits, *report, executors, fail=stages.fail)
+            watcher.follow(pausing)
+            stack.enter_context(self._progress(engine, stages.all, compiled, waits.transactions))
             if ending is None:
-                watcher.run(control, pausing)
+                starting = StageStarting(stages, control, pausing, self._report_started)
+                watcher.run(control, starting, pausing)
             elif ending.run(watcher, control, pausing):
                 self._report_finished()
                 return
-            drains = control.mode is StopMode.DRAIN
-            if drains and Drain(stages, self._admin).run(watcher, control):
-                self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
+            self._drain(stages, watcher, control)
 
-    def _put_dead_letters(self, stages: Sequence[RunningStage]) -> None:
-        self._not_put = put_dead_letters(stages, self._spec.dead_letters)
+    def _drain(self, stages: RunStages, watcher: Watcher, control: RunControl) -> None:
+        """Drain the stages that go on, if the run is to stop so."""
+        drain = Drain(stages.going, self._admin, is_whole=stages.is_whole)
+        if control.mode is StopMode.DRAIN and drain.run(watcher, control):
+            self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
+
+    def _put_dead_letters(self, stages: RunStages) -> None:
+        asked = self._spec.dead_letters
+        self._not_put = put_dead_letters(stages.going, asked, is_whole=stages.is_whole)
         reach(f"{self._spec.pipeline_uid}.after_put")
 
     def _report_finished(self) -> None:
@@ -164,23 +180,35 @@ class PipelineRun:
         )
 
     def _stages(
-        self, compiled: Sequence[CompiledStage], around: Surroundings, stack: ExitStack
-    ) -> list[RunningStage]:
+        self,
+        compiled: Sequence[CompiledStage],
+        again: Compile,
+        around: Surroundings,
+        stack: ExitStack,
+    ) -> RunStages:
+        """Make the stages that are to go on. Each of `compiled` serves once."""
         manifest = self._spec.manifest.model
         planned = {each.stage.name: each for each in join(manifest, self._spec.stages)}
-        stages: list[RunningStage] = []
         fences = Fences(self._admin, self._spec.topic_prefix)
-        stack.callback(self._report_last, stages)  # when all of them are stopped
-        make_topics(self._spec, manifest, fences)
-        for each in compiled:
-            going = planned[each.stage.name]
+        unused = {each.stage.name: each for each in compiled}
+
+        def make(name: str) -> RunningStage:
+            if name not in unused:
+                unused.update({each.stage.name: each for each in again()})
+            each, going = unused.pop(name), planned[name]
             sinks = open_sinks(self._spec, fences, going, each.schemas)
             dead_letters = DeadLetterRules(
                 journal=open_journal(self._spec, manifest, fences, going.definition),
                 budget=budget_of(manifest.dead_letter),
             )
-            stages.append(RunningStage(each, going.definition, sinks, dead_letters, around))
-            stack.callback(stages[-1].stop)
+            return RunningStage(each, going.definition, sinks, dead_letters, around)
+
+        stopped = frozenset(self._spec.stopped)
+        stages = RunStages(make, self._report_stopped, left_out=stopped, may_stop=not manifest.ends)
+        stack.callback(self._report_last, stages.all)  # when all of them are stopped
+        stack.callback(stages.close)
+        make_topics(self._spec, manifest, fences)
+        stages.add(name for each in compiled for name in [each.stage.name] if name not in stopped)
         return stages
 
     def _progress(
@@ -219,6 +247,21 @@ class PipelineRun:
         kind: Literal["paused", "running"] = "paused" if pause.paused else "running"
         event = DriverEvent(
             kind=kind, run_id=self._spec.run_id, order=pause.order, not_put=self._not_put
+        )
+        self._report(event)
+
+    def _report_started(self, order: int) -> None:
+        event = DriverEvent(kind="stages_started", run_id=self._spec.run_id, order=order)
+        self._report(event)
+
+    def _report_stopped(self, stage: str, cause: BaseException, put_aside: int) -> None:
+        problems, error = explain(self._spec.manifest, cause, stage)
+        event = DriverEvent(
+            kind="stage_ended",
+            run_id=self._spec.run_id,
+            problems=problems,
+            error=replace(error, stage=stage),
+            put_aside=put_aside,
         )
         self._report(event)
 

@@ -1,6 +1,7 @@
-"""The orders that may come to a run while it runs: to stop, to pause, to continue."""
+"""The orders that may come to a run: to stop, to pause, to continue, and to start stages."""
 
 import threading
+from collections import deque
 from typing import NamedTuple
 
 from waybill_shared.contract.commands import StopMode
@@ -13,6 +14,13 @@ class PauseState(NamedTuple):
     order: int
 
 
+class StageStarts(NamedTuple):
+    """Stopped stages that are to be started, and the number of the order that said so."""
+
+    stages: tuple[str, ...]
+    order: int
+
+
 class RunControl(threading.Event):
     """Set when a run is to stop. `mode` says how. `pause` is the newest order about its batches."""
 
@@ -21,6 +29,7 @@ class RunControl(threading.Event):
         self.mode = StopMode.CHECKPOINT
         self.pause: PauseState | None = None
         """None: no order came; the run is as its spec says."""
+        self._starts: deque[StageStarts] = deque()
         self._news = threading.Event()
 
     def stop(self, mode: StopMode) -> None:
@@ -34,6 +43,15 @@ class RunControl(threading.Event):
         """Ask the run to begin no batch, or to begin them again."""
         self.pause = pause
         self._news.set()
+
+    def start_stages(self, starts: StageStarts) -> None:
+        """Ask the run to start stages that are stopped."""
+        self._starts.append(starts)
+        self._news.set()
+
+    def next_starts(self) -> StageStarts | None:
+        """Return the next order to start stages; None if there is none."""
+        return self._starts.popleft() if self._starts else None
 
     def wait_for_order(self, timeout_s: float) -> None:
         """Wait until an order comes, at most for this time."""

@@ -1,13 +1,14 @@
 """Opens and starts all stages of a run, in the order that keeps each promise."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.errors import Problem
 from waybill_spark.driver.app import RunningStage
-from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.failures import StageFailed, is_of_stage
+from waybill_spark.driver.going import RunStages
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
@@ -15,49 +16,58 @@ logger = logging.getLogger(__name__)
 UNREAD: Final = Problem(
     message="no stage reads this topic any more", hint="the manifest or the topic has changed"
 )
+STOPPED: Final = Problem(
+    message="no stage that goes on reads this topic", hint="start its stage first, then ask again"
+)
 
 
-def open_stages(stages: Sequence[RunningStage]) -> None:
+def open_stages(stages: RunStages) -> None:
     """Claim every sink, report their fences and what can never arrive. Queries start only then."""
-    for stage in stages:
-        stage.open()
-        logger.info("fences are read", extra={"stage": stage.name})
-    report_losses(stages)
+    for stage in list(stages.going):
+        if stages.attempt(stage, stage.open):
+            logger.info("fences are read", extra={"stage": stage.name})
+    stopped = _report_each(stages.going)
+    for stage, error in sorted(stopped, key=lambda each: is_of_stage(each[1])):
+        stages.fail(stage, error)
 
 
 def put_dead_letters(
-    stages: Iterable[RunningStage], asked: Iterable[DeadLetterRequest]
+    stages: Iterable[RunningStage], asked: Iterable[DeadLetterRequest], *, is_whole: bool = True
 ) -> dict[str, Problem]:
     """Write the dead letters that a person asks for. Return by the id of its command why one is in
-    no journal.
+    no journal. `is_whole`: the pipeline has no other stages.
     """
+    nobody = UNREAD if is_whole else STOPPED
     found: dict[str, list[Problem | None]] = {each.command: [] for each in asked}
     for stage in stages:
         for command, problem in stage.put_dead_letters().items():
             found[command].append(problem)
     return {
-        command: next(filter(None, problems), UNREAD)
+        command: next(filter(None, problems), nobody)
         for command, problems in found.items()
         if None not in problems
     }
 
 
-def start_stages(stages: Sequence[RunningStage]) -> None:
-    for stage in stages:
-        stage.start()
-        logger.info("stage is started", extra={"stage": stage.name})
+def start_stages(stages: RunStages) -> None:
+    for stage in list(stages.going):
+        if stages.attempt(stage, stage.start):
+            logger.info("stage is started", extra={"stage": stage.name})
 
 
 def report_losses(stages: Iterable[RunningStage]) -> None:
     """Report the losses of every stage, even if another one fails. Then raise the first error."""
-    stopped: StageFailed | None = None
+    for stage, error in _report_each(stages):
+        raise StageFailed(stage.name) from error
+
+
+def _report_each(stages: Iterable[RunningStage]) -> list[tuple[RunningStage, StageStopped]]:
+    """Report the losses of every stage. Return those that cannot go on, and why."""
+    stopped: list[tuple[RunningStage, StageStopped]] = []
     for stage in stages:
         try:
             stage.report_losses()
         except StageStopped as error:
             logger.error("stage cannot go on", extra={"stage": stage.name, "reason": str(error)})
-            if stopped is None:
-                stopped = StageFailed(stage.name)
-                stopped.__cause__ = error
-    if stopped is not None:
-        raise stopped
+            stopped.append((stage, error))
+    return stopped

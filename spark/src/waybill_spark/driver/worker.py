@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -24,8 +25,9 @@ from waybill_shared.contract.driver import (
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.kafka.cluster import Kafka
-from waybill_spark.driver.checking import ask_sinks, at_sink
-from waybill_spark.driver.failures import StageFailed, cause_of, describe, for_the_log
+from waybill_spark.driver.checking import ask_sinks
+from waybill_spark.driver.explaining import explain
+from waybill_spark.driver.failures import StageFailed, cause_of, for_the_log
 from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.maintenance import maintain
 from waybill_spark.driver.orders import Orders
@@ -180,7 +182,8 @@ class Worker:
         self._report(DriverEvent(kind="compiling", run_id=spec.run_id))
         compiled = self._compile(spec.manifest)
         logger.info("pipeline is compiled", extra={"stages": len(compiled)})
-        run.run(self._engine, compiled, self._orders.control_of(spec.run_id))
+        control, again = self._orders.control_of(spec.run_id), partial(self._compile, spec.manifest)
+        run.run(self._engine, compiled, control, again)
 
     def _compile(self, manifest: AppliedManifest) -> Sequence[CompiledStage]:
         kept = self._reuse_checked(manifest)
@@ -204,12 +207,7 @@ class Worker:
 
     def _report_failure(self, spec: RunSpec, error: Exception) -> None:
         stage = error.stage if isinstance(error, StageFailed) else None
-        cause = cause_of(error)
-        if isinstance(cause, UserError):
-            problems_there = at_sink(cause.problems, spec.manifest.model, stage, cause.sink)
-            cause = UserError(spec.manifest.place(problems_there))
-        problems = tuple(cause.problems) if isinstance(cause, UserError) else ()
-        said = describe(cause, stage)
+        problems, said = explain(spec.manifest, cause_of(error), stage)
         self._report(DriverEvent(kind="failed", run_id=spec.run_id, problems=problems, error=said))
 
 

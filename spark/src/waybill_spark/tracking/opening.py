@@ -6,8 +6,9 @@ from typing import Final
 
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import StopReason
-from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.tracking.dead_letters.triage import Triage
+from waybill_spark.tracking.fencing import Diverged
 from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.rewinding import Replacing, Rewind
 from waybill_spark.tracking.stopping import StageStopped
@@ -62,6 +63,22 @@ def refuse_missing_fences(stage: str, ledgers: Sequence[Ledger], checkpoint: Che
             " apply it again: it writes again what its inputs still hold"
         )
         raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+
+def read_planned(stage: str, checkpoint: Checkpoint) -> Planned | None:
+    """Return what the checkpoint has planned last; None if it cannot be read."""
+    try:
+        return checkpoint.last_planned()
+    except CheckpointDamaged as damage:
+        logger.warning("checkpoint", extra={"stage": stage, "reason": str(damage)})
+        return None
+
+
+def diverged(stage: str, found: Diverged) -> StageStopped:
+    """Return the error of a batch that does not fit the sinks."""
+    detail = f"stage {stage}, sink {found.sink}: {found.detail}"
+    hint = "the next start continues from what the sinks have"
+    return StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
 
 
 def do_rewinds(

@@ -64,6 +64,22 @@ def in_steps(ranges: Ranges, offsets_max: int) -> tuple[Ranges, ...]:
     return (*steps, tuple(step)) if step else tuple(steps)
 
 
+def before(ranges: Ranges, record: tuple[str, int, int]) -> Ranges:
+    """Return what is read before a record: its topic, its partition and its offset."""
+    found: list[Range] = []
+    for run in ranges:
+        if (run.topic, run.partition) == record[:2]:
+            found += [replace(run, end=record[2])] if run.start < record[2] else []
+            break
+        found.append(run)
+    return tuple(found)
+
+
+def has_all(position: Vector, ranges: Ranges) -> bool:
+    """Return True if a position is past all of these ranges."""
+    return all(position.get((run.topic_id, run.partition), 0) >= run.end for run in ranges)
+
+
 def in_pieces(
     ranges: Ranges, sizes: Mapping[Place, Sequence[tuple[int, int]]], bytes_max: int
 ) -> tuple[Ranges, ...]:

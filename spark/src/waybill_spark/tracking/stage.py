@@ -31,7 +31,6 @@ from waybill_shared.contract.driver_news import SinkWait, TableMaintenance
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition, Vector
-from waybill_shared.contract.words import StopReason
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import NO_BATCH, Batch
@@ -39,9 +38,9 @@ from waybill_spark.tracking.batch_gate import BatchGate
 from waybill_spark.tracking.batch_progress import BatchProgress
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.batch_writer import BatchWriter
-from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
+from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.budget import Budget, BudgetExceeded
 from waybill_spark.tracking.dead_letters.triage import Triage
 from waybill_spark.tracking.fencing import (
     AlreadyDone,
@@ -58,18 +57,20 @@ from waybill_spark.tracking.ledger import Ledger
 from waybill_spark.tracking.loads import Loads
 from waybill_spark.tracking.loss_reporter import LossReporter
 from waybill_spark.tracking.opening import (
+    diverged,
     do_rewinds,
+    read_planned,
     refuse_missing_fences,
     refuse_older_rows,
     start_later_sinks,
 )
-from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts, in_steps
+from waybill_spark.tracking.pieces import Ranges, ends_of, has_all, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.putting import put_dead_letters
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.rewinding import Replacing, Rewind, edges_of, is_set_aside
 from waybill_spark.tracking.sink import Sink
-from waybill_spark.tracking.stopping import StageStopped, collect, raise_first
+from waybill_spark.tracking.stopping import collect, raise_first
 
 logger = logging.getLogger(__name__)
 
@@ -194,15 +195,13 @@ class TrackedStage(Generic[Frame]):
         """Level the sinks. Return where a new query starts; empty: where its checkpoint is."""
         with self._busy:
             fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
-            plan = resume(self._inputs, self._read_planned(), fences)
+            plan = resume(self._inputs, read_planned(self.name, self._checkpoint), fences)
             if isinstance(plan, ContinueCheckpoint):
                 return {}
             aside = self._checkpoint.move_aside()
             if aside is not None:
-                logger.warning(
-                    "checkpoint does not fit the sinks and was moved aside",
-                    extra={"stage": self.name, "to": aside, "starts": str(plan.starts)},
-                )
+                moved = {"stage": self.name, "to": aside, "starts": str(plan.starts)}
+                logger.warning("checkpoint does not fit the sinks and was moved aside", extra=moved)
             for ledger in self._ledgers:
                 if ledger.sink.name in plan.missing:
                     self._level(ledger, plan.missing[ledger.sink.name])
@@ -266,7 +265,19 @@ class TrackedStage(Generic[Frame]):
             ledger.set_aside((), passed=ends_of([piece.ranges]))
         getting = [each for each in into if each not in passing]
         if getting or not into:  # one without sinks changes the state of its query
-            self._writer.write(piece, getting, first)
+            try:
+                self._writer.write(piece, getting, first)
+            except BudgetExceeded as beyond:
+                self._write_part(beyond, piece, getting)
+
+    def _write_part(self, beyond: BudgetExceeded, piece: Batch, into: Sequence[Ledger]) -> None:
+        """Write as much of a piece as the budget is enough for, and stop then."""
+        if self._source.must_stay_whole:
+            raise beyond.of_whole() from None
+        if part := beyond.part_of(piece.ranges):
+            lacking = [each for each in into if not has_all(each.position(), piece.ranges)]
+            self._write_piece(replace(piece, runs=part), lacking)
+        raise beyond
 
     def _pieces(self, ranges: Ranges, into: Sequence[Ledger]) -> tuple[Ranges, ...]:
         """Cut the ranges into parts that can be read at once. None of them has both records that a
@@ -297,25 +308,14 @@ class TrackedStage(Generic[Frame]):
         """Return what the batch must do. Raise StageStopped if it does not fit the sinks."""
         fences = {ledger.sink.name: ledger.fence for ledger in self._ledgers}
         decision = decide(fences, batch.runs, bases_of(self._inputs), has_state=self._has_state)
-        if not isinstance(decision, Diverged):
-            return decision
-        detail = f"stage {self.name}, sink {decision.sink}: {decision.detail}"
-        hint = "the next start continues from what the sinks have"
-        raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint, retryable=True)
-
-    def _read_planned(self) -> Planned | None:
-        try:
-            return self._checkpoint.last_planned()
-        except CheckpointDamaged as damage:
-            logger.warning("checkpoint", extra={"stage": self.name, "reason": str(damage)})
-            return None
+        if isinstance(decision, Diverged):
+            raise diverged(self.name, decision)
+        return decision
 
     def _level(self, ledger: Ledger, missing: Ranges) -> None:
         """Give a sink what the others of the stage have and it lacks, as much as it may be."""
-        logger.warning(
-            "sink is levelled",
-            extra={"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)},
-        )
+        levelled = {"stage": self.name, "sink": ledger.sink.name, "ranges": str(missing)}
+        logger.warning("sink is levelled", extra=levelled)
         steps = (missing,) if self._source.must_stay_whole else in_steps(missing, self._offsets_max)
         for step in steps:
             for piece in self._pieces(step, [ledger]):

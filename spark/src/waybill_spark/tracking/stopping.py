@@ -17,6 +17,7 @@ class StageStopped(ContractError):
         self, reason: LossReason | StopReason, detail: str, hint: str, *, retryable: bool = False
     ) -> None:
         super().__init__(f"{reason}: {detail}")
+        self.reason = reason
         self.retryable = retryable
         self.detail = detail
         self.hint = hint

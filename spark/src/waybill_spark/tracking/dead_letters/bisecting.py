@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from waybill_shared.contract.errors import Retryable
+from waybill_shared.contract.errors import ContractError, Retryable
 from waybill_shared.contract.events import Range
 from waybill_spark.tracking.dead_letters.records import NOTHING, DeadCause, Without, merge_positions
 from waybill_spark.tracking.pieces import Ranges, in_steps, offsets
@@ -18,6 +18,12 @@ Attempt = Callable[[Ranges], DeadCause | None]
 FEW: Final = 4  # so many are tried one by one: if one fails, halves cost as many trials
 
 
+class NoRecordAtFault(ContractError):
+    """Error: a batch fails, and none of its records is the cause. If it fails each time, its stage
+    is stopped.
+    """
+
+
 def find_culprits(
     ranges: Ranges, cause: DeadCause, trial: Trial, quick: Trial
 ) -> Iterator[tuple[Range, DeadCause]]:
@@ -25,7 +31,8 @@ def find_culprits(
 
     `quick` finds records that fail alone. It may miss some, because only `trial` decides that the
     rest passes. Of records that fail only together, as two of one key, the last one is yielded.
-    Raise Retryable if they pass when they are tried again: then no record is at fault.
+    Raise Retryable if they pass when they are tried again, and NoRecordAtFault if what is left
+    fails without them.
     """
     known = NOTHING
     why: DeadCause | None = cause
@@ -36,7 +43,7 @@ def find_culprits(
             yield run, reason
             found = merge_positions(found, {(run.topic, run.partition): frozenset([run.start])})
         if found == known:
-            raise Retryable(f"it fails without any of its records: {why.message}")
+            raise NoRecordAtFault(f"it fails without any of its records: {why.message}")
         known = found
         why = trial(ranges, known)
 

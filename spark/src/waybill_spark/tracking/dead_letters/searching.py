@@ -7,7 +7,7 @@ all where a sink is asked. What depends on several records together is read from
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -45,14 +45,14 @@ class SearchProgress:
 
 
 class Search:
-    """Searches of one stage, one after the other. `refuse`: raises an error if so many dead records
-    are too many; it gets the last one."""
+    """Searches of one stage, one after the other. `refuse`: raises an error if these dead records
+    are too many; it gets the last one, too."""
 
     def __init__(
         self,
         stage: str,
         readings: Readings,
-        refuse: Callable[[int, Place, DeadCause], None],
+        refuse: Callable[[Collection[Place], Place, DeadCause], None],
         clock: Clock,
     ) -> None:
         self.progress: SearchProgress | None = None
@@ -132,7 +132,7 @@ class Search:
             for run, cause in find_culprits(ranges, why, read, quick):
                 place = (run.topic, run.partition, run.start)
                 causes[place] = cause
-                self._refuse(len(causes), place, cause)
+                self._refuse(causes, place, cause)
         finally:
             self.progress = None
         for message, number in Counter(each.message for each in causes.values()).items():

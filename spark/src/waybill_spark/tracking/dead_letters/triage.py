@@ -19,6 +19,7 @@ reading raises Retryable, because it was not reported.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from waybill_shared.contract.batches import BatchReport, planned
@@ -31,13 +32,14 @@ from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.dead_letters.budget import Budget
+from waybill_spark.tracking.dead_letters.budget import Budget, BudgetExceeded
 from waybill_spark.tracking.dead_letters.positions import Position, ahead, group, positions_in
 from waybill_spark.tracking.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
     DeadCause,
     DeadLetterRecord,
     QueryFailed,
+    RawRecord,
     RejectedRecord,
     Without,
     merge_positions,
@@ -120,7 +122,11 @@ class Triage:
             failed = self._search.find_failing(batch.ranges, known, failure, _cause_of_failure)
             known = merge_positions(known, positions_of(each.record for each in failed))
             rows = self._read(batch.ranges, known)
-        return Judged(rows=rows, dead=(*failed, *self._find_dead(rows.dead, failed)))
+        with ExitStack() as stack:
+            stack.callback(rows.close)
+            dead = (*failed, *self._find_dead(rows.dead, failed))
+            stack.pop_all()
+        return Judged(rows=rows, dead=dead)
 
     def judge_refused(self, batch: Batch, sink: Sink, key: str, why: RowsRefused) -> Judged:
         """Return the rows for a sink without those that it refuses, and the refused records."""
@@ -251,8 +257,8 @@ class Triage:
         count = len(rejected) + len(failed)
         if rejected and count > self._budget.remaining(self._clock.now_ms()):
             one = [*failed, *self._whole(rejected[:1])][-1]
-            at = (one.record.topic, one.record.partition, one.record.offset)
-            self._refuse_beyond_budget(count, at, one.cause)
+            places = [_place(each.record) for each in failed] + [_place(each) for each in rejected]
+            self._refuse_beyond_budget(places, _place(one.record), one.cause)
         return self._whole(rejected)
 
     def _whole(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
@@ -265,8 +271,11 @@ class Triage:
             raise Retryable(f"stage {self._stage}: {left}")
         return found
 
-    def _refuse_beyond_budget(self, count: int, last: Place, cause: DeadCause) -> None:
-        if count <= self._budget.remaining(self._clock.now_ms()):
+    def _refuse_beyond_budget(
+        self, places: Collection[Place], last: Place, cause: DeadCause
+    ) -> None:
+        now, count = self._clock.now_ms(), len(places)
+        if count <= self._budget.remaining(now):
             return
         topic, partition, offset = last
         at, seconds = f"{topic}[{partition}]@{offset}", self._budget.window_ms // 1000
@@ -277,9 +286,9 @@ class Triage:
         )
         hint = (
             "mend the producer or the manifest; or raise deadLetter.budget; `waybill start` goes on"
-            " with a fresh budget"
+            " with a fresh budget, and puts as many records aside"
         )
-        raise StageStopped(StopReason.DEAD_LETTER_BUDGET, detail, hint)
+        raise BudgetExceeded(detail, hint, self._budget.find_too_many(places, now))
 
     def _entries(self) -> list[Position]:
         dead = () if self._fence is None else self._fence.dead
@@ -288,6 +297,10 @@ class Triage:
     def _position(self, dead: DeadLetterRecord) -> Position:
         record = dead.record
         return (self._ids[record.topic], record.partition, record.offset, dead.cause.sink)
+
+
+def _place(record: RawRecord | RejectedRecord) -> Place:
+    return (record.topic, record.partition, record.offset)
 
 
 def _of_sink(dead: DeadLetterRecord, sink: str) -> DeadLetterRecord:
