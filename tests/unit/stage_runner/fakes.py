@@ -67,6 +67,7 @@ class World:
     stopped: list[str] = field(default_factory=list)
     dumped: list[str] = field(default_factory=list)
     pauses: list[tuple[str, bool, int]] = field(default_factory=list)
+    stage_starts: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
     claimed: list[PipelineRecord] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     claims: int = 0
@@ -169,6 +170,9 @@ class World:
 
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         self.pauses.append((pipeline_uid, paused, order))
+
+    def start_stages(self, pipeline_uid: str, stages: tuple[str, ...], *, order: int) -> None:
+        self.stage_starts.append((pipeline_uid, stages, order))
 
     def check(
         self,

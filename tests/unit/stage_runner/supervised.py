@@ -19,6 +19,7 @@ from waybill_stage_runner.core.pipelines.actions import (
     ReportSkipped,
     SendHeartbeat,
     StartDriver,
+    StartStages,
     StopDriver,
     WriteLastDefinition,
     WriteRecord,
@@ -26,6 +27,8 @@ from waybill_stage_runner.core.pipelines.actions import (
 from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
     DriverEnded,
+    DriverStagesStarted,
+    DriverStageStopped,
     Event,
 )
 from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
@@ -48,6 +51,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
         self.alive = self.ended = False
         self.ordered: StopMode | None = None
         self.orders: list[PauseDriver] = []
+        self.stage_orders = 0
         self.closing: tuple[StageDefinition, ...] = ()
         self.said = self.state.record
         self.closed: set[tuple[str, str, int]] = set()
@@ -80,7 +84,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
             case StartDriver(closing=closing):
                 assert not self.alive
                 self.starts(closing)
-            case StopDriver() | PauseDriver() | DumpThreads():
+            case StopDriver() | PauseDriver() | DumpThreads() | StartStages():
                 assert self.alive
                 self.orders_driver(action)
             case ReportSkipped():
@@ -89,7 +93,8 @@ class SupervisedPipeline(RuleBasedStateMachine):
             case WriteRecord():
                 self.says(self.state.record)
             case SendHeartbeat():
-                known = isinstance(event, DriverBlocked | Tick)
+                kinds = DriverBlocked | DriverStageStopped | DriverStagesStarted | Tick
+                known = isinstance(event, kinds)
                 assert known or self.state.record.has_finished
             case WriteLastDefinition():
                 assert not self.ended
@@ -99,7 +104,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
             case Answer(command=command):
                 self.answered.append(command.id)
 
-    def orders_driver(self, action: StopDriver | PauseDriver | DumpThreads) -> None:
+    def orders_driver(self, action: StopDriver | PauseDriver | DumpThreads | StartStages) -> None:
         match action:
             case StopDriver(mode=mode):
                 stronger = self.ordered is None or mode.is_stronger_than(self.ordered)
@@ -108,6 +113,12 @@ class SupervisedPipeline(RuleBasedStateMachine):
             case PauseDriver():
                 self.orders.append(action)
                 assert action.order == len(self.orders)
+            case StartStages(stages=stages, order=order):
+                stopped = {each.stage for each in self.state.record.stopped_stages}
+                assert stages
+                assert not stopped & set(stages)
+                self.stage_orders += 1
+                assert order == self.stage_orders
             case DumpThreads():
                 assert not self.dumped
                 self.dumped = True
@@ -117,6 +128,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
         self.alive, self.closing, self.ordered = True, closing, None
         paused = self.state.record.desired == "paused"
         self.orders, self.starts_paused = [], paused
+        self.stage_orders = 0
         self.dumped = False
         if not closing:
             self.runs += 1

@@ -81,7 +81,7 @@ def test_a_stage_is_degraded_for_the_first_cause_that_lasts(
 
 
 def test_each_cause_of_a_stage_has_a_row_and_each_other_is_of_the_whole_run() -> None:
-    assert set(DegradedCause) - set(CAUSES) == {"driver_silent", "retrying"}
+    assert set(DegradedCause) - set(CAUSES) == {"driver_silent", "retrying", "stage_failed"}
 
 
 def test_it_is_reported_once_and_keeps_the_time_since_when(running: Decisions) -> None:

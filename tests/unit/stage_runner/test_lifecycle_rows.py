@@ -20,6 +20,7 @@ from waybill_shared.contract.lifecycle import (
     Phase,
 )
 from waybill_shared.contract.lifecycle_events import LifecycleError
+from waybill_shared.contract.stopped_stages import StoppedStage
 from waybill_stage_runner.core.pipelines import actions, moves
 from waybill_stage_runner.core.pipelines.events import (
     DriverEnded,
@@ -105,6 +106,15 @@ def is_closed(state: PipelineState) -> tuple[PipelineState, Event]:
 
 
 def fails(state: PipelineState) -> tuple[PipelineState, Event]:
+    """Its driver ends by itself; where it was to end, each of its stages is stopped by then."""
+    if state.phase in STOPS:
+        lives = [(stage.name, stage.since) for stage in RECORD.stages]
+        stopped = tuple(
+            StoppedStage(stage=name, since=since, at=NOW, run=1, message="no", hint="")
+            for name, since in lives
+        )
+        record = replace(state.record, stopped_stages=stopped)
+        return replace(state, record=record), DriverEnded(exit_code=0)
     failed, _ = decide(state, DriverFailed(problems=(), error=FAULT), NOW)
     return failed, DriverEnded(exit_code=1)
 

@@ -183,4 +183,14 @@ def _as_run_event(event: DriverEvent) -> events.RunEvent | None:
         case "failed":
             return events.DriverFailed(problems=event.problems, error=event.error)
         case _:
+            return _as_stage_event(event)
+
+
+def _as_stage_event(event: DriverEvent) -> events.RunEvent | None:
+    match event.kind:
+        case "stage_ended" if event.error is not None:
+            return events.DriverStageStopped(error=event.error, put_aside=event.put_aside)
+        case "stages_started":
+            return events.DriverStagesStarted(order=event.order)
+        case _:
             return None

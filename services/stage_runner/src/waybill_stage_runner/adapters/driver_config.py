@@ -122,6 +122,7 @@ def run_spec(
         replication=settings.stage_runner_replication,
         rewinds=record.rewinds,
         dead_letters=record.dead_letters,
+        stopped=tuple(each.stage for each in record.stopped_stages),
         paused=record.desired == "paused",
         closing=closing,
     )

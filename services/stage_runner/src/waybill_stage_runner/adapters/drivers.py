@@ -8,7 +8,7 @@ import logging
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -21,6 +21,7 @@ from waybill_shared.contract.driver import (
     PauseOrder,
     RunOrder,
     RunSpec,
+    StartStagesOrder,
     StopOrder,
 )
 from waybill_shared.contract.errors import Retryable
@@ -108,15 +109,16 @@ class DriverPool:
 
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         """Pass the order to the run's driver. A run that has none yet starts as it says."""
-        spec = self._specs.get(pipeline_uid)
-        if spec is None:
-            return  # it has ended, and its next run starts as the record says
-        changed = {"paused": paused, "pause_order": order}
-        self._specs[pipeline_uid] = spec.model_copy(update=changed)
-        pause = PauseOrder(run_id=spec.run_id, paused=paused, number=order)
-        for driver in self._pool.drivers.values():
-            if driver.holds_run(pipeline_uid):
-                self._processes.send(driver.id, pause)
+        if (spec := self._specs.get(pipeline_uid)) is not None:
+            pause = PauseOrder(run_id=spec.run_id, paused=paused, number=order)
+            self._change(spec, {"paused": paused, "pause_order": order}, pause)
+
+    def start_stages(self, pipeline_uid: str, stages: tuple[str, ...], *, order: int) -> None:
+        """Pass the order to the run's driver. A run that has none yet starts with them."""
+        if (spec := self._specs.get(pipeline_uid)) is not None:
+            left = tuple(each for each in spec.stopped if each not in stages)
+            start = StartStagesOrder(run_id=spec.run_id, stages=stages, number=order)
+            self._change(spec, {"stopped": left}, start)
 
     def check(
         self,
@@ -216,18 +218,8 @@ class DriverPool:
             case "running" | "paused" | "blocked":
                 self._decide(model.RunStarted(driver_id=driver_id))
                 self._report_run(event)
-            case (
-                "compiling"
-                | "ignored"
-                | "progress"
-                | "maintained"
-                | "drained"
-                | "finished"
-                | "failed"
-            ):
-                self._report_run(event)
             case _:
-                assert_never(event.kind)
+                self._report_run(event)
 
     def _report_run(self, event: DriverEvent) -> None:
         spec = next((s for s in self._specs.values() if s.run_id == event.run_id), None)
@@ -312,6 +304,15 @@ class DriverPool:
             self._processes.forget_run(over.driver_id, uid)
             self._report_fault(over.driver_id, spec)
         self._reports.append(make_end_report(over, spec.epoch))
+
+    def _change(
+        self, spec: RunSpec, changed: Mapping[str, object], order: PauseOrder | StartStagesOrder
+    ) -> None:
+        """Change a run: by an order if it has a driver, else before it begins."""
+        self._specs[spec.pipeline_uid] = spec.model_copy(update=changed)
+        for driver in self._pool.drivers.values():
+            if driver.holds_run(spec.pipeline_uid):
+                self._processes.send(driver.id, order)
 
     def _report_fault(self, driver_id: str, spec: RunSpec) -> None:
         """Report the fault that the driver named before the run started or after it was over."""

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from waybill_shared.contract import commands
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import Command, Desired, PipelineRecord
+from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.problems import Slug
@@ -60,6 +60,7 @@ from waybill_stage_runner.core.pipelines.rewinding import (
     rewound_record,
 )
 from waybill_stage_runner.core.pipelines.scheduling import with_next_time
+from waybill_stage_runner.core.pipelines.stopped_stages import start_record
 
 
 class Changes:
@@ -199,9 +200,8 @@ class Changes:
             case commands.Rescale(parallelism=wanted):
                 refuse_excess(wanted, self._admission.limits)
                 return rescale_record(before, wanted, command.actor, now)
-            case commands.Start(paused=paused):
-                desired: Desired = "paused" if paused else "running"
-                return replace(before, desired=desired, finished=False, updated_at=now)
+            case commands.Start():
+                return start_record(before, body, now)
             case commands.Resume():
                 return replace(before, desired="running", updated_at=now)
             case commands.Pause():

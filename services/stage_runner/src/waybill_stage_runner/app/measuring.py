@@ -28,7 +28,7 @@ def show(states: Iterable[PipelineState]) -> None:
 def _show_conditions(states: Iterable[PipelineState]) -> None:
     metrics.show(
         "waybill_pipeline_degraded",
-        {(s.record.name, str(each.cause)): 1 for s in states for each in s.degraded},
+        {(s.record.name, cause): 1 for s in states for cause in s.causes},
     )
 
 

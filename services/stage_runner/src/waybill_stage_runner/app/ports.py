@@ -138,6 +138,11 @@ class Drivers(Protocol):
     def pause(self, pipeline_uid: str, *, paused: bool, order: int) -> None:
         """Let a run begin no batch, or begin them again. It reports `order` when that is so."""
 
+    def start_stages(self, pipeline_uid: str, stages: tuple[str, ...], *, order: int) -> None:
+        """Let a run start stages that are stopped, while the others go on. It reports `order` when
+        it has tried each.
+        """
+
     def check(
         self,
         check_id: str,

@@ -9,6 +9,7 @@ Promise: what is recorded as wanted is brought about, through any number of rest
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from waybill_shared.contract.commands import Apply, StopMode, Validate
@@ -83,6 +84,8 @@ class PipelineSupervisor:
     def receive(self, pipeline_uid: str, epoch: int, event: events.RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
         if self._epochs.get(pipeline_uid) == epoch:
+            if isinstance(event, events.DriverStageStopped | events.DriverEnded):
+                event = replace(event, at=self._clock.now_ms())
             self._apply(pipeline_uid, event)
 
     def tick(self) -> None:
@@ -167,6 +170,8 @@ class PipelineSupervisor:
                 self._drivers.dump_threads(uid)
             case actions.PauseDriver(paused=paused, order=order):
                 self._drivers.pause(uid, paused=paused, order=order)
+            case actions.StartStages(stages=stages, order=order):
+                self._drivers.start_stages(uid, stages, order=order)
             case _:
                 assert_never(action)
 

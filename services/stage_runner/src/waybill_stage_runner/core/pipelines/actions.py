@@ -50,6 +50,14 @@ class PauseDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartStages:
+    """Let the driver start stages that are stopped. It reports `order` when it has tried all."""
+
+    stages: tuple[str, ...]
+    order: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPhase:
     """Report that the phase has changed. `recorded`: write the record in the same transaction."""
 
@@ -100,7 +108,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
-DriverAction = StartDriver | StopDriver | DumpThreads | PauseDriver
+DriverAction = StartDriver | StopDriver | DumpThreads | PauseDriver | StartStages
 PipelineAction = (
     WriteRecord
     | DriverAction

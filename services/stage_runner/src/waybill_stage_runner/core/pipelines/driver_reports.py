@@ -10,6 +10,7 @@ from waybill_stage_runner.core.pipelines.finishing import note_finished
 from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.putting import answer_requests
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import note_started, note_stopped
 
 KeptReport = (
     events.DriverProgress | events.DriverIgnores | events.DriverDrained | events.DriverFailed
@@ -30,6 +31,10 @@ def decide_report(state: PipelineState, event: events.DriverReport, now: int) ->
             return state, (actions.ReportMaintenance(maintenance=event.maintenance),)
         case events.DriverFinished():
             return note_finished(state, now)
+        case events.DriverStageStopped():
+            return note_stopped(state, event)
+        case events.DriverStagesStarted():
+            return note_started(state, event)
         case _:
             return _keep(state, event, now), ()
 

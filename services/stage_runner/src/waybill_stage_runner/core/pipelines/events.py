@@ -90,6 +90,27 @@ class DriverDrained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverStageStopped:
+    """The driver's report that a stage has stopped by itself, while the others go on.
+
+    `error` names the stage. `at` is the time for people, which the supervisor adds.
+    """
+
+    error: LifecycleError
+    put_aside: int
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverStagesStarted:
+    """The driver's report that it has tried to start each stage of the order of this number. Those
+    that it could not start were reported as stopped before.
+    """
+
+    order: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverFinished:
     """The driver's report that it has read all that there was, and that all of it is reported."""
 
@@ -104,9 +125,10 @@ class DriverFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverEnded:
-    """The end of a run: no process of it is left."""
+    """The end of a run: no process of it is left. `at`: as of a stage that stops."""
 
     exit_code: int
+    at: int = 0
 
 
 DriverReport = (
@@ -118,6 +140,8 @@ DriverReport = (
     | DriverIgnores
     | DriverMaintained
     | DriverDrained
+    | DriverStageStopped
+    | DriverStagesStarted
     | DriverFinished
     | DriverFailed
 )

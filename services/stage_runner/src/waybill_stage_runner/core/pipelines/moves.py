@@ -116,6 +116,7 @@ def _start_driver(state: PipelineState) -> Decision:
         record = replace(record, run=record.run + 1)
         cores = state.limits.allow(parallelism_of(record))
     fresh = replace(state, record=record, pause_orders=0, problems=(), error=None)
+    fresh = replace(fresh, start_orders=0, starting=())
     fresh = replace(fresh, run_parallelism=cores)
     fresh = replace(fresh, progress=(), dumped_at=None)
     started = replace(fresh, driver=True, next_at=None, runs_again=False, drained=False)

@@ -23,6 +23,7 @@ from waybill_shared.contract.words import LossReason, OperationState
 from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.moves import Decision
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import without_reads
 
 REQUESTS_MAX: Final = 100  # that wait for a start: the record is one message
 Limits = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -59,8 +60,12 @@ def request_of(record: PipelineRecord, command: Command, limits: Limits) -> Dead
 
 
 def put_record(before: PipelineRecord, asked: DeadLetterRequest, now: int) -> PipelineRecord:
-    """Return the record with one more request. It says no more than before what is to run."""
-    return replace(before, dead_letters=(*before.dead_letters, asked), updated_at=now)
+    """Return the record with one more request. It says no more than before what is to run, but
+    that stopped stages start which read the record.
+    """
+    stopped = without_reads(before, asked.topic_id, asked.stage)
+    asks = (*before.dead_letters, asked)
+    return replace(before, dead_letters=asks, stopped_stages=stopped, updated_at=now)
 
 
 def puts_dead_letter(command: Command) -> bool:

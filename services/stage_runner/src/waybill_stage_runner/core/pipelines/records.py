@@ -20,6 +20,7 @@ from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 from waybill_stage_runner.core.pipelines.parallelism import rescale_to_keep
 from waybill_stage_runner.core.pipelines.scheduling import schedule_in
+from waybill_stage_runner.core.pipelines.stopped_stages import keep_stopped
 
 DESIRED_BY_ACTION: Final[Mapping[Action, Desired]] = {
     Action.START: "running",
@@ -71,9 +72,12 @@ def change_record(
     before = replace(before, rescaled=rescale_to_keep(before, manifest))
     wanted: Desired = "paused" if (desired, before.desired) == ("running", "paused") else desired
     scheduled = schedule_in(manifest) is not None and wanted == "running"
+    stopped = keep_stopped(before, manifest, stages)
     if manifest.native == before.manifest.native and stages == before.stages:
         rests = before.finished if wanted == before.desired else scheduled
-        return replace(before, desired=wanted, manifest=manifest, finished=rests)
+        return replace(
+            before, desired=wanted, manifest=manifest, finished=rests, stopped_stages=stopped
+        )
     refuse_incompatible(before, stages)
     rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
@@ -85,6 +89,7 @@ def change_record(
         stages=stages,
         updated_at=now,
         earlier=_earlier(before, manifest, now),
+        stopped_stages=stopped,
     )
 
 
@@ -115,6 +120,7 @@ def restart_record(
         finished=False,
         stages=stages,
         updated_at=now,
+        stopped_stages=(),
     )
 
 
@@ -122,7 +128,8 @@ def refuse_not_allowed(body: PlainChange, record: PipelineRecord, phase: Phase) 
     """Raise UserError if the phase does not allow the change, unless it asks for what is wanted
     already. A pipeline that has failed does not do what is wanted.
     """
-    action, allowed = body.action, allowed_actions(phase, record.desired)
+    stopped = bool(record.stopped_stages)
+    action, allowed = body.action, allowed_actions(phase, record.desired, has_stopped=stopped)
     is_wanted = record.desired == _desired_by(body) and phase is not Phase.FAILED
     if action in allowed or is_wanted:
         return

@@ -74,9 +74,12 @@ class PipelineState:
     runs_again: bool = False  # if this run ends by itself, the next one begins
     drained: bool = False  # its driver has reported it
     pause_orders: int = 0  # how often its driver was asked to pause or to continue
+    start_orders: int = 0  # how often it was asked to start stages that are stopped
+    starting: tuple[str, ...] = ()  # those that it starts now, with a command that waits
     closing: PipelineRecord | None = None  # what the driver closes that lives or is waited for
     attempt: int = 0
     crashes: int = 0  # of these attempts, those that failed for no outside reason
+    crash_stage: str | None = None  # that all these crashes have named
     next_at: int | None = None
     due: int | None = None  # the time of the schedule for which the next run begins
     problems: tuple[Problem, ...] = ()
@@ -102,7 +105,8 @@ class PipelineState:
     def is_as_desired(self) -> bool:
         """True if the pipeline is what its record wants."""
         finished = self.record.has_finished and self.phase is Phase.FINISHED
-        return finished or self.phase is REACHED[self.record.desired]
+        reached = finished or self.phase is REACHED[self.record.desired]
+        return reached and not self.starting
 
     @property
     def parallelism(self) -> int:
@@ -157,11 +161,33 @@ class PipelineState:
             done=self.done,
         )
 
+    @property
+    def causes(self) -> frozenset[str]:
+        """The causes for which it is degraded."""
+        stopped = self.record.wants_run and bool(self.record.stopped_stages)
+        failed = {DegradedCause.STAGE_FAILED} if stopped else set[DegradedCause]()
+        return frozenset(map(str, {*failed, *(each.cause for each in self.degraded)}))
+
     def conditions(self, origin: MessageOrigin) -> tuple[Condition, ...]:
-        """Return what is wrong with it, as messages say it."""
-        return tuple(
-            Condition(stage=each.stage, cause=each.cause, since=origin.at - origin.now + each.since)
-            for each in self.degraded
+        """Return what is wrong with it, as messages say it: first the stages that are stopped."""
+        stopped = self.record.stopped_stages if self.record.wants_run else ()
+        return (
+            *(
+                Condition(
+                    stage=each.stage,
+                    cause=DegradedCause.STAGE_FAILED,
+                    since=each.at,
+                    message=each.message,
+                    hint=each.hint,
+                )
+                for each in stopped
+            ),
+            *(
+                Condition(
+                    stage=each.stage, cause=each.cause, since=origin.at - origin.now + each.since
+                )
+                for each in self.degraded
+            ),
         )
 
     def _escalates_at(self, origin: MessageOrigin) -> int | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from waybill_shared.contract.commands import Rescale, Restart, Stop, begins_elsewhere
+from waybill_shared.contract.commands import Rescale, Restart, Start, Stop, begins_elsewhere
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
@@ -15,13 +15,19 @@ NOTED: Final = "where it begins is recorded all the same: the next start does it
 
 
 def asks_for_same(earlier: Command, later: Command) -> bool:
-    """Return True if both are stops in the same mode, rescales to the same number, or put dead
-    letters: the later one supersedes nothing then.
+    """Return True if both are stops in the same mode, rescales to the same number, put dead
+    letters, or start single stages: the later one supersedes nothing then.
     """
     if puts_dead_letter(earlier) and puts_dead_letter(later):
         return earlier.id != later.id
+    if _starts_stage(earlier) and _starts_stage(later):
+        return earlier.id != later.id
     joins = isinstance(earlier.body, Rescale | Stop) and earlier.id != later.id
     return joins and earlier.body == later.body
+
+
+def _starts_stage(command: Command) -> bool:
+    return isinstance(command.body, Start) and command.body.stage is not None
 
 
 def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRecord) -> Problem:

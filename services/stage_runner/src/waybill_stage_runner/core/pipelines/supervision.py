@@ -32,10 +32,13 @@ see `finishing`. The times of its schedule begin the next runs: see `scheduling`
 
 7. A run of which `degraded` says that it hangs is stopped by force and started again.
 
-8. A run that is to have other cores ends first (RESCALING), then the next one begins: see
+8. A stage that fails by itself is stopped, and the record says so; the others go on, in this run
+and in each later one: see `stopped_stages`.
+
+9. A run that is to have other cores ends first (RESCALING), then the next one begins: see
 `rescaling`.
 
-9. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
+10. `Tick` starts what is due, and kills drivers that start or close for too long. A stop that takes
 too long becomes a stronger one, as when a person asks for that. It also forgets failures after a
 long healthy run.
 """
@@ -44,18 +47,17 @@ from dataclasses import replace
 from typing import Final
 
 from waybill_shared.contract.commands import StopMode
-from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import STOPS, Happening, Phase
-from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.words import Action, Obstacle, OperationState
+from waybill_shared.contract.words import Action, OperationState
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.attempts import (
     crash_error,
     may_retry,
     reset_attempts,
     wait_longer,
+    waits_for_sink,
 )
 from waybill_stage_runner.core.pipelines.degraded import look
 from waybill_stage_runner.core.pipelines.driver_reports import decide_report
@@ -69,6 +71,14 @@ from waybill_stage_runner.core.pipelines.rescaling import (
 )
 from waybill_stage_runner.core.pipelines.scheduling import decide_due
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import (
+    fail_stopped,
+    find_started,
+    is_all_stopped,
+    order_starts,
+    stop_crashing,
+    warn_of_letters,
+)
 from waybill_stage_runner.core.pipelines.stopping import (
     end_otherwise,
     end_run,
@@ -79,7 +89,6 @@ from waybill_stage_runner.core.pipelines.stopping import (
 from waybill_stage_runner.core.pipelines.superseding import asks_for_same, problem_of_superseded
 from waybill_stage_runner.core.tick import Tick
 
-MESSAGE_CHARACTERS_MAX: Final = 300  # at most, of a message of a sink
 HEALTHY_MS: Final = 120_000  # after such a run the fault is over: attempts count from zero
 
 
@@ -88,7 +97,7 @@ def decide(state: PipelineState, event: events.Event, now: int) -> Decision:
         case events.RecordRequested():
             return _accept_record(state, event, now)
         case events.DriverEnded():
-            return _handle_end(replace(state, driver=False), event, now)
+            return _handle_end(replace(state, driver=False, starting=()), event, now)
         case Tick(at=at):
             return decide_due(state, now, at) or _decide_tick(state, now)
         case _:
@@ -105,6 +114,7 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     restarted = event.command is not None and event.command.action is Action.RESTART
     again = not event.written and (restarted or comes_too_late(state, event.command))
     changed = record.generation != state.record.generation or again
+    started, state = find_started(state.record, record), warn_of_letters(state, record)
     written: tuple[actions.PipelineAction, ...] = ()
     if not event.written:
         state = note_start(state, event.command)
@@ -116,7 +126,7 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
             written = (*written, actions.SendHeartbeat())  # tokens say when the next run begins
         state = replace(state, record=record, next=None, pending=pending)
     state = warn_of_takeover(state, event)
-    after, more = _toward(state, changed, pauses, now)
+    after, more = _toward(state, changed, pauses, started, now)
     return after, (*superseded, *written, *more)
 
 
@@ -140,10 +150,13 @@ def _supersede(
     return failed, (*same, by)
 
 
-def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Decision:
+def _toward(
+    state: PipelineState, changed: bool, pauses: bool, started: tuple[str, ...], now: int
+) -> Decision:
     """Decide one step from the state of the driver to what is wanted.
 
-    `changed`: it needs another driver. `pauses`: it is to be paused, or was until now.
+    `changed`: it needs another driver. `pauses`: it is to be paused, or was until now. `started`:
+    stages that were stopped, and are to run.
     """
     if not state.driver:
         return keep_failed(state) or _next_step(reset_attempts(state), now, why(state, "started"))
@@ -157,7 +170,9 @@ def _toward(state: PipelineState, changed: bool, pauses: bool, now: int) -> Deci
     ordered: tuple[actions.PipelineAction, ...] = ()
     if pauses:
         state, ordered = _order_pause(state, now)
-    if state.phase is not Phase.RUNNING or state.record.desired != "running":
+    state, starts = order_starts(state, started)
+    ordered = (*ordered, *starts)
+    if state.starting or state.phase is not Phase.RUNNING or state.record.desired != "running":
         return state, ordered
     after, answers = answer_all(state, OperationState.DONE)
     return after, (*ordered, *answers)
@@ -214,17 +229,10 @@ def _handle_end(state: PipelineState, event: events.DriverEnded, now: int) -> De
     error = state.error or crash_error(event)
     state = replace(state, error=error)
     if may_retry(state, error):
-        waiting = replace(wait_longer(state, error, now), waits=_waits_for_sink(error))
+        waiting = replace(wait_longer(state, error, now), waits=waits_for_sink(error))
         return move(waiting, Happening.RETRY, now, error.message)
-    return move(state, Happening.FAIL, now, error.message)
-
-
-def _waits_for_sink(error: LifecycleError) -> tuple[SinkWait, ...]:
-    if error.stage is None or error.sink is None or error.domain != "external":
-        return ()
-    first_line = error.message.split("\n", 1)[0][:MESSAGE_CHARACTERS_MAX]
-    by = Obstacle.SINK_RETRYING
-    return (SinkWait(stage=error.stage, sink=error.sink, blocked_by=by, message=first_line),)
+    without = stop_crashing(state, error, event.at, now)
+    return without or move(state, Happening.FAIL, now, error.message)
 
 
 def _handle_end_of_closing(state: PipelineState, event: events.DriverEnded, now: int) -> Decision:
@@ -314,4 +322,6 @@ def _tick_closing(state: PipelineState, now: int) -> Decision:
 
 
 def _start(state: PipelineState, now: int, reason: str) -> Decision:
+    if is_all_stopped(state.record):
+        return fail_stopped(state, now)
     return move(state, Happening.START, now, reason)
