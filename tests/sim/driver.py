@@ -3,36 +3,32 @@
 What the driver's own `app` decides (the order of a start, what a failure means) is the real code.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, cast
 
+from sim.closing import report_closing
 from sim.driver_world import Around
+from sim.failing import FAILURES, holding
 from sim.files import MemoryPath
 from sim.loads import SimLoads
 from sim.sinks import Storage
-from sim.spark import QueryFailed
-from sim.stages import SimStage, open_journal, open_sink
-from waybill_shared.contract.errors import Problem, Retryable, UserError
+from sim.stages import SimStage
+from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.app import RunningStage
-from waybill_spark.driver.closing import _report as report_last
-from waybill_spark.driver.closing import find_staying, refuse_before_start
-from waybill_spark.driver.definitions import later_sinks, stage_inputs
 from waybill_spark.driver.ending import Ending
-from waybill_spark.driver.failures import StageFailed, describe
+from waybill_spark.driver.failures import StageFailed, describe, is_of_stage
+from waybill_spark.driver.going import RunStages
 from waybill_spark.driver.stages import (
     open_stages,
     put_dead_letters,
     report_losses,
     start_stages,
 )
-from waybill_spark.tracking.checkpoint import CheckpointDamaged
 from waybill_spark.tracking.commits import Identity
-from waybill_spark.tracking.ledger import Ledger
-from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines.events import (
     DriverEnded,
@@ -40,14 +36,12 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverFinished,
     DriverPaused,
     DriverRuns,
+    DriverStagesStarted,
+    DriverStageStopped,
 )
 from waybill_stage_runner.core.pipelines.parallelism import CoreLimits, parallelism_of
 
 LIMITS: Final = CoreLimits(usual=2, most=4)
-FAILURES = (
-    StageFailed, StageStopped, SinkSuperseded, CheckpointDamaged, QueryFailed, Retryable,
-    UserError,
-)  # fmt: skip
 
 
 class Crash(BaseException):
@@ -86,9 +80,13 @@ class Driver:
         """Whether no batch begins, and the number of the order that said so."""
         self._reported: tuple[bool, int] | None = None
         self._not_put: dict[str, Problem] = {}
+        self.ordered: set[str] = set()
+        """The stages that it was ordered to start."""
         self._orders: list[tuple[bool, int]] = []
         """To pause or to continue, which it has not read yet."""
-        self._stages: tuple[SimStage, ...] = ()
+        self._run: RunStages | None = None
+        self._starts: list[tuple[tuple[str, ...], int]] = []
+        """Of stages that are stopped, which it has not read yet."""
         self._beginning = False
         self._last: dict[tuple[str, str], Commit] = {}
         self._unanswered: set[tuple[str, str]] = set()
@@ -124,9 +122,18 @@ class Driver:
     def pause(self, paused: bool, order: int) -> None:
         self._orders.append((paused, order))
 
+    def start_stages(self, stages: tuple[str, ...], order: int) -> None:
+        self._starts.append((stages, order))
+
     @property
     def has_orders(self) -> bool:
-        return bool(self._orders)
+        return bool(self._orders or self._starts)
+
+    @property
+    def _stages(self) -> tuple[SimStage, ...]:
+        """Those that go on."""
+        going = () if self._run is None else self._run.going
+        return tuple(cast(list[SimStage], going))
 
     def work(self) -> None:
         """A batch in every stage."""
@@ -166,14 +173,15 @@ class Driver:
 
     def _turn(self) -> None:
         if self.stopping and not self.busy:
-            for stage in self._stages:
-                stage.stop()
+            self._close_stages()
             self._end()
         elif self.closing:
             if not self.busy:  # else it is paused in the middle of it
                 self._close()
-        elif not self._stages:
+        elif self._run is None:
             self._begin()
+        elif self._starts and self.world.pick(2):
+            self._start(*self._starts.pop(0))
         elif self._orders and self.world.pick(2):
             self._pause = self._orders.pop(0)
         elif self._pause != self._reported:
@@ -182,18 +190,44 @@ class Driver:
             self._step(self._stages[self.world.pick(len(self._stages))])
 
     def _begin(self) -> None:
-        self._stages = tuple(SimStage(definition, self) for definition in self.record.stages)
+        left_out = {each.stage for each in self.record.stopped_stages}
+        run = self._run = RunStages(
+            self._make, self._report_stop, left_out=left_out, may_stop=not self.ends
+        )
+        run.add(each.name for each in self.record.stages if each.name not in left_out)
         self._beginning = True
         self.edge("driver.begins")
-        stages = cast(list[RunningStage], self._stages)
-        open_stages(stages)
-        self._not_put = put_dead_letters(stages, self.record.dead_letters)
+        open_stages(run)
+        self._not_put = put_dead_letters(run.going, self.record.dead_letters)
         if self.ends:
-            self._ending = Ending(stages, self)
+            self._ending = Ending(run.going, self)
         else:
-            start_stages(stages)
+            start_stages(run)
         self._beginning = False
         self._report_pause()
+
+    def _make(self, name: str) -> RunningStage:
+        definition = next(each for each in self.record.stages if each.name == name)
+        self.world.stops.begins(self, definition)
+        return cast(RunningStage, SimStage(definition, self))
+
+    def _report_stop(self, name: str, cause: BaseException, put_aside: int) -> None:
+        error = replace(describe(cause, name), stage=name)
+        self.world.hear(self, DriverStageStopped(error=error, put_aside=put_aside))
+
+    def _start(self, stages: tuple[str, ...], order: int) -> None:
+        """As `StageStarting` does it."""
+        assert self._run is not None
+        self._beginning = True
+        self.ordered |= set(stages)
+        for name in stages:
+            self._run.start(name, paused=self._paused)
+        self._beginning = False
+        self.world.hear(self, DriverStagesStarted(order=order))
+
+    def _close_stages(self) -> None:
+        if self._run is not None:
+            self._run.close()
 
     def _has_finished(self) -> bool:
         """As the loop of `Ending` does it: whether the run has ended by itself now."""
@@ -205,8 +239,7 @@ class Driver:
         if not self._ending.has_finished():
             return False
         self.world.hear(self, DriverFinished())
-        for stage in self._stages:
-            stage.stop()
+        self._close_stages()
         self._end()
         return True
 
@@ -218,7 +251,7 @@ class Driver:
         """When no batch runs, or when they begin again; a driver that begins has no batch yet."""
         if not self.busy:
             if self._paused:
-                with _holding(self._stages):
+                with holding(self._stages):
                     for stage in self._stages:
                         stage.move_claims()
             paused, order = self._reported = self._pause
@@ -227,50 +260,33 @@ class Driver:
             self.world.hear(self, DriverPaused(order=order, not_put=found) if paused else runs)
 
     def _close(self) -> None:
-        """As `report_last` does: the last word on what goes, with a change or its pipeline."""
         self._beginning = True
-        for definition in self.closing:
-            stays = find_staying(definition, self.record.stages)
-            refuse_before_start(self._ledgers(definition), self._ledgers(stays))
-        for definition in self.closing:
-            if not find_staying(definition, self.record.stages).sinks:
-                open_journal(definition, self).claim()
-            for ledger in self._ledgers(definition):
-                ledger.sink.claim()
-                ledger.read()
-                report_last(ledger)
+        report_closing(self)
         self._end()
-
-    def _ledgers(self, definition: StageDefinition) -> list[Ledger]:
-        later = later_sinks(definition)
-        return [
-            Ledger(
-                open_sink(definition, sink.name, self),
-                stage=definition.name,
-                inputs=stage_inputs(definition),
-                later=later.get(sink.name),
-                identity=self.identity,
-                emit=self._emit_surely,
-                clock=self.clock,
-            )
-            for sink in definition.sinks
-        ]
 
     def _step(self, stage: SimStage) -> None:
         if stage.busy:
             return
         try:
-            with _holding([stage]):
+            with holding([stage]):
                 if not self._paused:
                     self.world.check_pause(self)
                     stage.step()
                 if stage.has_hidden_rows() or self.world.pick(4) == 0:
                     stage.watch()
-        except StageStopped:
+        except FAILURES as failure:
+            self._fail_stage(stage, failure)
+
+    def _fail_stage(self, stage: SimStage, failure: Exception) -> None:
+        """As `Watcher` does it."""
+        assert self._run is not None
+        if isinstance(failure, StageStopped) and not is_of_stage(failure):
             free = [each for each in self._stages if not each.busy]
-            with _holding(free):
+            with holding(free):
                 report_losses(cast(list[RunningStage], free))
-            raise
+        self._beginning = True
+        self._run.fail(cast(RunningStage, stage), failure)
+        self._beginning = False
 
     def _guarded(self, turn: Callable[[], None]) -> None:
         try:
@@ -297,7 +313,7 @@ class Driver:
         if self.world.send(self._fact(commit)):
             self._unanswered.discard((commit.stage, commit.sink))
 
-    def _emit_surely(self, commit: Commit) -> None:
+    def emit_surely(self, commit: Commit) -> None:
         self.edge(f"{commit.stage}.closing")
         self.world.append(self._fact(commit))
 
@@ -309,15 +325,3 @@ class Driver:
             at=self.clock.now_ms(),
             body=commit,
         )
-
-
-@contextmanager
-def _holding(stages: Sequence[SimStage]) -> Iterator[None]:
-    """A stage that is in a call is in no other: the real one has a lock for it."""
-    for stage in stages:
-        stage.busy = True
-    try:
-        yield
-    finally:
-        for stage in stages:
-            stage.busy = False

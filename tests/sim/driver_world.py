@@ -12,12 +12,23 @@ from waybill_stage_runner.core.pipelines.events import (
     DriverFinished,
     DriverPaused,
     DriverRuns,
+    DriverStagesStarted,
+    DriverStageStopped,
 )
 
 if TYPE_CHECKING:
     from sim.driver import Driver
+    from sim.stops import Stops
 
-DriverEvent = DriverRuns | DriverPaused | DriverFinished | DriverFailed | DriverEnded
+DriverEvent = (
+    DriverRuns
+    | DriverPaused
+    | DriverStageStopped
+    | DriverStagesStarted
+    | DriverFinished
+    | DriverFailed
+    | DriverEnded
+)
 
 
 class Around(Protocol):
@@ -25,6 +36,7 @@ class Around(Protocol):
 
     storage: Storage
     files: MemoryPath
+    stops: "Stops"
 
     @property
     def clocks(self) -> Clocks: ...

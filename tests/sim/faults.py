@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from sim import operators
-from sim.graves import MOODS
 from sim.log import Partition, Row, Topic, Transaction
 from sim.moves import Move
 from sim.world import World
@@ -223,12 +222,6 @@ class Family:
     moves: tuple[tuple[int, Move], ...]
 
 
-def change_mood(world: World) -> None:
-    """As by another manifest or constraint: other records die from now on, or none."""
-    world.storage.mood = world.pick(MOODS)
-    world.say(f"the mood is {world.storage.mood}")
-
-
 FAMILIES = (
     Family("driver", ((2, kill_driver), (12, suspect_driver))),
     Family("runner", ((1, kill_runner),)),
@@ -258,7 +251,7 @@ FAMILIES = (
     Family("pauses", ((2, operators.pause), (2, operators.resume), (1, operators.start))),
     Family("clocks", ((3, set_clock),)),
     Family("retention", ((1, retention_passes),)),
-    Family("deaths", ((3, change_mood),)),
+    Family("deaths", ((3, operators.change_mood),)),
     Family(
         "topics",
         ((1, recreate_topic), (1, delete_topic), (1, create_topic), (2, operators.restart_from)),
@@ -293,6 +286,18 @@ FAMILIES = (
         ),
     ),
     Family("renames", ((1, operators.rename_sink), (1, operators.rename_stage))),
+    Family(
+        "stops",
+        (
+            (3, operators.change_mood),
+            (3, operators.tighten_budget),
+            (2, operators.start_stage),
+            (1, operators.start),
+            (1, operators.rescale),
+            (1, kill_driver),
+            (1, kill_runner),
+        ),
+    ),
     Family("rewinds", ((3, operators.rewind), (1, operators.start), (1, kill_driver))),
 )
 

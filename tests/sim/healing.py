@@ -6,6 +6,7 @@ from typing import Final
 from sim import moves
 from sim.endings import End
 from sim.pipelines import Pipeline
+from sim.sinks import BUDGET
 from sim.world import Rates, World
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
@@ -51,6 +52,7 @@ def _end_faults(world: World) -> None:
     for hosts in world.partitions:
         hosts.reach_runners()
     world.storage.calm = True
+    world.storage.budget = BUDGET
     world.redis.away = False
     world.storage.end_strangers()
     world.cluster.write_markers()
@@ -146,5 +148,18 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
         and world.runs.has_unread(record)
     ):
         pipeline.command("start")
+    elif record.stopped_stages:
+        _start_stopped(world, pipeline, record)
     elif record.desired == "paused":
         pipeline.command("resume")
+
+
+def _start_stopped(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
+    """Some stages have failed by themselves: what the record says, else a start."""
+    text = " ".join(f"{each.message} {each.hint}" for each in record.stopped_stages)
+    world.say(f"stages stand: {text}")
+    if DAMAGED in text:
+        world.disturbed = True
+        pipeline.command("delete")
+    else:
+        pipeline.command("start")

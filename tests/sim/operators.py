@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 
+from sim.graves import MOODS
 from sim.pipelines import Pipeline
 from sim.shapes import TIMETABLES, Shape, Stage, name_of, place_of_sink, topic_of_input
+from sim.sinks import BUDGET
 from sim.sizes import CHOICES
 from sim.world import World
 from waybill_shared.contract.beginnings import InputOffset
-from waybill_shared.contract.commands import PutDeadLetter, Rescale, Restart, StopMode
+from waybill_shared.contract.commands import PutDeadLetter, Rescale, Restart, Start, StopMode
 
 
 def _of_some(operator: Callable[[World, Pipeline], None]) -> Callable[[World], None]:
@@ -31,6 +33,14 @@ def stop(world: World, pipeline: Pipeline) -> None:
 @_of_some
 def start(world: World, pipeline: Pipeline) -> None:
     pipeline.command("start")
+
+
+@_of_some
+def start_stage(world: World, pipeline: Pipeline) -> None:
+    record = pipeline.newest()
+    if record is not None and record.stopped_stages:
+        name = world.some(record.stopped_stages).stage
+        pipeline.command("start", f"stage {name}", Start(stage=name))
 
 
 @_of_some
@@ -257,3 +267,15 @@ def _elsewhere(world: World, sink: str) -> str:
         return sink
     name, number = name_of(sink), world.commanded()
     return f"{name}=raw.{name}{number}" if name.startswith("lake") else f"{name}={name}.{number}"
+
+
+def change_mood(world: World) -> None:
+    """As by another manifest or constraint: other records die from now on, or none."""
+    world.storage.mood = world.pick(MOODS)
+    world.say(f"the mood is {world.storage.mood}")
+
+
+def tighten_budget(world: World) -> None:
+    """Few records may die after a start, so that stages stop by themselves."""
+    world.storage.budget = world.some((1, 1, 2, 4, BUDGET))
+    world.say(f"the budget is {world.storage.budget}")

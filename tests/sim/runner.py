@@ -268,6 +268,7 @@ class RunnerProcess:
     def _record(self, record: PipelineRecord) -> None:
         self._operations.records.append(record)
         self._world.schedules.recorded(record)
+        self._world.stops.recorded(record)
 
     def _publish(self, append: Callable[[], None], what: str) -> None:
         """One transaction. Whoever gets Retryable does not know whether it is there, or will be."""

@@ -44,6 +44,11 @@ class LocalDrivers:
             if driver.host is self._host and driver.record.pipeline_uid == pipeline_uid:
                 driver.pause(paused, order)
 
+    def start_stages(self, pipeline_uid: str, stages: tuple[str, ...], *, order: int) -> None:
+        for driver in self._world.drivers:
+            if driver.host is self._host and driver.record.pipeline_uid == pipeline_uid:
+                driver.start_stages(stages, order)
+
     def check(
         self,
         check_id: str,

@@ -8,6 +8,7 @@ from sim.driver import Driver
 from sim.log import Cluster
 from sim.runs import Runs
 from sim.schedules import Schedules
+from sim.stops import Stops
 from waybill_shared.contract.events import (
     PipelineRecord,
     StageDefinition,
@@ -22,6 +23,7 @@ class Around(Protocol):
     cluster: Cluster
     drivers: list[Driver]
     runs: Runs
+    stops: Stops
     schedules: Schedules
     dice: Random
     patient: bool

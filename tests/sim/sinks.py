@@ -19,6 +19,7 @@ from waybill_spark.tracking.sink import RowsRefused, SinkLife, SinkSuperseded, W
 from waybill_spark.tracking.stopping import StageStopped
 
 Edge = Callable[[str], None]
+BUDGET = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class Storage:
     strangers: list[Transaction] = field(default_factory=list)
     calm: bool = False
     mood: int = 0
+    budget: int = BUDGET
+    """How many dead letters a stage may write after a start."""
     graves: Graves = field(default_factory=Graves)
 
     def table(self, name: str) -> Table:

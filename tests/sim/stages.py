@@ -1,6 +1,7 @@
 """One stage in a driver: the real `TrackedStage`, fed by a simulated query."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame
@@ -12,7 +13,7 @@ from sim.graves import FAILING, MALFORMED, SimJournal, fate
 from sim.log import Place, Row
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
-from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
@@ -43,7 +44,7 @@ from waybill_spark.tracking.sink import SinkLife
 from waybill_spark.tracking.stage import TrackedStage
 
 STEP_MAX = 8
-BUDGET = 1_000_000
+WINDOW_MS = 1_000_000_000_000  # what a start may put aside, it may put aside once
 
 
 class Host(Protocol):
@@ -95,6 +96,8 @@ class SimStage:
         self._inputs = stage_inputs(definition)
         folder = host.files / f"{self._uid}/{checkpoint_path(definition, self._inputs)}"
         self._sinks = tuple(open_sink(definition, sink.name, host) for sink in definition.sinks)
+        self.put_aside = 0
+        self._is_open = False
         self._tracked = TrackedStage(
             self.name,
             identity=host.identity,
@@ -108,7 +111,7 @@ class SimStage:
             offsets_max=STEP_MAX,
             to_rows=self._rows,
             journal=open_journal(definition, host),
-            budget=Budget(BUDGET, 1),
+            budget=Budget(host.storage.budget, WINDOW_MS),
             loads=host.loads,
             emit=host.emit,
             report_maintenance=lambda _: None,
@@ -122,6 +125,7 @@ class SimStage:
 
     def report_losses(self) -> None:
         self._tracked.report_losses()
+        self._is_open = True
 
     def put_dead_letters(self) -> Mapping[str, Problem | None]:
         return self._tracked.put_dead_letters()
@@ -142,6 +146,17 @@ class SimStage:
 
     def has_hidden_rows(self) -> bool:
         return self._tracked.has_hidden_rows()
+
+    def set_paused(self, *, paused: bool) -> None:
+        """Its driver steps none of its stages while it is paused."""
+
+    def keep_out_earlier(self) -> None:
+        if self._is_open:
+            with suppress(ContractError):
+                self._tracked.move_claims()
+
+    def end_query(self) -> None:
+        self._tracked.close()
 
     def stop(self) -> None:
         self._tracked.close()

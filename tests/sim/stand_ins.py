@@ -41,7 +41,7 @@ from waybill_spark.tracking.stage import TrackedStage
 from waybill_spark.tracking.stopping import StageStopped
 from waybill_stage_runner.core.pipelines import scheduling
 from waybill_stage_runner.core.pipelines.events import DriverPaused
-from waybill_stage_runner.core.pipelines.moves import Decision, move
+from waybill_stage_runner.core.pipelines.moves import Decision, _start_driver, move
 from waybill_stage_runner.core.pipelines.planning import TopicState, define
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_status.core.outcomes import judge as judging
@@ -139,6 +139,11 @@ def since_ever(
         replace(stage, sinks=tuple(replace(sink, since=1) for sink in stage.sinks))
         for stage in define(manifest, topics, before)
     )
+
+
+def starts_stopped(state: PipelineState) -> Decision:
+    """Also the stages that the record does not let start."""
+    return _start_driver(replace(state, record=replace(state.record, stopped_stages=())))
 
 
 def note_paused(state: PipelineState, event: DriverPaused, now: int) -> Decision:

@@ -28,6 +28,7 @@ from sim.runs import Runs
 from sim.schedules import Schedules
 from sim.shapes import Shape
 from sim.sinks import Batch, Storage
+from sim.stops import Stops
 from sim.waiters import Waiters
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Fence, PipelineRecord, StageDefinition
@@ -82,6 +83,7 @@ class World:
         self.checker = Checker(self)
         self.runs = Runs(self, self.checker.report)
         self.schedules = Schedules(self, self.checker.report)
+        self.stops = Stops(self.checker.report)
         self.files = MemoryPath({}, "/checkpoints")
         self.records: list[PipelineRecord] = []
         self.redis = RedisServer(self.clock)

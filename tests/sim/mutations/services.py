@@ -11,6 +11,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a watch is told before its token is final",
         invariant="I1",
+        found_by=4,
         instead={
             "waybill_status.app.watches.watch_judge.WatchJudge.attend": stand_ins.told_at_once
         },
@@ -18,7 +19,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a part of the way is judged by the sinks that there are now",
         invariant="I2",
-        found_by=20,
+        found_by=54,
         instead={"waybill_status.core.outcomes.judge._judge_named": stand_ins.named_now},
     ),
     Mutation(
@@ -31,7 +32,7 @@ MUTATIONS: Final = (
     Mutation(
         name="of what nobody knows whether it was told all is told again",
         invariant="I3",
-        found_by=35,
+        found_by=106,
         instead={
             f"{WATCHED}._find_out": stand_ins.not_found_out,
             "waybill_shared.topic_views.watches.WatchBook.is_open": stand_ins.true,
@@ -80,13 +81,14 @@ MUTATIONS: Final = (
     Mutation(
         name="snapshots of a tracker that was replaced stay",
         invariant="I3",
-        found_by=107,
+        found_by=62,
         instead={"sim.tracker.Topics.transact": stand_ins.snapshots_of_anybody},
         only=("stopped", "lives", "pair"),
     ),
     Mutation(
         name="old tokens wait for sinks that came later",
         invariant="I3",
+        found_by=2,
         instead={"waybill_stage_runner.app.changes.define": stand_ins.since_ever},
         only=("manifest",),
     ),
@@ -100,7 +102,7 @@ MUTATIONS: Final = (
     Mutation(
         name="a pause is answered by the report of an earlier order",
         invariant="I14",
-        found_by=11,
+        found_by=3,
         instead={
             "waybill_stage_runner.core.pipelines.driver_reports._note_paused": stand_ins.note_paused
         },
@@ -137,13 +139,13 @@ MUTATIONS: Final = (
     Mutation(
         name="the seal does not bind the tenant",
         invariant="I10",
-        found_by=3,
+        found_by=6,
         instead={"waybill_shared.contract.sealing._associate": stand_ins.unbound},
     ),
     Mutation(
         name="the last commit wins",
         invariant="I11",
-        found_by=3,
+        found_by=41,
         instead={"waybill_token_tracker.core.facts.join": stand_ins.the_later},
     ),
     Mutation(
@@ -192,5 +194,13 @@ MUTATIONS: Final = (
         invariant="I17",
         instead={"waybill_stage_runner.core.pipelines.supervision.is_resized": stand_ins.false},
         only=("rescales",),
+    ),
+    Mutation(
+        name="a recovery starts a stopped stage",
+        invariant="I18",
+        instead={
+            "waybill_stage_runner.core.pipelines.moves._start_driver": stand_ins.starts_stopped
+        },
+        only=("stops",),
     ),
 )
