@@ -39,9 +39,9 @@ export function whyOf({ stuck, conditions }) {
 }
 
 /** @param {Condition} condition */
-export function sentenceOf({ stage, cause }) {
-	const what = DEGRADED[cause] ?? spelled(cause);
-	return stage === null ? what : `stage ${stage}: ${what}`;
+export function sentenceOf({ stage, cause, message }) {
+	const what = message ?? DEGRADED[cause] ?? spelled(cause);
+	return stage === null || what.includes(`stage ${stage}:`) ? what : `stage ${stage}: ${what}`;
 }
 
 /**

@@ -47,6 +47,7 @@ type Layout = {
 type Stuck = { cause: string; hint: string | null };
 
 type Condition = {
+  message: string | null;
   kind: string;
   stage: string | null;
   cause: string;

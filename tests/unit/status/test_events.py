@@ -9,7 +9,7 @@ from clocks import NOW
 from unit.status.histories import MINE, PARTITIONS, LifeTopic, beat
 from unit.status.slots import KEY, life
 from waybill_shared.contract.errors import Refusal, Retryable
-from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.words import HistoryGap
 from waybill_shared.kafka.follower import FollowedTopic
 from waybill_status.app.pipelines import events as module
@@ -47,6 +47,21 @@ def test_of_heartbeats_only_new_obstacles_are_events() -> None:
         (f"topic-1.{MINE}.10", "transition", None),
         (f"topic-1.{MINE}.12", "blocked", "a"),
         (f"topic-1.{MINE}.14", "blocked", None),
+    ]
+
+
+def test_a_stage_that_fails_alone_is_one_event_and_its_start_another() -> None:
+    topic = Topic()
+    failed = Condition(stage="load", cause="stage_failed", since=NOW, message="too many die")
+    slow = Condition(stage="load", cause="batch_long", since=NOW)
+    topic.take(10, life(at=NOW))
+    for offset, conditions in enumerate([(slow,), (failed,), (failed, slow), ()], start=11):
+        topic.take(offset, replace(beat(None), conditions=conditions))
+    found = topic.events.recent(KEY).events
+    assert [(each.offset, each.kind) for each in found] == [
+        (10, "transition"),
+        (12, "degraded"),
+        (14, "blocked"),
     ]
 
 

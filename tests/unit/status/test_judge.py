@@ -22,6 +22,7 @@ from unit.status.slots import (
 )
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX
+from waybill_shared.contract.lifecycle_events import Condition
 from waybill_shared.contract.slots import NON_FINAL_AGE_MS_MAX, SinkState, Slot
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
@@ -226,6 +227,19 @@ def test_a_sink_that_is_waited_for_is_named(phase: str, heard_at: int, expected:
     assert load.blocked_by == expected
     waited = [sink.wait for sink in load.sinks]
     assert waited == [LAKE_WAITS if expected == "sink_retrying" else None]
+
+
+FAILED = Condition(stage="load", cause="stage_failed", since=NOW, message="too many die")
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [("Running", [None, "stage_failed"]), ("Stopped", ["stage_stopped"] * 2)],
+)
+def test_a_stage_that_has_failed_alone_is_named(phase: str, expected: list[str | None]) -> None:
+    content = replace(slot(lifecycle=life(phase)), conditions=(FAILED,))
+    judgement = judge(claim(span(0, 5)), view(content))
+    assert [stage.blocked_by for stage in judgement.stages] == expected
 
 
 def test_a_sink_that_has_all_of_the_token_is_not_waited_for() -> None:

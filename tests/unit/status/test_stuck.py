@@ -125,3 +125,18 @@ def test_what_is_wrong_is_shown_while_its_runner_is_alive(
     silent = slot(lifecycle=life("Running"), heard_at=NOW - 60_000)
     store.put(replace(silent, conditions=found), version=2)
     assert client.get("/v1/pipelines/orders").json()["conditions"] == []
+
+
+def test_a_stage_that_has_failed_says_why_and_may_be_started(
+    client: TestClient, store: FakeStore
+) -> None:
+    failed = Condition(
+        stage="load", cause="stage_failed", since=NOW, message="too many die", hint="mend it"
+    )
+    store.put(replace(slot(lifecycle=life("Running")), conditions=(failed,)), version=1)
+    found = client.get("/v1/pipelines/orders").json()
+    assert found["conditions"][0]["message"] == "too many die"
+    assert found["stuck"] == {
+        "cause": "stage load: too many die",
+        "hint": "mend it; `waybill start orders --stage load` goes on",
+    }

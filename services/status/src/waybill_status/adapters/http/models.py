@@ -85,16 +85,29 @@ class MaintainedTable(_Answer):
     problem: str | None = Field(description="why nothing was done; it is tried again later")
 
 
+class EventCondition(_Answer):
+    kind: str = Field(description="degraded")
+    stage: str | None
+    cause: str
+    since: Moment
+    message: str | None = Field(description="what has happened, if the cause alone does not say it")
+
+
 class EventAnswer(_Answer):
     id: str = Field(description="for `after` and Last-Event-ID")
     at: Moment
-    kind: str = Field(description="claim | transition | blocked | maintenance | schedule")
+    kind: str = Field(
+        description="claim | transition | blocked | degraded | maintenance | schedule"
+    )
     generation: int
     phase_from: str | None
     phase: str
     reason: str
     actor: str = Field(description=f"{ACTOR}; schedule for what its time does; else stage_runner")
     blocked_by: str | None
+    conditions: list[EventCondition] = Field(
+        default=[], description="what is wrong with it next to its phase"
+    )
     maintenance: MaintainedTable | None = Field(
         description="of kind `maintenance`: a task has kept a table in order, or could not"
     )

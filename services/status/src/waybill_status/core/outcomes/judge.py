@@ -28,7 +28,13 @@ from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.topology import StageSink, Topology, removals_since, stages_of
 from waybill_shared.contract.vectors import Span, Vector
-from waybill_shared.contract.words import LossReason, OutcomeKind, TokenLevel, UnknownReason
+from waybill_shared.contract.words import (
+    LossReason,
+    Obstacle,
+    OutcomeKind,
+    TokenLevel,
+    UnknownReason,
+)
 from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
@@ -250,6 +256,7 @@ def _stages(wanted: _Wanted, topology: Topology, view: View) -> Iterable[StageJu
             sinks = tuple(_sink(wanted, each, view, known) for each in found)
             waits = (sink.wait for sink in sinks if sink.wait is not None)
             by = next((wait.blocked_by for wait in waits), view.blocked_by)
+            by = Obstacle.STAGE_FAILED if stage.name in view.failed else by
             drops_of = _drops_of(stage, wanted)
             yield StageJudgement(
                 name=stage.name,

@@ -9,6 +9,7 @@ from waybill_shared.contract import slots
 from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.events import Definition
 from waybill_shared.contract.lifecycle import HEARTBEAT_AGE_MS_MAX, Phase
+from waybill_shared.contract.run_words import DegradedCause
 from waybill_shared.contract.slots import DeadCount, Removal, SinkState, Slot
 from waybill_shared.contract.topology import Topology
 from waybill_shared.contract.vectors import ENDLESS, Span, TopicPartition, Vector, beyond
@@ -136,6 +137,8 @@ class View:
     next_run_at: int | None = None
     """When its schedule begins the next run, if it has finished."""
     waits: tuple[SinkWait, ...] = ()
+    failed: frozenset[str] = frozenset()
+    """Stages that have failed by themselves, while the others go on."""
     version: int = field(compare=False)
     versions_from: Mapping[str, int] = field(default_factory=dict)
     """By sink key, if it is not 0: versions of batches with lower sequences are deleted."""
@@ -182,6 +185,7 @@ def view_of(reading: SlotReading | None) -> View:
         blocked_by=_find_obstacle(slot, stamp.now_ms),
         next_run_at=_next_run_at(slot),
         waits=waits_of(slot, stamp.now_ms),
+        failed=_failed_stages(slot),
         version=stamp.version,
         versions_from={
             key: state.versions_from for key, state in slot.sinks.items() if state.versions_from
@@ -245,6 +249,16 @@ def _losses_in(state: SinkState) -> SinkLosses:
             if span.end == ENDLESS:
                 gone.setdefault(span.topic_id, reason)
     return SinkLosses(spans=spans, gone=gone)
+
+
+def _failed_stages(slot: Slot) -> frozenset[str]:
+    """Return the stages that are stopped alone; none if the pipeline is stopped as a whole."""
+    event = slot.lifecycle
+    if event is None or event.phase in BLOCKED_BY_PHASE:
+        return frozenset()
+    causes = ((each.stage, each.cause) for each in slot.conditions)
+    failed = DegradedCause.STAGE_FAILED
+    return frozenset(stage for stage, cause in causes if stage is not None and cause == failed)
 
 
 def _next_run_at(slot: Slot) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from waybill_shared.contract.lifecycle_events import Condition
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.run_words import DegradedCause
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot
@@ -21,9 +22,10 @@ HINTS: Final[Mapping[str, str]] = {
     DegradedCause.SINK_WAITS: "look for locks, and for what else the sink is busy with",
     DegradedCause.BATCH_LONG: "a larger batch than usual? `maxOffsetsPerTrigger` is its bound",
     DegradedCause.NO_COMMIT: "compare the time of its batches with the trigger; look at its sinks",
+    DegradedCause.STAGE_FAILED: "`waybill start {name} --stage {stage}` goes on",
     DegradedCause.RETRYING: "`waybill events {name}` shows what failed before",
 }
-"""By cause. `{name}` is that of the pipeline."""
+"""By cause. `{name}` is that of the pipeline, `{stage}` that of the stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,10 @@ class ConditionDetail:
     stage: str | None
     cause: DegradedCause | str
     since: Moment
-    hint: str | None = field(metadata={"description": "what to do"})
+    message: str | None = field(
+        default=None, metadata={"description": "what has happened, if the cause does not say it"}
+    )
+    hint: str | None = field(default=None, metadata={"description": "what to do"})
 
 
 def conditions_of(name: str, reading: SlotReading | None) -> tuple[ConditionDetail, ...]:
@@ -46,14 +51,23 @@ def conditions_of(name: str, reading: SlotReading | None) -> tuple[ConditionDeta
             stage=each.stage,
             cause=each.cause,
             since=each.since,
-            hint=HINTS[each.cause].format(name=name) if each.cause in HINTS else None,
+            message=each.message,
+            hint=_hint(name, each),
         )
         for each in slot.conditions
     )
 
 
+def _hint(name: str, condition: Condition) -> str | None:
+    """Return what to do: what the failure says, and what the cause does."""
+    text = HINTS.get(condition.cause, "").format(name=name, stage=condition.stage)
+    return "; ".join(filter(None, (condition.hint, text))) or None
+
+
 def sentence_of(condition: ConditionDetail) -> str:
     """Return what is wrong, for people."""
     known = condition.cause in set(DegradedCause)
-    what = DegradedCause(condition.cause).plain if known else condition.cause
-    return what if condition.stage is None else f"stage {condition.stage}: {what}"
+    cause = DegradedCause(condition.cause).plain if known else condition.cause
+    what = condition.message or cause
+    named = condition.stage is None or f"stage {condition.stage}:" in what
+    return what if named else f"stage {condition.stage}: {what}"

@@ -66,7 +66,9 @@ def summary_of(record: PipelineRecord, reading: SlotReading | None) -> PipelineS
         phase=phase,
         reason=reason or None,
         since=since,
-        allowed_actions=allowed_actions(phase, record.desired),
+        allowed_actions=allowed_actions(
+            phase, record.desired, has_stopped=bool(record.stopped_stages)
+        ),
         conditions=conditions_of(record.name, reading),
         stuck=stuck_of(_now(record, phase, reason or None, reading)),
     )

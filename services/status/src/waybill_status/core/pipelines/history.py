@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.run_words import DegradedCause
 from waybill_shared.contract.words import HistoryGap
 
 OLDEST: Final = "0"
@@ -45,7 +46,10 @@ class PipelineEvent:
 
     @property
     def kind(self) -> str:
-        return "blocked" if self.event.kind == "heartbeat" else self.event.kind
+        if self.event.kind != "heartbeat":
+            return self.event.kind
+        only_degraded = self.event.conditions and self.event.blocked_by is None
+        return "degraded" if only_degraded else "blocked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +94,16 @@ def read_cursor(text: str) -> Cursor | None:
 
 
 def repeats(event: PipelineEvent, before: PipelineEvent | None) -> bool:
-    """Return True for a heartbeat that reports the same obstacle as the event before it. That is
-    no event."""
+    """Return True for a heartbeat that reports the same obstacle, and the same stopped stages, as
+    the event before it. That is no event."""
     if event.event.kind != "heartbeat" or before is None:
         return False
-    return event.event.blocked_by == before.event.blocked_by
+    return _news_of(event) == _news_of(before)
+
+
+def _news_of(event: PipelineEvent) -> tuple[str | None, frozenset[str | None]]:
+    failed = (c.stage for c in event.event.conditions if c.cause == DegradedCause.STAGE_FAILED)
+    return event.event.blocked_by, frozenset(failed)
 
 
 def without_repeats(
