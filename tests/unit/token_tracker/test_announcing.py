@@ -22,7 +22,7 @@ from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact
-from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.words import EventType
 from waybill_token_tracker.app import announcing
@@ -130,6 +130,18 @@ def test_why_a_table_was_not_kept_in_order_is_told() -> None:
     ((_, event),) = World(said).run()
     assert (event.type, event.subject) == (EventType.TABLE_NOT_MAINTAINED, "orders/enrich/lake")
     assert (event.data["task"], event.data["problem"]) == ("compact", "its clock")
+
+
+def test_a_stage_that_fails_alone_is_one_event_however_often_it_is_said() -> None:
+    failed = Condition(stage="load", cause="stage_failed", since=NOW, message="m", hint="h")
+    later = replace(failed, stage="enrich", since=NOW + 1)
+    said = replace(make_lifecycle(), kind="heartbeat", phase_from=None, conditions=(failed,))
+    found = World(said, said, replace(said, conditions=(failed, later))).run()
+    assert [(event.type, event.subject) for _, event in found] == [
+        (EventType.STAGE_FAILED, "orders/load"),
+        (EventType.STAGE_FAILED, "orders/enrich"),
+    ]
+    assert (found[0][1].data["message"], found[0][1].data["hint"]) == ("m", "h")
 
 
 def test_dead_letters_are_told_by_their_ids() -> None:

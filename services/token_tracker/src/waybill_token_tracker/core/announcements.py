@@ -14,13 +14,15 @@ from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.events import Commit, Fact
-from waybill_shared.contract.lifecycle_events import LifecycleEvent
+from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
+from waybill_shared.contract.run_words import DegradedCause
 from waybill_shared.contract.status_events import (
     BatchRange,
     DeadLetterData,
     PipelinePhaseData,
     StageCommittedData,
+    StageFailedData,
     StatusEvent,
     TableMaintainedData,
     TableNotMaintainedData,
@@ -31,6 +33,7 @@ from waybill_shared.contract.words import EventType
 RANGES_MAX: Final = 100  # in one event; outcomes of tokens say where each record is
 LETTERS_MAX: Final = 100  # ids in one event; `waybill dlq list` has all
 TRANSITION: Final = "transition"
+HEARTBEAT: Final = "heartbeat"
 OLD_MS: Final = 24 * 3_600_000
 
 
@@ -53,8 +56,21 @@ def _id_of_lifecycle(event: LifecycleEvent) -> str | None:
     if event.maintenance is not None:
         done = event.maintenance
         return f"maintenance.{uid}.{done.stage}.{done.sink}.{done.task}.{at}"
+    if (failed := _newest_failed(event)) is not None:
+        return f"stage_failed.{uid}.{failed.stage}.{failed.since}"
     phase_id = f"phase.{uid}.{event.generation}.{at}.{event.phase}"
     return phase_id if event.kind == TRANSITION else None
+
+
+def _newest_failed(event: LifecycleEvent) -> Condition | None:
+    """Return the stage that has failed last, if the event may be the first that says so.
+
+    A heartbeat is sent when a stage fails. Later ones say the same again: that is the same event.
+    """
+    failed = [each for each in event.conditions if each.cause == DegradedCause.STAGE_FAILED]
+    if event.kind != HEARTBEAT or not failed:
+        return None
+    return max(failed, key=lambda each: each.since)
 
 
 def is_old(fact: Fact) -> bool:
@@ -136,14 +152,20 @@ def _died(fact: Fact, dead: DeadLetters) -> dict[str, JsonValue]:
 
 
 def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[StatusEvent]:
-    """Yield the event for a change of phase, or for the result of a task of a table. Claims, and
-    what a driver waits for, are in answers of the status service only."""
+    """Yield the event for a change of phase, for a stage that has failed by itself, or for the
+    result of a task of a table. Claims, and what a driver waits for, are in answers of the status
+    service only."""
+    stage: str | None = None
+    at = event.at
     if event.maintenance is not None:
         done = event.maintenance
         kind, data = _maintenance(event, done)
         stage, subject = done.stage, f"{event.pipeline}/{done.stage}/{done.sink}"
+    elif (failed := _newest_failed(event)) is not None:
+        kind, stage, at = EventType.STAGE_FAILED, failed.stage, failed.since
+        subject, data = f"{event.pipeline}/{failed.stage}", _describe_failed(event, failed)
     elif event.kind == TRANSITION:
-        kind, stage = EventType.PIPELINE_PHASE, None
+        kind = EventType.PIPELINE_PHASE
         subject, data = event.pipeline, _phase(event)
     else:
         return
@@ -152,11 +174,22 @@ def of_lifecycle(event: LifecycleEvent, *, id: str, source: str) -> Iterator[Sta
         source=source,
         type=kind,
         subject=subject,
-        time=format_moment(event.at),
+        time=format_moment(at),
         tenant=event.tenant,
         pipeline=event.pipeline,
         stage=stage,
         data=data,
+    )
+
+
+def _describe_failed(event: LifecycleEvent, failed: Condition) -> dict[str, JsonValue]:
+    return data_of(
+        StageFailedData(
+            pipeline_uid=event.pipeline_uid,
+            generation=event.generation,
+            message=failed.message,
+            hint=failed.hint,
+        )
     )
 
 
