@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
 from waybill.batches import OffsetRange, SinkBatch, StageBatch
+from waybill.conditions import PipelineCondition, PipelineStuck
 from waybill.dead_letters import DeadLetter, Dropped, RecordLocation
 from waybill.errors import (
     Conflict,
@@ -58,13 +59,11 @@ from waybill.payloads import Payload
 from waybill.pipelines import (
     InputColumn,
     Pipeline,
-    PipelineCondition,
     PipelineConnector,
     PipelineFailure,
     PipelineInput,
     PipelineSink,
     PipelineStage,
-    PipelineStuck,
 )
 from waybill.proposals import Proposal
 from waybill.sync.tokens import IssuedToken, Receipt, Replayed, Token

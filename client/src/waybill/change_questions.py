@@ -9,8 +9,9 @@ from waybill.models import RestartMode, RestartState, StartFrom, StopMode
 from waybill.questions import Question, pipeline_path, post
 
 
-def start(name: str) -> Question:
-    return Question(method="POST", path=f"{pipeline_path(name)}/start")
+def start(name: str, stage: str | None = None) -> Question:
+    params = None if stage is None else {"stage": stage}
+    return Question(method="POST", path=f"{pipeline_path(name)}/start", params=params)
 
 
 def stop(name: str, mode: StopMode) -> Question:

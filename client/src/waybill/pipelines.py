@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from waybill.conditions import PipelineCondition, PipelineStuck
 from waybill.errors import PhaseNotReached, PhaseOutOfReach, PipelineFailed
 from waybill.fields import Fields, no_json
 
@@ -51,39 +52,6 @@ class PipelineFailure:
             message=fields.text("message"),
             hint=fields.text_or_none("hint"),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineCondition:
-    """Something that is wrong with a pipeline, next to its phase. `kind` is `degraded`."""
-
-    kind: str
-    stage: str | None
-    cause: str
-    since: datetime | None
-    hint: str | None
-
-    @classmethod
-    def read(cls, fields: Fields) -> "PipelineCondition":
-        return cls(
-            kind=fields.text("kind"),
-            stage=fields.text_or_none("stage"),
-            cause=fields.text("cause"),
-            since=fields.moment_or_none("since"),
-            hint=fields.text_or_none("hint"),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineStuck:
-    """Why a pipeline processes nothing now, and what to do."""
-
-    cause: str
-    hint: str | None
-
-    @classmethod
-    def read(cls, fields: Fields) -> "PipelineStuck":
-        return cls(cause=fields.text("cause"), hint=fields.text_or_none("hint"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,6 +222,13 @@ def test_get_lists_pipelines_in_columns(server: ScriptedServer, command: Command
     ]
 
 
+def test_get_says_which_stage_has_failed(server: ScriptedServer, command: Command) -> None:
+    failed = {"kind": "degraded", "stage": "load", "cause": "stage_failed", "since": None}
+    item = {**PIPELINE, "conditions": [failed]}
+    server.answer("GET", "/v1/pipelines", Response(json={"items": [item]}))
+    assert command("get").stdout.splitlines()[1].endswith("degraded: stage_failed in stage load")
+
+
 def test_get_without_pipelines_says_what_to_do(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", "/v1/pipelines", Response(json={"items": []}))
     result = command("get")

@@ -1,6 +1,7 @@
 """Each question of the SDK: what goes over the wire, and what the answer becomes."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -135,7 +136,7 @@ def test_changes_are_accepted_as_operations(
 ) -> None:
     accepted = {"operation": "op-1", "pipeline": "orders", "action": word}
     server.answer(method, path, Response(status=202, json=accepted))
-    changes = {
+    changes: dict[str, Callable[[str], Operation]] = {
         "start": client.start,
         "stop": client.stop,
         "restart": client.restart,

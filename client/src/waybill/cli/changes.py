@@ -151,11 +151,20 @@ def _apply(client: "Client", text: str, file: str, *, yes: bool) -> Operation:
 
 def start(
     name: PipelineArgument,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            "--stage", metavar="NAME", help="start only this one of the stages that have failed"
+        ),
+    ] = None,
     wait: WaitOption = False,  # noqa: FBT002 - a flag of the command line
     timeout: TimeoutOption = DRIVER_WAIT_S,
     output: OutputOption = Form.TABLE,
 ) -> None:
     """Start a stopped pipeline; it continues where it stopped.
+
+    If single stages of a pipeline that runs have failed, these start, each with a fresh budget of
+    dead letters, and no other stage stops. It says how many records each had put aside.
 
     Waits until it runs. If that takes longer than --timeout, it is reported as accepted and goes
     on: `waybill wait PIPELINE` then waits for it, as after waybill apply.
@@ -163,12 +172,13 @@ def start(
     \b
     Example:
       waybill start orders && waybill wait orders
+      waybill start orders --stage refunds
 
     \b
     Exit codes: 0 it runs, or accepted · 1 error ·
       4 not done in time: with --wait, or where the change cannot be remembered
     """
-    change(lambda client: client.start(name), timeout, output, must_end=wait)
+    change(lambda client: client.start(name, stage=stage), timeout, output, must_end=wait)
 
 
 def stop(

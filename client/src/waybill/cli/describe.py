@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from waybill.cli import render
+from waybill.conditions import PipelineCondition
 from waybill.flows import PipelineFlow
 from waybill.pipelines import (
     Pipeline,
-    PipelineCondition,
     PipelineConnector,
     PipelineInput,
     PipelineStage,
@@ -69,7 +69,8 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
 def _condition(condition: PipelineCondition) -> str:
     """Return `no_progress in stage load since 2026-11-21T09:00:00+00:00`, for example."""
     stage = f" in stage {condition.stage}" if condition.stage else ""
-    return f"{condition.cause}{stage} since {_moment(condition.since)}"
+    said = f": {condition.message}" if condition.message else ""
+    return f"{condition.cause}{stage} since {_moment(condition.since)}{said}"
 
 
 def _desired(pipeline: Pipeline) -> str:

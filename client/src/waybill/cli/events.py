@@ -159,5 +159,13 @@ def describe_event(event: Fields) -> tuple[str, str]:
 
 
 def _obstacle(event: Fields) -> str:
+    if event.text("kind") == "degraded":
+        found = event.objects("conditions")
+        return "; ".join(f"degraded: {each.text('cause')}{_of_stage(each)}" for each in found)
     blocked_by = event.text_or_none("blocked_by")
     return "no longer blocked" if blocked_by is None else f"blocked: {blocked_by}"
+
+
+def _of_stage(condition: Fields) -> str:
+    stage = condition.text_or_none("stage")
+    return "" if stage is None else f" in stage {stage}"

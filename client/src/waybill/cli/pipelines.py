@@ -236,5 +236,15 @@ def _row(pipeline: Pipeline) -> tuple[str, ...]:
         pipeline.desired or "",
         "" if pipeline.generation is None else str(pipeline.generation),
         "" if pipeline.since is None else pipeline.since.isoformat(timespec="seconds"),
-        pipeline.reason or "",
+        _reason(pipeline),
     )
+
+
+def _reason(pipeline: Pipeline) -> str:
+    """Return what is wrong with it, else the reason of its phase."""
+    named = (
+        f"{each.cause} in stage {each.stage}" if each.stage else each.cause
+        for each in pipeline.conditions
+    )
+    wrong = "; ".join(named)
+    return f"degraded: {wrong}" if wrong else pipeline.reason or ""

@@ -50,9 +50,16 @@ class PipelineCalls(Asking):
         """
         return self._change(change_questions.maintain(name, sink, dry_run=dry_run), wait_s)
 
-    def start(self, name: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
-        """Start a stopped or failed pipeline; NotFound when there is none."""
-        return self._change(change_questions.start(name), wait_s)
+    def start(
+        self, name: str, *, stage: str | None = None, wait_s: float = ANSWER_WAIT_S
+    ) -> Operation:
+        """Start a stopped or failed pipeline; NotFound when there is none.
+
+        If single stages of a pipeline that runs have failed, these start, or only `stage`, and no
+        other stops. The operation fails if one cannot be started; its warnings say how many records
+        each had put aside.
+        """
+        return self._change(change_questions.start(name, stage), wait_s)
 
     def stop(
         self, name: str, mode: StopMode = "checkpoint", *, wait_s: float = ANSWER_WAIT_S

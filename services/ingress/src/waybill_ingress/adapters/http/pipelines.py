@@ -89,6 +89,9 @@ RewoundStage = Annotated[
         " pipeline, or the topics that `from` names. For `state=fresh`, too",
     ),
 ]
+StartedStage = Annotated[
+    str | None, Query(description="the only stage that starts of those that have failed")
+]
 STOP_TEXT: Final = "; ".join(
     f"`{mode}`: {row.meaning} (at most {row.limit_ms // 1000} s by default)"
     for mode, row in STOP_MODES.items()
@@ -168,9 +171,14 @@ def _add_acts(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         return await carrier.carry_out(request, begin, wait)
 
     @router.post("/start", summary="Start a stopped pipeline from its checkpoint", **OF_ACTS)
-    async def start_pipeline(request: Request, pipeline: str, wait: Wait = WAIT_S) -> Response:
-        """Continue after what its sinks have committed. A pipeline that runs stays as it is."""
-        return await carry_out(request, pipeline, Start(), wait)
+    async def start_pipeline(
+        request: Request, pipeline: str, stage: StartedStage = None, wait: Wait = WAIT_S
+    ) -> Response:
+        """Continue after what its sinks have committed. If single stages of a pipeline that runs
+        have failed, these start, each with a fresh budget of dead letters, and the others go on;
+        without any, it stays as it is. The operation fails if a stage cannot be started.
+        """
+        return await carry_out(request, pipeline, Start(stage=stage), wait)
 
     @router.post("/stop", summary="Stop a pipeline; what it has not processed waits", **OF_ACTS)
     async def stop_pipeline(
