@@ -53,7 +53,7 @@ export const OBSTACLES = {
 	stage_stopped: "the pipeline is stopped, or is being stopped",
 	paused: "the pipeline is paused",
 	not_running: "the pipeline has finished",
-	stage_failed: "the pipeline has failed, and is not started again by itself",
+	stage_failed: "it has failed, and is not started again by itself",
 	runner_silent: "its runner has said nothing for 10 s",
 	recovering: "its driver has failed and will be started again",
 	blocked_by_open_transaction: "a producer has left a transaction open in a topic that it reads",
@@ -111,6 +111,7 @@ export const DEGRADED = {
 	sink_waits: "a batch has waited only for a sink for ten times its usual length",
 	batch_long: "a batch has run for ten times its usual length, and goes on",
 	no_commit: "records wait, and five times the usual pause had no commit",
+	stage_failed: "a stage has failed, and does not start again by itself",
 	retrying: "its driver has failed three times or more, one after the other",
 };
 

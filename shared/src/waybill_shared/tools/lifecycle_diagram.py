@@ -128,9 +128,26 @@ A driver that failed is started again after 0.5 s; each further time it takes tw
 together. After it has run well for two minutes, this begins again. If the cause was outside (Kafka,
 a catalog, a Spark cluster), this has no end: everything continues by itself when the cause has
 ended. After other failures there are 20 attempts, and none if a person must repair something: then
-the pipeline is `{Phase.FAILED}`. The same is true of the driver that closes sinks, with one
-exception. After 20 crashes a deletion is finished all the same, with an error in the log of the
-runner.
+the pipeline is `{Phase.FAILED}`. If all attempts have failed at the same stage, [that
+stage](#when-one-stage-has-failed) is stopped instead. The same is true of the driver that closes
+sinks, with one exception. After 20 crashes a deletion is finished all the same, with an error in
+the log of the runner.
+
+## When one stage has failed
+
+A stage may fail by itself: more records die than its budget allows, the manifest says `fail` for
+one, its query or a sink refuses what comes, or its table was dropped. That stage is stopped, and
+the others go on. The pipeline stays `{Phase.RUNNING}`, and is degraded. The tokens of the stage say
+`blocked_by: stage_failed`. The record of the pipeline says since when it is stopped and why, so
+that a recovery, another runner, a rescale, a pause, or a change elsewhere does not start it.
+
+`waybill start NAME` starts all stopped stages, `--stage` one of them. The driver does it while the
+other stages go on. A stage that cannot be started, also because its sink is away, is stopped again
+with the new reason, and the command fails. `restart` starts all, and an `apply` those that it
+changes: the stage itself, an input that it reads, a stage before it, or `deadLetter`.
+
+If every stage is stopped, the pipeline is `{Phase.FAILED}`. A pipeline that ends by itself fails as
+a whole. So it does if a topic is lost, if a later driver has its claims, or if its driver dies.
 
 ## When a pipeline is degraded
 
