@@ -191,16 +191,14 @@ class Driver:
 
     def _begin(self) -> None:
         left_out = {each.stage for each in self.record.stopped_stages}
-        run = self._run = RunStages(
-            self._make, self._report_stop, left_out=left_out, may_stop=not self.ends
-        )
+        run = self._run = RunStages(self._make, self._report_stop, left_out=left_out)
         run.add(each.name for each in self.record.stages if each.name not in left_out)
         self._beginning = True
         self.edge("driver.begins")
         open_stages(run)
         self._not_put = put_dead_letters(run.going, self.record.dead_letters)
         if self.ends:
-            self._ending = Ending(run.going, self)
+            self._ending = Ending(run, self)
         else:
             start_stages(run)
         self._beginning = False

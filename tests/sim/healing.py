@@ -134,6 +134,7 @@ def _mend(world: World, pipeline: Pipeline, record: PipelineRecord) -> None:
     if newest is None:
         return
     text = f"{newest.error.message} {newest.error.hint}" if newest.error is not None else ""
+    text += "".join(f" {each.message} {each.hint}" for each in record.stopped_stages)
     if newest.phase in {Phase.FAILED, Phase.STOPPED}:
         world.say(f"it stands: {text}")
         if DAMAGED in text:

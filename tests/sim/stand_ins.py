@@ -60,6 +60,13 @@ def finished_without_commits(self: Ending) -> bool:
     return not (self._waiting or self._running)
 
 
+def finish_anyway(state: PipelineState, now: int) -> Decision:
+    """Also if a stage is stopped."""
+    return move(
+        replace(state, record=replace(state.record, finished=True)), Happening.REST, now, ""
+    )
+
+
 def as_it_is(state: PipelineState, *_: object) -> PipelineState:
     return state
 

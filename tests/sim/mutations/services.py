@@ -176,6 +176,15 @@ MUTATIONS: Final = (
         only=("endings",),
     ),
     Mutation(
+        name="a run that has left out a stage has finished",
+        invariant="I15",
+        found_by=77,
+        instead={
+            "waybill_stage_runner.core.pipelines.finishing.fail_stopped": stand_ins.finish_anyway
+        },
+        only=("endings", "stops"),
+    ),
+    Mutation(
         name="a time of a schedule is recorded after its run is announced",
         invariant="I16",
         found_by=9,

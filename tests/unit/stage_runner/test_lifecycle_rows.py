@@ -107,7 +107,7 @@ def is_closed(state: PipelineState) -> tuple[PipelineState, Event]:
 
 def fails(state: PipelineState) -> tuple[PipelineState, Event]:
     """Its driver ends by itself; where it was to end, each of its stages is stopped by then."""
-    if state.phase in STOPS:
+    if state.phase in STOPS | {Phase.FINISHING}:
         lives = [(stage.name, stage.since) for stage in RECORD.stages]
         stopped = tuple(
             StoppedStage(stage=name, since=since, at=NOW, run=1, message="no", hint="")

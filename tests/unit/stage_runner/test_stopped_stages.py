@@ -24,6 +24,7 @@ from waybill_stage_runner.core.pipelines.attempts import CRASHES_MAX
 from waybill_stage_runner.core.pipelines.events import (
     DriverEnded,
     DriverFailed,
+    DriverFinished,
     DriverPaused,
     DriverRuns,
     DriverStagesStarted,
@@ -32,6 +33,10 @@ from waybill_stage_runner.core.pipelines.events import (
 
 ENRICH, LOAD = "enrich", "load"
 CRASH = DriverEnded(exit_code=137)
+OVER = (DriverFinished(), DriverEnded(exit_code=0))
+ENDS = EXAMPLE.replace("processingTime: 1 second", "availableNow: true").replace(
+    "inputs: [orders]", "inputs: [orders]\n    trigger: {availableNow: true}"
+)
 
 
 def error_of(stage: str) -> LifecycleError:
@@ -238,6 +243,45 @@ def test_crashes_that_name_several_stages_are_the_pipelines(
         runner.act()
     crash(runner, world, LOAD)
     assert (stopped_names(world), world.phases[-1]) == ([], "Failed")
+
+
+@pytest.fixture
+def ending(world: World) -> Runner:
+    """A pipeline that ends by itself, of which one stage has stopped by itself."""
+    runner = running(world, ENDS)
+    receive(runner, 1, make_stop(ENRICH))
+    return runner
+
+
+def test_a_run_that_has_read_what_the_other_stages_read_fails(world: World, ending: Runner) -> None:
+    receive(ending, 1, DriverFinished())
+    assert world.phases[-1] == "Finishing", "its driver lives"
+    receive(ending, 1, DriverEnded(exit_code=0))
+    (state,) = ending.states
+    assert (state.phase, state.record.finished) == (Phase.FAILED, False)
+    assert state.error == error_of(ENRICH)
+    assert stopped_names(world) == [ENRICH]
+
+
+def test_a_start_begins_the_next_run_with_every_stage(world: World, ending: Runner) -> None:
+    receive(ending, 1, *OVER)
+    carry_out(ending, command(2, "start"), 2)
+    assert world.claimed[-1].stopped_stages == ()
+    receive(ending, world.claims, DriverRuns(), *OVER)
+    assert world.phases[-1] == "Finished"
+
+
+def test_a_start_of_a_stage_that_comes_while_the_others_read_is_for_the_next_run(
+    world: World, ending: Runner
+) -> None:
+    """The stages after it may have ended by then."""
+    carry_out(ending, start_of(2, ENRICH), 2)
+    assert world.stage_starts == []
+    assert world.answers[-1] == ("c2", "done")
+    receive(ending, 1, *OVER)
+    assert world.claimed[-1].stopped_stages == ()
+    receive(ending, world.claims, DriverRuns(), *OVER)
+    assert world.phases[-1] == "Finished"
 
 
 def test_a_restart_starts_every_stage(world: World, runner: Runner) -> None:

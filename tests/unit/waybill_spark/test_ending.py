@@ -7,13 +7,18 @@ from typing import cast
 import pytest
 
 from waybill_shared.contract.commands import StopMode
+from waybill_shared.contract.words import StopReason
 from waybill_spark.driver import ending
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.ending import Ending
 from waybill_spark.driver.failures import StageFailed
+from waybill_spark.driver.going import RunStages
 from waybill_spark.driver.pausing import PausableStage, Pausing
 from waybill_spark.driver.run_control import PauseState, RunControl
-from waybill_spark.driver.watching import Watcher
+from waybill_spark.driver.watching import FollowsOrders, Watcher
+from waybill_spark.tracking.stopping import StageStopped
+
+OWN = StageStopped(StopReason.DEAD_LETTER_BUDGET, "too many", "start it")
 
 
 @dataclass
@@ -28,10 +33,22 @@ class Stage:
     hidden_for: int = 0
     running: bool = False
     paused: bool = False
+    put_aside: int = 0
+    starts: StageStopped | None = None
 
     def start(self) -> None:
+        if self.starts is not None:
+            raise self.starts
         self.log.append(f"{self.name} starts")
         self.running = True
+
+    def end_query(self) -> None:
+        self.running = False
+
+    def keep_out_earlier(self) -> None: ...
+
+    def watch(self) -> None:
+        self.log.append(f"{self.name} is looked at")
 
     def has_ended(self) -> bool:
         return self.running and self.batches_left <= 0
@@ -67,6 +84,9 @@ class Rounds:
     each: Callable[[int], None] = lambda _: None
     count: int = 0
 
+    def follow(self, orders: FollowsOrders) -> None:
+        orders.follow()
+
     def watch_once(self) -> None:
         self.count += 1
         assert self.count < 100, "it has no end"
@@ -92,14 +112,22 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "ROUND_S", 0.0)
 
 
+def made(*stages: Stage) -> RunStages:
+    by_name = {stage.name: cast(RunningStage, stage) for stage in stages}
+    run = RunStages(by_name.__getitem__, lambda name, cause, put_aside: None)
+    run.add(by_name)
+    return run
+
+
 def run(
     *stages: Stage,
+    going: RunStages | None = None,
     commits: Commits | None = None,
     control: RunControl | None = None,
     each: Callable[[int], None] = lambda _: None,
     paused: bool = False,
 ) -> bool:
-    run = Ending(cast("list[RunningStage]", stages), commits or Commits())
+    run = Ending(going or made(*stages), commits or Commits())
     rounds = Rounds(list(stages), each)
     control = control or RunControl()
     first = PauseState(paused, order=0)
@@ -164,6 +192,27 @@ def test_a_stage_that_fails_ends_the_run() -> None:
 
     with pytest.raises(StageFailed):
         run(*chain([]), each=fail)
+
+
+def test_a_stage_that_stops_by_itself_counts_as_one_that_has_ended() -> None:
+    log: list[str] = []
+    enrich, load = chain(log)
+    going = made(enrich, load)
+
+    def stop(count: int) -> None:
+        if count == 2:
+            going.fail(going.going[0], OWN)
+
+    assert run(enrich, load, going=going, each=stop)
+    assert log == ["enrich starts", "enrich writes", "load starts", "load writes", "load writes"]
+
+
+def test_a_stage_that_cannot_be_started_lets_the_others_end() -> None:
+    log: list[str] = []
+    enrich, load = chain(log)
+    enrich.starts = OWN
+    assert run(enrich, load)
+    assert log == ["load starts", "load writes", "load writes"]
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["ordered", "from the beginning"])

@@ -79,8 +79,8 @@ class Run:
     def report(self, name: str, cause: BaseException, put_aside: int) -> None:
         self.stopped.append((name, str(cause)))
 
-    def stages(self, *left_out: str, may_stop: bool = True) -> RunStages:
-        stages = RunStages(self.make, self.report, left_out=left_out, may_stop=may_stop)
+    def stages(self, *left_out: str) -> RunStages:
+        stages = RunStages(self.make, self.report, left_out=left_out)
         stages.add(sorted({"a", "b"} - {*left_out}))
         return stages
 
@@ -127,12 +127,6 @@ def test_a_run_without_a_stage_ends() -> None:
     with pytest.raises(StageFailed):
         start_stages(run.stages())
     assert {name for name, _ in run.stopped} == {"a", "b"}
-
-
-def test_a_run_that_ends_by_itself_stops_no_single_stage() -> None:
-    run = Run({"a": {"starts": OWN}})
-    with pytest.raises(StageFailed):
-        start_stages(run.stages(may_stop=False))
 
 
 def follow_starts(stages: RunStages, *names: str, paused: bool = False) -> list[int]:

@@ -159,7 +159,7 @@ class Happening(StrEnum):
     END = "end"  # it is not to run, and no driver lives
     DELETE = "delete"  # all its sinks are closed
     RETRY = "retry"  # its driver has ended by itself, and is started again later
-    FAIL = "fail"  # the same, and it is not started again; or each of its stages is stopped
+    FAIL = "fail"  # the same, and it is not started again; or its stages are stopped
 
 
 class MoveAction(StrEnum):
@@ -234,7 +234,7 @@ ROWS: Final = (
     Move({Phase.STOPPING}, Happening.DELETE, Phase.STOPPED, DELETION),
     Move(WITH_DRIVER, Happening.RETRY, Phase.RECOVERING, (REPORT,)),
     Move(
-        WITH_DRIVER | WITHOUT_DRIVER,
+        LIVING | WITHOUT_DRIVER,
         Happening.FAIL,
         Phase.FAILED,
         (REPORT, MoveAction.ANSWER_FAILED),
@@ -259,7 +259,7 @@ STILL: Final[Mapping[Happening, Set[Phase]]] = {
     Happening.END: LIVING,
     Happening.DELETE: set(Phase) - {Phase.STOPPING},
     Happening.RETRY: WITHOUT_DRIVER | {Phase.FINISHING},
-    Happening.FAIL: {Phase.FINISHING},
+    Happening.FAIL: frozenset(),
 }
 """The phases in which it does not happen, or comes too late and changes nothing."""
 MOVES: Final[Mapping[tuple[Phase, Happening], Move]] = {

@@ -146,8 +146,9 @@ other stages go on. A stage that cannot be started, also because its sink is awa
 with the new reason, and the command fails. `restart` starts all, and an `apply` those that it
 changes: the stage itself, an input that it reads, a stage before it, or `deadLetter`.
 
-If every stage is stopped, the pipeline is `{Phase.FAILED}`. A pipeline that ends by itself fails as
-a whole. So it does if a topic is lost, if a later driver has its claims, or if its driver dies.
+If every stage is stopped, the pipeline is `{Phase.FAILED}`. One that ends by itself is so, too,
+when its other stages have read all that there was; a start begins the next run. If a topic is lost,
+a later driver has its claims, or its driver dies, that concerns all stages.
 
 ## When a pipeline is degraded
 

@@ -27,8 +27,6 @@ Make = Callable[[str], RunningStage]
 class RunStages:
     """The stages of a run. `report` is called with each that stops: its name, the cause, and how
     many records it has put aside. `left_out`: the names of those that are stopped already.
-
-    `may_stop` False: a stage that fails ends the run in any case.
     """
 
     def __init__(
@@ -37,7 +35,6 @@ class RunStages:
         report: Callable[[str, BaseException, int], None],
         *,
         left_out: Iterable[str] = (),
-        may_stop: bool = True,
     ) -> None:
         self.going: Final[list[RunningStage]] = []
         """Those that are not stopped. Whoever has this list sees at once what changes."""
@@ -45,7 +42,6 @@ class RunStages:
         """Those that this run has had, also twice by one name."""
         self._make = make
         self._report = report
-        self._may_stop = may_stop
         self._stopped: dict[str, RunningStage | None] = dict.fromkeys(left_out)
 
     @property
@@ -60,8 +56,6 @@ class RunStages:
             try:
                 stage = self._make(name)
             except UserError as error:  # such as a connection that is not in the file any more
-                if not self._may_stop:
-                    raise StageFailed(name) from error
                 cause, self._stopped[name] = error, None
                 self._keep_stopped(name, error)
             else:
@@ -86,7 +80,7 @@ class RunStages:
     def fail(self, stage: RunningStage, failure: Exception) -> None:
         """Stop a stage that has failed by itself. Raise StageFailed if the run must end."""
         cause = cause_of(failure)
-        if not (self._may_stop and is_of_stage(cause)):
+        if not is_of_stage(cause):
             raise StageFailed(stage.name) from cause
         logger.error("stage is stopped", extra={"stage": stage.name, "reason": str(cause)})
         self.going.remove(stage)

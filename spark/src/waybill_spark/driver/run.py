@@ -122,7 +122,7 @@ class PipelineRun:
                 stage.set_paused(paused=(control.pause or first).paused)
             open_stages(stages)
             self._put_dead_letters(stages)
-            ending = Ending(going, emitter) if self._spec.manifest.model.ends else None
+            ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
             if ending is None:
                 start_stages(stages)
             pausing = Pausing(going, control, first, self._report_pause)
@@ -204,7 +204,7 @@ class PipelineRun:
             return RunningStage(each, going.definition, sinks, dead_letters, around)
 
         stopped = frozenset(self._spec.stopped)
-        stages = RunStages(make, self._report_stopped, left_out=stopped, may_stop=not manifest.ends)
+        stages = RunStages(make, self._report_stopped, left_out=stopped)
         stack.callback(self._report_last, stages.all)  # when all of them are stopped
         stack.callback(stages.close)
         make_topics(self._spec, manifest, fences)

@@ -32,8 +32,8 @@ class BudgetExceeded(StageStopped):
     def of_whole(self) -> "BudgetExceeded":
         """Return the error for a batch that must stay whole."""
         hint = (
-            "a batch that replaces all rows of a sink is not done in parts: mend the producer or"
-            " the manifest, or raise deadLetter.budget"
+            "a batch that replaces all rows of a sink, or that `once` reads, is not done in parts:"
+            " mend the producer or the manifest, or raise deadLetter.budget"
         )
         return BudgetExceeded(self.detail, hint, None)
 

@@ -6,6 +6,8 @@ restart, and a change, clear it.
 
 What a run reads is fixed when its stages start, so a run that goes on may not have what came since.
 A `start` asks for it: the next run begins when this one has read all that it is to read.
+
+If a stage is stopped, the run has read only what the others were to read: the pipeline fails then.
 """
 
 from dataclasses import replace
@@ -20,6 +22,7 @@ from waybill_stage_runner.core.pipelines import actions
 from waybill_stage_runner.core.pipelines.attempts import reset_attempts
 from waybill_stage_runner.core.pipelines.moves import Decision, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import fail_stopped
 
 REASON: Final = READ_ALL
 MAY_HAVE_BEGUN: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED)
@@ -50,7 +53,11 @@ def note_start(state: PipelineState, command: Command | None) -> PipelineState:
 
 
 def finish(state: PipelineState, now: int) -> Decision:
-    """Write down that the run has finished, now that its driver has ended."""
+    """Write down that the run has finished, now that its driver has ended. If a stage is stopped,
+    the pipeline has failed.
+    """
+    if state.record.stopped_stages:
+        return fail_stopped(state, now)
     record = replace(state.record, finished=True)
     after, more = move(
         replace(state, record=record, problems=(), error=None), Happening.REST, now, REASON

@@ -9,6 +9,7 @@ reads the clock.
    the command when the driver has tried all of them.
 4. A stage at which each attempt crashes is stopped, too, when there were enough: `stop_crashing`.
 5. If every stage is stopped, `fail_stopped` lets the pipeline fail; no driver is started for it.
+   It does so, too, when a run ends by itself that had left out a stage.
 """
 
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def stop_crashing(
     """
     record = state.record
     crashes = error.retryable and error.stage is not None and error.stage == state.crash_stage
-    if not crashes or record.manifest.model.ends:
+    if not crashes:
         return None
     report = events.DriverStageStopped(error=error, put_aside=0, at=at)
     after, made = note_stopped(reset_attempts(state), report)
@@ -137,9 +138,9 @@ def warn_of_letters(state: PipelineState, after: PipelineRecord) -> PipelineStat
 
 def order_starts(state: PipelineState, stages: tuple[str, ...]) -> Decision:
     """Let the driver start stages while the others go on. A driver that has not reported that it
-    runs does it before that, or right after.
+    runs does it before that, or right after. If the run ends by itself, the next one starts them.
     """
-    if not stages:
+    if not stages or state.record.manifest.model.ends:
         return state, ()
     order = state.start_orders + 1
     runs = state.phase in (Phase.RUNNING, Phase.PAUSED)
@@ -167,7 +168,7 @@ def note_started(state: PipelineState, event: events.DriverStagesStarted) -> Dec
 
 
 def fail_stopped(state: PipelineState, now: int) -> Decision:
-    """Let a pipeline fail of which every stage is stopped."""
+    """Let a pipeline fail of which every stage is stopped, or one of a run that has ended."""
     first = state.record.stopped_stages[0]
     error = LifecycleError(
         domain="user",
