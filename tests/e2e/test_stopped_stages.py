@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 from confluent_kafka import Message
 from confluent_kafka.admin import NewTopic
+from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.faults import kill_services
-from e2e.reading import committed_orders
+from e2e.reading import committed_orders, rows_of
 from e2e.test_dead_letters import producer
 from e2e.waiting import drivers_of, eventually, group_of
 from postgres import Database
@@ -28,7 +29,7 @@ inputs:
 {inputs}
 stages:
 {stages}
-deadLetter: {{budget: 2 per 1 hour}}
+deadLetter: {{budget: {budget} per 1 hour}}
 """
 INPUT = """
   - name: {each}
@@ -38,10 +39,12 @@ INPUT = """
 STAGE = """
   - name: {each}
     inputs: [{each}]
-    trigger: {{processingTime: 100 milliseconds}}
+    trigger: {{{trigger}}}
     sinks: [{{name: {each}_out, {sink}}}]
 """
+OFTEN, ENDS = "processingTime: 100 milliseconds", "availableNow: true"
 INTO_KAFKA = "kafka: {{topic: {name}.{each}.out, partitions: 1}}"
+REPLACED = "iceberg: {{table: raw.{table}, mode: overwrite}}"
 INTO_POSTGRES = "postgres: {{connection: warehouse, table: public.{table}}}"
 BAD = 7  # of one batch
 
@@ -50,25 +53,36 @@ class Shop:
     """A pipeline with three inputs, each with a stage and a sink of its own."""
 
     def __init__(
-        self, client: Client, stack: StackState, kafka: KafkaAdmin, refunds: str = INTO_KAFKA
+        self,
+        client: Client,
+        stack: StackState,
+        kafka: KafkaAdmin,
+        *,
+        refunds: str = INTO_KAFKA,
+        trigger: str = OFTEN,
     ) -> None:
         """Apply it. `refunds`: the sink of the refunds."""
         self.client, self.stack, self.kafka = client, stack, kafka
+        self._sinks = {**dict.fromkeys(INPUTS, INTO_KAFKA), "refunds": refunds}
+        self._trigger = trigger
         name = self.name = f"shop-{uuid.uuid4().hex[:8]}"
         self.table = name.replace("-", "_")
-        sinks = {**dict.fromkeys(INPUTS, INTO_KAFKA), "refunds": refunds}
         create_missing(kafka, [NewTopic(f"{name}.{each}", 1, 1) for each in INPUTS])
-        parts = {
-            "inputs": "".join(INPUT.format(name=name, each=each) for each in INPUTS),
-            "stages": "".join(
-                STAGE.format(each=each, sink=sink.format(name=name, each=each, table=self.table))
-                for each, sink in sinks.items()
-            ),
-        }
-        done = client.operation(client.apply(MANIFEST.format(name=name, **parts)).id, wait_s=WAIT_S)
-        assert done.state == "done", done.errors
+        self.apply(budget=2)
         self.uid = str(client.pipeline(name).uid)
         self._producer = producer(stack.kafka)
+
+    def apply(self, budget: int) -> None:
+        """Apply it, or change how many records may be put aside."""
+        names = {"name": self.name, "table": self.table}
+        stages = "".join(
+            STAGE.format(each=each, sink=sink.format(each=each, **names), trigger=self._trigger)
+            for each, sink in self._sinks.items()
+        )
+        inputs = "".join(INPUT.format(name=self.name, each=each) for each in INPUTS)
+        text = MANIFEST.format(name=self.name, inputs=inputs, stages=stages, budget=budget)
+        done = self.client.operation(self.client.apply(text).id, wait_s=WAIT_S)
+        assert done.state == "done", done.errors
 
     def send(self, into: str, values: Iterable[bytes]) -> list[str]:
         """Send them in one transaction, and return a token for each."""
@@ -87,17 +101,16 @@ class Shop:
             (token,) = self.send(each, [order(number)])
             assert self.client.wait(token, timeout_s=WAIT_S).kind == "complete"
 
-    def await_stopped(self, letters: int = 0) -> Pipeline:
+    def await_stopped(self, letters: int = 0, phase: str = "Running") -> Pipeline:
         """Wait until the stage is stopped, with so many records put aside."""
 
         def has_stopped() -> bool:
-            failed = causes(self.now()) == [("refunds", "stage_failed")]
-            return failed and len(self.letters()) == letters
+            now = self.now()
+            failed = causes(now) == [("refunds", "stage_failed")]
+            return failed and now.phase == phase and len(self.letters()) == letters
 
         eventually(has_stopped, within_s=WAIT_S)
-        now = self.now()
-        assert now.phase == "Running"
-        return now
+        return self.now()
 
     def now(self) -> Pipeline:
         return self.client.pipeline(self.name)
@@ -199,4 +212,50 @@ def test_a_sink_that_takes_nothing_stops_its_stage_alone(
     assert group_of(stack, shop.uid) == driver
     found = database.ask(f"SELECT order_id FROM public.{shop.table} ORDER BY order_id")
     assert [row[0] for row in found] == [1, 2]
+    client.delete(shop.name)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_flood_into_a_table_that_is_replaced_waits_for_a_larger_budget(
+    client: Client, stack: StackState, kafka: KafkaAdmin, catalog: SqlCatalog
+) -> None:
+    """Its batch must stay whole: no start makes progress, and the hint says what does."""
+    shop = Shop(client, stack, kafka, refunds=REPLACED)
+    flood = shop.send("refunds", [*[b"{"] * BAD, order(100)])
+    since = shop.await_stopped().conditions[0].since
+    shop.start()
+    eventually(
+        lambda: [each.since != since for each in shop.now().conditions] == [True], within_s=WAIT_S
+    )
+    (condition,) = shop.await_stopped().conditions
+    assert "raise deadLetter.budget" in str(condition.hint)
+    shop.assert_goes_on(1)
+    shop.apply(budget=BAD)
+    assert client.wait(flood[-1], timeout_s=WAIT_S).kind == "complete"
+    assert len(shop.letters()) == BAD
+    assert shop.now().conditions == ()
+    snapshot = catalog.load_table(f"raw.{shop.table}").current_snapshot()
+    assert snapshot is not None
+    rows = rows_of(catalog, f"raw.{shop.table}", snapshot.snapshot_id)
+    assert rows.column("order_id").to_pylist() == [100]
+    client.delete(shop.name)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_run_that_ends_by_itself_reads_all_but_the_stage_that_is_stopped(
+    client: Client, stack: StackState, kafka: KafkaAdmin
+) -> None:
+    shop = Shop(client, stack, kafka, trigger=ENDS)
+    client.wait_pipeline(shop.name, "Finished", WAIT_S)
+    flood = shop.send("refunds", [*[b"{"] * BAD, order(100)])
+    others = [token for each in ("payments", "merchants") for token in shop.send(each, [order(1)])]
+    for letters in (2, 4, 6):
+        assert shop.start().state == "done"
+        shop.await_stopped(letters, phase="Failed")
+        assert {client.outcome(each).kind for each in others} == {"complete"}
+    assert shop.start().state == "done"
+    client.wait_pipeline(shop.name, "Finished", WAIT_S)
+    assert {client.outcome(each).kind for each in flood[:-1]} == {"dead_lettered"}
+    assert client.outcome(flood[-1]).kind == "complete"
+    assert shop.now().conditions == ()
     client.delete(shop.name)
