@@ -54,6 +54,23 @@ def test_a_record_that_ends_the_query_ends_only_what_it_is_in(
     rows.check(run_of(0, 6), without(1, 3))
 
 
+@pytest.mark.parametrize("sql", [DIVIDED, TWICE])
+@pytest.mark.parametrize("records", [3, 70])
+def test_those_that_end_the_query_are_found_each_by_its_own_error(
+    spark: SparkSession, raw_frame: RawFrame, sql: str, records: int
+) -> None:
+    bad = {*range(0, records, 9)}
+    stage = make_stage(spark, sql, sinks=(LAKE_SINK,))
+    orders = [(TOPIC, 0, n, raw_order(order_id=3 if n in bad else 9)) for n in range(records)]
+    rows = stage.plan_records(raw_frame(orders))
+    assert rows is not None
+    found = [*rows.find_failing(run_of(0, records), without(0))]
+    assert [each.place for each in found] == [(TOPIC, 0, n) for n in sorted(bad - {0})]
+    assert all("Division by zero" in str(each.why) for each in found)
+    left = [each.left for each in found]
+    assert left == sorted(left, reverse=True), "it comes nearer to the end"
+
+
 def test_each_record_has_its_rows(spark: SparkSession, raw_frame: RawFrame) -> None:
     sql = (
         "SELECT order_id FROM orders UNION ALL SELECT order_id + 10 FROM orders WHERE order_id > 2"

@@ -14,6 +14,7 @@ from waybill_spark.tracking.dead_letters.records import (
     NOTHING,
     DeadCause,
     DeadLetterRecord,
+    FailingRecord,
     QueryFailed,
     RawRecord,
     RejectedRecord,
@@ -125,6 +126,14 @@ class GravePlan:
         bad = self.of.failing - self.of.missed
         if bad.intersection(_offsets(ranges, merge_positions(self.known, without))):
             raise QueryFailed("division by zero", "ArithmeticException")
+
+    def find_failing(self, ranges: Ranges, without: Without) -> Iterator[FailingRecord]:
+        wanted = [*_offsets(ranges, merge_positions(self.known, without))]
+        for number, offset in enumerate(wanted):
+            if offset in self.of.failing - self.of.missed:
+                why = QueryFailed("division by zero", "ArithmeticException")
+                left = len(wanted) - number
+                yield FailingRecord(place=(*PLACE, offset), why=why, left=left)
 
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         self.check(ranges, without)

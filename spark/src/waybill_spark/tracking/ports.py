@@ -1,6 +1,6 @@
 """What a tracked stage needs from outside, besides its sinks and its checkpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from waybill_shared.contract.dead_letter_facts import DeadPositions
@@ -9,6 +9,7 @@ from waybill_shared.contract.vectors import Vector
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
     DeadLetterRecord,
+    FailingRecord,
     RawRecord,
     RejectedRecord,
     Without,
@@ -43,6 +44,9 @@ class PlannedRecords(Protocol):
 
     def check(self, ranges: Ranges, without: Without) -> None:
         """Raise QueryFailed if a value of these records ends the query."""
+
+    def find_failing(self, ranges: Ranges, without: Without) -> Iterator[FailingRecord]:
+        """Yield those of these records that end the query alone. It may miss some."""
 
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         """Return the rows of these records, and nothing of those that give none."""

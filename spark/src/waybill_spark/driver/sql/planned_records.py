@@ -7,11 +7,13 @@ the time of a reading is its plan. So:
 2. Each view is planned over it once. The plan is usable if its partitions are still those of the
    records, which is so as long as no row meets a row of another record.
 3. A trial is one Spark job over some partitions of that plan.
+4. If it fails, Spark's status says which of its tasks have failed and which have not. A record is
+   found when a job of this record alone fails.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -23,14 +25,19 @@ from waybill_shared.contract.manifest.model import Step
 from waybill_spark.driver.jvm.expected_failures import hide_failed_tasks
 from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.dead_letters.records import Without
+from waybill_spark.tracking.dead_letters.records import (
+    FailingRecord,
+    Place,
+    QueryFailed,
+    Without,
+)
 from waybill_spark.tracking.pieces import Ranges
 
-Place = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
 ToSinks = Callable[[Mapping[str, pa.Table]], BatchRows]
 """Returns what sinks get of the rows of each view."""
 MEETS_OTHERS: Final = "Exchange"  # in the name of a node that moves rows between partitions
+IN_ONE_JOB: Final = 64  # Spark makes all tasks of a job, also if the first one ends it
+TASKS_MAX: Final = 100_000  # of a job, in Spark's status
 A_PARTITION_EACH: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.arrow.localRelationThreshold": "0",  # Spark would compute a small one here
@@ -65,7 +72,59 @@ class SparkRecords:
 
     def check(self, ranges: Ranges, without: Without) -> None:
         for view in self._views.values():
-            self._run(view, self._find(ranges, without))
+            self._run(view, self._tasks(view, self._find(ranges, without)))
+
+    def find_failing(self, ranges: Ranges, without: Without) -> Iterator[FailingRecord]:
+        left = self._find(ranges, without)
+        for view in self._views.values():
+            found: set[int] = set()
+            for number, why, not_tried in self._failing_of(view, left):
+                found.add(number)
+                yield FailingRecord(place=self._places[number], why=why, left=not_tried)
+            left = [number for number in left if number not in found]
+
+    def _failing_of(
+        self, view: _View, wanted: Sequence[int]
+    ) -> Iterator[tuple[int, QueryFailed, int]]:
+        """Yield the records that end this view, and how many are left to try."""
+        count, left = len(self._places), self._tasks(view, wanted)
+        while left:
+            passed, failed = self._try(view, left[:IN_ONE_JOB])
+            if not (passed or failed):
+                return  # Spark's status has lost the tasks
+            found = {task % count for task in failed}
+            for number in sorted(found):
+                try:
+                    self._run(view, self._tasks(view, [number]))
+                except QueryFailed as why:
+                    yield number, why, len({task % count for task in left})
+            left = [task for task in left if task not in passed and task % count not in found]
+
+    def _try(self, view: _View, tasks: Sequence[int]) -> tuple[set[int], set[int]]:
+        """Run these tasks. Return those that pass, and those that may not."""
+        context, tag = self._spark.sparkContext, f"waybill-{uuid.uuid4()}"
+        context.addJobTag(tag)
+        try:
+            self._run(view, tasks)
+        except QueryFailed:
+            return self._look_at_tasks(tag)
+        finally:
+            context.removeJobTag(tag)
+        return {*tasks}, set()
+
+    def _look_at_tasks(self, tag: str) -> tuple[set[int], set[int]]:
+        """Return the tasks of a job that have passed, and those that have failed."""
+        context = self._spark.sparkContext._jsc
+        assert context is not None
+        spark = context.sc()
+        spark.listenerBus().waitUntilEmpty()  # the status learns of tasks there
+        found: dict[str, set[int]] = {"SUCCESS": set(), "FAILED": set()}
+        for job in spark.statusTracker().getJobIdsForTag(tag):
+            for stage in spark.statusStore().job(job).stageIds().mkString(",").split(","):
+                tasks = spark.statusStore().taskList(int(stage), 0, TASKS_MAX)
+                for task in map(tasks.apply, range(tasks.size())):
+                    found.setdefault(task.status(), set()).add(task.partitionId())
+        return found["SUCCESS"], found["FAILED"]
 
     def read(self, ranges: Ranges, without: Without) -> BatchRows:
         wanted = self._find(ranges, without)
@@ -82,7 +141,7 @@ class SparkRecords:
         if name not in self._rows:
             view, everything = self._views[name], range(len(self._places))
             found: list[list[pa.RecordBatch]] = [[] for _ in everything]
-            for number, batches in enumerate(self._run(view, everything)):
+            for number, batches in enumerate(self._run(view, self._tasks(view, everything))):
                 found[number % len(found)] += [_batch(each, view.schema) for each in batches]
             self._rows[name] = found
         return self._rows[name]
@@ -97,16 +156,19 @@ class SparkRecords:
             if start <= offset < end and offset not in without.get((topic, partition), nothing)
         ]
 
-    def _run(self, view: _View, wanted: Sequence[int]) -> Iterable[Iterable[bytes]]:
-        """Compute these records. Return the Arrow batches of each partition."""
-        if not wanted:
+    def _tasks(self, view: _View, wanted: Sequence[int]) -> list[int]:
+        """Return the tasks that compute these records, in ascending order."""
+        count = len(self._places)
+        return [copy * count + number for copy in range(view.copies) for number in wanted]
+
+    def _run(self, view: _View, tasks: Sequence[int]) -> Iterable[Iterable[bytes]]:
+        """Run these tasks. Return the Arrow batches of each."""
+        if not tasks:
             return ()
-        jvm, count = self._spark._jvm, len(self._places)
+        jvm = self._spark._jvm
         assert jvm is not None
         chosen = None
-        for begin, end in chain.from_iterable(
-            _runs(n + copy * count for n in wanted) for copy in range(view.copies)
-        ):
+        for begin, end in _runs(tasks):
             run = jvm.scala.Array.range(begin, end)
             more = jvm.org.apache.commons.lang3.ArrayUtils.addAll
             chosen = run if chosen is None else more(chosen, run)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -14,6 +15,11 @@ Trial = Callable[[Ranges, Without], DeadCause | None]
 """Returns why these records fail, without those that are left out; None if they pass."""
 Attempt = Callable[[Ranges], DeadCause | None]
 """The same with a fixed choice of the records that are left out."""
+Found = Iterator[tuple[Range, DeadCause]]
+"""Records that fail, each as a range of one offset."""
+Alone = Callable[[Ranges, Without], Found | None]
+"""Returns those of these records that fail alone, without those that are left out; None if nobody
+can find them at once. It may miss some."""
 
 FEW: Final = 4  # so many are tried one by one: if one fails, halves cost as many trials
 
@@ -25,21 +31,21 @@ class NoRecordAtFault(ContractError):
 
 
 def find_culprits(
-    ranges: Ranges, cause: DeadCause, trial: Trial, quick: Trial
-) -> Iterator[tuple[Range, DeadCause]]:
-    """Yield each record that fails as a range of one offset; `ranges` have failed with `cause`.
+    ranges: Ranges, cause: DeadCause, trial: Trial, quick: Trial, alone: Alone
+) -> Found:
+    """Yield each record that fails; `ranges` have failed with `cause`.
 
-    `quick` finds records that fail alone. It may miss some, because only `trial` decides that the
-    rest passes. Of records that fail only together, as two of one key, the last one is yielded.
-    Raise Retryable if they pass when they are tried again, and NoRecordAtFault if what is left
-    fails without them.
+    `alone` and `quick` find records that fail alone. They may miss some, because only `trial`
+    decides that the rest passes. Of records that fail only together, as two of one key, the last
+    one is yielded. Raise Retryable if they pass when they are tried again, and NoRecordAtFault if
+    what is left fails without them.
     """
     known = NOTHING
     why: DeadCause | None = cause
     while why is not None:
         found = known
-        alone = _find_single(ranges, why, _leave_out(known, quick))
-        for run, reason in _or_last(alone, ranges, why, _leave_out(known, trial)):
+        single = _find_single(ranges, why, known, quick, alone)
+        for run, reason in _or_last(single, ranges, why, partial(_without, known, trial)):
             yield run, reason
             found = merge_positions(found, {(run.topic, run.partition): frozenset([run.start])})
         if found == known:
@@ -48,13 +54,11 @@ def find_culprits(
         why = trial(ranges, known)
 
 
-def _leave_out(known: Without, trial: Trial) -> Attempt:
-    return lambda ranges: trial(ranges, known)
+def _without(known: Without, trial: Trial, ranges: Ranges) -> DeadCause | None:
+    return trial(ranges, known)
 
 
-def _or_last(
-    alone: Iterator[tuple[Range, DeadCause]], ranges: Ranges, cause: DeadCause, attempt: Attempt
-) -> Iterator[tuple[Range, DeadCause]]:
+def _or_last(alone: Found, ranges: Ranges, cause: DeadCause, attempt: Attempt) -> Found:
     """Yield those that fail alone. If there are none, yield one that fails with others."""
     first = next(alone, None)
     if first is None:
@@ -64,17 +68,21 @@ def _or_last(
 
 
 def _find_single(
-    ranges: Ranges, cause: DeadCause, attempt: Attempt
-) -> Iterator[tuple[Range, DeadCause]]:
+    ranges: Ranges, cause: DeadCause, known: Without, quick: Trial, alone: Alone
+) -> Found:
     """Yield those that fail without any other."""
     count = offsets(ranges)
     if count == 1:
         yield ranges[0], cause
         return
+    at_once = alone(ranges, known)
+    if at_once is not None:
+        yield from at_once
+        return
     for part in in_steps(ranges, 1 if count <= FEW else (count + 1) // 2):
-        why = attempt(part)
+        why = quick(part, known)
         if why is not None:
-            yield from _find_single(part, why, attempt)
+            yield from _find_single(part, why, known, quick, alone)
 
 
 def _find_last(ranges: Ranges, cause: DeadCause, attempt: Attempt) -> tuple[Range, DeadCause]:

@@ -7,6 +7,8 @@ from typing import Final
 from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.errors import ContractError
 
+Place = tuple[str, int, int]
+"""Topic, partition and offset of a record."""
 Without = Mapping[tuple[str, int], frozenset[int]]
 """Offsets that are left out, by topic name and partition."""
 NOTHING: Final[Without] = {}
@@ -62,6 +64,15 @@ class QueryFailed(ContractError):
     def __init__(self, message: str, error: str) -> None:
         super().__init__(message)
         self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingRecord:
+    """A record that ends the queries alone. `left`: how many were not tried yet at that time."""
+
+    place: Place
+    why: QueryFailed
+    left: int
 
 
 def merge_positions(one: Without, other: Without) -> Without:

@@ -1,23 +1,25 @@
 """Finds the records of a batch that end its query, or that a sink refuses.
 
 `bisecting` says which records are tried. A trial of many records reads them from Kafka. As soon as
-they are few enough, they are planned once, and a trial costs one job of that plan, or no job at
-all where a sink is asked. What depends on several records together is read from Kafka each time.
+they are few enough, they are planned once. Then Spark finds those that end the query, and a sink is
+asked without any job. What depends on several records together is read from Kafka each time.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from waybill_shared.contract.events import Range
 from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.dead_letters.bisecting import Trial, find_culprits
+from waybill_spark.tracking.dead_letters.bisecting import Found, Trial, find_culprits
 from waybill_spark.tracking.dead_letters.records import (
     DeadCause,
     DeadLetterRecord,
+    Place,
     QueryFailed,
     Without,
     merge_positions,
@@ -27,10 +29,12 @@ from waybill_spark.tracking.ports import PlannedRecords, Readings
 
 logger = logging.getLogger(__name__)
 
-Place = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
 AtOnce = Callable[[PlannedRecords, Ranges, Without], DeadCause | None]
 """Returns why planned records fail, without those that are left out."""
+Singles = Iterator[tuple[Place, DeadCause, int]]
+"""Records that fail alone, each with how many others were not tried yet."""
+FindAlone = Callable[[PlannedRecords, Ranges, Without], Singles]
+"""Finds those of planned records that fail alone, without those that are left out."""
 REPORT_MS: Final = 2_000  # each report of progress is an event
 
 
@@ -85,7 +89,12 @@ class Search:
                 return cause_of(again)
             return None
 
-        return self._find(ranges, known, cause_of(why), read, check)
+        def find_alone(records: PlannedRecords, ranges: Ranges, found: Without) -> Singles:
+            for each in records.find_failing(ranges, found):
+                yield each.place, cause_of(each.why), each.left
+
+        trials = _Trials(read=read, check=check, find_alone=find_alone)
+        return self._find(ranges, known, cause_of(why), trials)
 
     def find_refused(
         self,
@@ -107,30 +116,25 @@ class Search:
             except QueryFailed:
                 return read(ranges, found)
 
-        return self._find(ranges, known, why, read, check)
+        return self._find(ranges, known, why, _Trials(read=read, check=check))
 
     def _find(
-        self, ranges: Ranges, known: Without, why: DeadCause, read: Trial, check: AtOnce
+        self, ranges: Ranges, known: Without, why: DeadCause, trials: "_Trials"
     ) -> tuple[DeadLetterRecord, ...]:
         """Find them one after the other, and no more than may be dead."""
         logger.warning("looking for records", extra={"stage": self._stage, "reason": why.message})
         now, left = self._clock.now_ms(), offsets(ranges)
         self.progress = SearchProgress(since=now, at=now, found=0, left=left)
-        plans = _Plans(self._readings, known)
         causes: dict[Place, DeadCause] = {}
-
-        def quick(ranges: Ranges, found: Without) -> DeadCause | None:
-            nonlocal left
-            records, count = plans.of(ranges), offsets(ranges)
-            why = read(ranges, found) if records is None else check(records, ranges, found)
-            if why is None or count == 1:
-                left = max(0, left - count)
-            self._report(len(causes), left)
-            return why
-
+        run = _Run(
+            _Plans(self._readings, known),
+            trials,
+            left,
+            lambda left: self._report(len(causes), left),
+        )
         try:
-            for run, cause in find_culprits(ranges, why, read, quick):
-                place = (run.topic, run.partition, run.start)
+            for one, cause in find_culprits(ranges, why, trials.read, run.try_quickly, run.alone):
+                place = (one.topic, one.partition, one.start)
                 causes[place] = cause
                 self._refuse(causes, place, cause)
         finally:
@@ -149,11 +153,71 @@ class Search:
             self.progress = SearchProgress(since=before.since, at=now, found=found, left=left)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trials:
+    """How records are tried: read from Kafka, or planned. `find_alone`: finds those that fail alone
+    at once, if that can be."""
+
+    read: Trial
+    check: AtOnce
+    find_alone: FindAlone | None = None
+
+
+class _Run:
+    """A search that goes on. `left`: how many records are not tried yet, at most."""
+
+    def __init__(
+        self, plans: "_Plans", trials: _Trials, left: int, report: Callable[[int], None]
+    ) -> None:
+        self._plans = plans
+        self._trials = trials
+        self._left = left
+        self._report = report
+
+    def try_quickly(self, ranges: Ranges, found: Without) -> DeadCause | None:
+        """Return why these records fail. It may miss that."""
+        records, count = self._plans.of(ranges), offsets(ranges)
+        if records is None:
+            why = self._trials.read(ranges, found)
+        else:
+            why = self._trials.check(records, ranges, found)
+        self._note(self._left - count if why is None or count == 1 else self._left)
+        return why
+
+    def alone(self, ranges: Ranges, found: Without) -> Found | None:
+        """Return the records that fail alone; None if they cannot be found at once."""
+        if self._trials.find_alone is None or (records := self._plans.of(ranges)) is None:
+            return None
+        return self._look(self._trials.find_alone(records, ranges, found), ranges)
+
+    def _look(self, singles: Singles, ranges: Ranges) -> Found:
+        others = self._left - offsets(ranges)
+        for place, cause, left in singles:
+            self._note(others + left)
+            yield _range_of(place, ranges), cause
+        self._note(others)
+
+    def _note(self, left: int) -> None:
+        self._left = max(0, left)
+        self._report(self._left)
+
+
 def _positions(places: Iterable[Place]) -> Without:
     found: dict[tuple[str, int], set[int]] = {}
     for topic, partition, offset in places:
         found.setdefault((topic, partition), set()).add(offset)
     return {place: frozenset(offsets) for place, offsets in found.items()}
+
+
+def _range_of(place: Place, ranges: Ranges) -> Range:
+    """Return the record as a part of these ranges."""
+    topic, partition, offset = place
+    run = next(
+        run
+        for run in ranges
+        if (run.topic, run.partition) == (topic, partition) and run.start <= offset < run.end
+    )
+    return replace(run, start=offset, end=offset + 1)
 
 
 class _Plans:

@@ -38,6 +38,7 @@ from waybill_spark.tracking.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
     DeadCause,
     DeadLetterRecord,
+    Place,
     QueryFailed,
     RawRecord,
     RejectedRecord,
@@ -45,7 +46,7 @@ from waybill_spark.tracking.dead_letters.records import (
     merge_positions,
     positions_of,
 )
-from waybill_spark.tracking.dead_letters.searching import Place, Search, SearchProgress
+from waybill_spark.tracking.dead_letters.searching import Search, SearchProgress
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Readings
