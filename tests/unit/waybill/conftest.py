@@ -16,6 +16,9 @@ from waybill.testing import ManualClock, ScriptedServer
 Command = Callable[..., Result]
 Terminal = Callable[..., str]  # runs a command on a real pseudo-terminal: what it wrote there
 END = "<the end>"
+NOT_SET = (
+    "WAYBILL_URL", "WAYBILL_CONTEXT", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy",
+)  # fmt: skip
 MANIFEST = "version: 1\nname: orders\n"
 
 
@@ -39,8 +42,9 @@ def waybill(*arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("WAYBILL_URL", "NO_COLOR", "FORCE_COLOR", "HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
+    for name in NOT_SET:
+        monkeypatch.setenv(name, "")  # so that it is not there afterwards, whatever a command sets
+        monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(render, "_quiet", False)  # a command with `--quiet` sets it for its process
     monkeypatch.chdir(tmp_path)
