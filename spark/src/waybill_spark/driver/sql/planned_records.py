@@ -8,12 +8,13 @@ the time of a reading is its plan. So:
    records, which is so as long as no row meets a row of another record.
 3. A trial is one Spark job over some partitions of that plan.
 4. If it fails, Spark's status says which of its tasks have failed and which have not. A record is
-   found when a job of this record alone fails.
+   found when a job of this record alone fails: see `failing_tasks`.
 """
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from waybill_shared.contract.manifest.model import Step
 from waybill_spark.driver.jvm.expected_failures import hide_failed_tasks
+from waybill_spark.driver.sql.failing_tasks import find_failing_records
 from waybill_spark.driver.sql.value_errors import name_value_errors
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
@@ -36,7 +38,6 @@ from waybill_spark.tracking.pieces import Ranges
 ToSinks = Callable[[Mapping[str, pa.Table]], BatchRows]
 """Returns what sinks get of the rows of each view."""
 MEETS_OTHERS: Final = "Exchange"  # in the name of a node that moves rows between partitions
-IN_ONE_JOB: Final = 64  # Spark makes all tasks of a job, also if the first one ends it
 TASKS_MAX: Final = 100_000  # of a job, in Spark's status
 A_PARTITION_EACH: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
@@ -71,34 +72,35 @@ class SparkRecords:
         self._rows: dict[str, list[list[pa.RecordBatch]]] = {}
 
     def check(self, ranges: Ranges, without: Without) -> None:
-        for view in self._views.values():
-            self._run(view, self._tasks(view, self._find(ranges, without)))
+        with hide_failed_tasks(self._spark):
+            for view in self._views.values():
+                self._run(view, self._tasks(view, self._find(ranges, without)))
 
     def find_failing(self, ranges: Ranges, without: Without) -> Iterator[FailingRecord]:
         left = self._find(ranges, without)
-        for view in self._views.values():
-            found: set[int] = set()
-            for number, why, not_tried in self._failing_of(view, left):
-                found.add(number)
-                yield FailingRecord(place=self._places[number], why=why, left=not_tried)
-            left = [number for number in left if number not in found]
+        with hide_failed_tasks(self._spark):
+            for view in self._views.values():
+                found: set[int] = set()
+                for number, why, not_tried in self._failing_of(view, left):
+                    found.add(number)
+                    yield FailingRecord(place=self._places[number], why=why, left=not_tried)
+                left = [number for number in left if number not in found]
 
     def _failing_of(
         self, view: _View, wanted: Sequence[int]
     ) -> Iterator[tuple[int, QueryFailed, int]]:
         """Yield the records that end this view, and how many are left to try."""
-        count, left = len(self._places), self._tasks(view, wanted)
-        while left:
-            passed, failed = self._try(view, left[:IN_ONE_JOB])
-            if not (passed or failed):
-                return  # Spark's status has lost the tasks
-            found = {task % count for task in failed}
-            for number in sorted(found):
-                try:
-                    self._run(view, self._tasks(view, [number]))
-                except QueryFailed as why:
-                    yield number, why, len({task % count for task in left})
-            left = [task for task in left if task not in passed and task % count not in found]
+
+        def try_alone(number: int) -> QueryFailed | None:
+            try:
+                self._run(view, self._tasks(view, [number]))
+            except QueryFailed as why:
+                return why
+            return None
+
+        return find_failing_records(
+            self._tasks(view, wanted), len(self._places), partial(self._try, view), try_alone
+        )
 
     def _try(self, view: _View, tasks: Sequence[int]) -> tuple[set[int], set[int]]:
         """Run these tasks. Return those that pass, and those that may not."""
@@ -141,7 +143,9 @@ class SparkRecords:
         if name not in self._rows:
             view, everything = self._views[name], range(len(self._places))
             found: list[list[pa.RecordBatch]] = [[] for _ in everything]
-            for number, batches in enumerate(self._run(view, self._tasks(view, everything))):
+            with hide_failed_tasks(self._spark):
+                rows = self._run(view, self._tasks(view, everything))
+            for number, batches in enumerate(rows):
                 found[number % len(found)] += [_batch(each, view.schema) for each in batches]
             self._rows[name] = found
         return self._rows[name]
@@ -172,7 +176,7 @@ class SparkRecords:
             run = jvm.scala.Array.range(begin, end)
             more = jvm.org.apache.commons.lang3.ArrayUtils.addAll
             chosen = run if chosen is None else more(chosen, run)
-        with hide_failed_tasks(self._spark), name_value_errors(self._steps):
+        with name_value_errors(self._steps):
             found: Iterable[Iterable[bytes]] = view.jobs.collectPartitions(chosen)
         return found
 
