@@ -7,7 +7,9 @@ actions of the row, in order.
 from dataclasses import replace
 from typing import Final, assert_never
 
+from waybill_shared.contract.commands import Start
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import Command
 from waybill_shared.contract.lifecycle import MOVES, STOPS, Happening, MoveAction, Phase
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
@@ -77,12 +79,39 @@ def answer_all(
     return replace(state, pending=(), warnings=()), answers
 
 
+def answer_done(state: PipelineState, tried: tuple[str, ...] = ()) -> Decision:
+    """Answer that the commands are carried out. A start fails if a stage that it names is stopped;
+    `tried`: the stages that a start without a name was to start.
+    """
+    made: tuple[actions.PipelineAction, ...] = ()
+    for command in state.pending:
+        problems, of_one = _not_started(state, command, tried), replace(state, pending=(command,))
+        failed = (OperationState.FAILED, problems, Slug.INVALID)
+        _, answers = answer_all(of_one, *(failed if problems else (OperationState.DONE,)))
+        made += answers
+    return replace(state, pending=(), warnings=()), made
+
+
 def answer_failed(state: PipelineState) -> Decision:
     """Answer that the commands failed, with the error that ended the driver."""
     error = state.error
     assert error is not None
     errors, problem = as_problems(state, error), PROBLEM_OF[error.domain]
     return answer_all(replace(state, problems=()), OperationState.FAILED, errors, problem)
+
+
+def _not_started(
+    state: PipelineState, command: Command, tried: tuple[str, ...]
+) -> tuple[Problem, ...]:
+    """Return why stages that a command was to start are stopped."""
+    if not isinstance(command.body, Start):
+        return ()
+    names = tried if command.body.stage is None else (command.body.stage,)
+    return tuple(
+        Problem(message=f"stage {each.stage} is not started: {each.message}", hint=each.hint)
+        for each in state.record.stopped_stages
+        if each.stage in names
+    )
 
 
 def _enter(state: PipelineState, phase: Phase, now: int, reason: str) -> PipelineState:
@@ -140,7 +169,7 @@ def _act(state: PipelineState, name: MoveAction, phase_from: Phase) -> Decision:
         case MoveAction.WRITE_LAST_DEFINITION:
             return state, (actions.WriteLastDefinition(error=state.error),)
         case MoveAction.ANSWER_DONE:
-            return answer_all(state, OperationState.DONE) if state.is_as_desired else (state, ())
+            return answer_done(state) if state.is_as_desired else (state, ())
         case MoveAction.ANSWER_FAILED:
             return answer_failed(state)
         case _:

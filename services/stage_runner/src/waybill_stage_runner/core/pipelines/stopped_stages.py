@@ -17,17 +17,16 @@ from dataclasses import replace
 
 from waybill_shared.contract.commands import Start
 from waybill_shared.contract.errors import Problem, UserError
-from waybill_shared.contract.events import Desired, PipelineRecord, StageDefinition
+from waybill_shared.contract.events import Command, Desired, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import STOPS, Happening, Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest, Stage
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.stopped_stages import MESSAGE_CHARACTERS_MAX, StoppedStage
-from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines import actions, events
 from waybill_stage_runner.core.pipelines.attempts import reset_attempts, wait_longer
-from waybill_stage_runner.core.pipelines.moves import Decision, answer_all, move
+from waybill_stage_runner.core.pipelines.moves import Decision, answer_done, move
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 Stopped = tuple[StoppedStage, ...]
@@ -128,12 +127,27 @@ def warn_of_letters(state: PipelineState, after: PipelineRecord) -> PipelineStat
     """Say to whoever starts stages how many records these have put aside."""
     started = find_started(state.record, after)
     warnings = tuple(
-        f"stage {each.stage} goes on with a fresh budget; it put {each.put_aside} records aside"
-        f" before it stopped"
+        f"stage {each.stage} had put {_records(each.put_aside)} aside before it stopped; its start"
+        " has a fresh budget"
         for each in state.record.stopped_stages
         if each.stage in started and each.put_aside
     )
     return replace(state, warnings=(*state.warnings, *warnings))
+
+
+def warn_of_going(state: PipelineState, command: Command | None) -> PipelineState:
+    """Say that a stage goes on already, to whoever starts it while the pipeline runs. Where runs
+    end by themselves, the next one starts it.
+    """
+    stage = command.body.stage if command is not None and isinstance(command.body, Start) else None
+    goes_on = stage is not None and stage not in (*_names(state.record), *state.starting)
+    runs = state.phase in (Phase.RUNNING, Phase.PAUSED) and not state.record.manifest.model.ends
+    if not (goes_on and runs):
+        return state
+    left = ", ".join(each.stage for each in state.record.stopped_stages)
+    others = f"; stopped are: {left}" if left else ""
+    warning = f"stage {stage} is not stopped, so nothing was started{others}"
+    return replace(state, warnings=(*state.warnings, warning))
 
 
 def order_starts(state: PipelineState, stages: tuple[str, ...]) -> Decision:
@@ -156,14 +170,7 @@ def note_started(state: PipelineState, event: events.DriverStagesStarted) -> Dec
     names, after = state.starting, replace(state, starting=())
     if not after.is_as_desired:
         return after, ()
-    problems = tuple(
-        Problem(message=f"stage {each.stage} is not started: {each.message}", hint=each.hint)
-        for each in after.record.stopped_stages
-        if each.stage in names
-    )
-    if problems:
-        return answer_all(after, OperationState.FAILED, problems, Slug.INVALID)
-    answered, answers = answer_all(after, OperationState.DONE)
+    answered, answers = answer_done(after, names)
     return answered, (*answers, actions.SendHeartbeat())
 
 
@@ -196,6 +203,10 @@ def _make_stopped(record: PipelineRecord, event: events.DriverStageStopped) -> S
         sink=event.error.sink,
         put_aside=event.put_aside,
     )
+
+
+def _records(count: int) -> str:
+    return f"{count} record{'' if count == 1 else 's'}"
 
 
 def _names(record: PipelineRecord) -> set[str]:

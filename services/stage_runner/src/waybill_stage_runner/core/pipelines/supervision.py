@@ -77,6 +77,7 @@ from waybill_stage_runner.core.pipelines.stopped_stages import (
     is_all_stopped,
     order_starts,
     stop_crashing,
+    warn_of_going,
     warn_of_letters,
 )
 from waybill_stage_runner.core.pipelines.stopping import (
@@ -117,7 +118,7 @@ def _accept_record(state: PipelineState, event: events.RecordRequested, now: int
     started, state = find_started(state.record, record), warn_of_letters(state, record)
     written: tuple[actions.PipelineAction, ...] = ()
     if not event.written:
-        state = note_start(state, event.command)
+        state = note_start(warn_of_going(state, event.command), event.command)
     if sinks_to_remove(state.record, record) is not None:
         state = replace(state, next=record, pending=pending)
     else:
