@@ -196,7 +196,8 @@ class Driver:
         self._beginning = True
         self.edge("driver.begins")
         open_stages(run)
-        self._not_put = put_dead_letters(run.going, self.record.dead_letters)
+        stopped = [each for each in self.record.stages if each.name in run.stopped]
+        self._not_put = put_dead_letters(run.going, self.record.dead_letters, stopped)
         if self.ends:
             self._ending = Ending(run, self)
         else:

@@ -2,14 +2,14 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from waybill_shared.contract.driver_news import SinkWait, StageActivity
 from waybill_spark.driver import progress_reports
 from waybill_spark.driver.jvm.spark_work import Work
-from waybill_spark.driver.progress_reports import LOOK_AFTER_MS, ProgressReports
+from waybill_spark.driver.progress_reports import LOOK_AFTER_MS, ProgressReports, join_by_stage
 from waybill_spark.driver.reading.backlogs import Backlog, Backlogs
 from waybill_spark.tracking.batch_progress import BatchProgress
 
@@ -197,3 +197,12 @@ def test_a_backlog_is_as_old_as_the_first_record_that_was_seen_to_wait() -> None
     assert seen(4) == (15_000, True)
     assert seen(0) is None, "something was committed"
     assert seen(9) == (5_000, False)
+
+
+def test_a_stage_that_was_started_again_is_reported_once() -> None:
+    before = StageActivity(stage="load", batches=3, rows=30, usual_ms=9_000)
+    now = StageActivity(stage="load", batches=1, rows=10, usual_ms=500)
+    other = StageActivity(stage="enrich", batches=2, rows=20)
+    (load, enrich) = join_by_stage([before, other, now])
+    assert load == replace(now, batches=4, rows=40)
+    assert enrich == other

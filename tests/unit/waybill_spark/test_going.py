@@ -1,18 +1,20 @@
 """A stage that fails by itself is stopped, the others go on, and an order starts it again."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 
+from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
+from waybill_shared.contract.events import InputDefinition, StageDefinition
 from waybill_shared.contract.words import LossReason, StopReason
 from waybill_spark.driver.app import RunningStage
 from waybill_spark.driver.failures import StageFailed
 from waybill_spark.driver.going import RunStages
 from waybill_spark.driver.pausing import Pausing
 from waybill_spark.driver.run_control import PauseState, RunControl, StageStarts
-from waybill_spark.driver.stages import open_stages, start_stages
+from waybill_spark.driver.stages import open_stages, put_dead_letters, start_stages
 from waybill_spark.driver.starting import StageStarting
 from waybill_spark.tracking.sink import SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
@@ -28,7 +30,11 @@ class Stage:
     opens: ContractError | None = None
     losses: StageStopped | None = None
     starts: ContractError | None = None
+    stops: ContractError | None = None
     put_aside: int = 0
+
+    def put_dead_letters(self) -> dict[str, Problem | None]:
+        return {"c": None}
 
     def set_paused(self, *, paused: bool) -> None:
         self.log += [f"{self.name} pauses"] if paused else []
@@ -52,7 +58,7 @@ class Stage:
         self._do("moves claims", None)
 
     def stop(self) -> None:
-        self._do("stops", None)
+        self._do("stops", self.stops)
 
     def has_hidden_rows(self) -> bool:
         return False
@@ -179,3 +185,44 @@ def test_in_a_pause_a_started_stage_begins_no_batch() -> None:
     run = Run()
     follow_starts(run.stages("a"), "a", paused=True)
     assert run.log == ["a pauses", "a opens", "a reports", "a moves claims", "a starts"]
+
+
+def test_a_stage_that_cannot_be_closed_stays_stopped_and_the_other_goes_on() -> None:
+    run = Run({"a": {"starts": OWN, "stops": Retryable("it is away")}})
+    stages = run.stages()
+    start_stages(stages)
+    follow_starts(stages, "a")
+    assert names(stages) == {"b"}
+    assert run.stopped[-1] == ("a", "it is away")
+
+
+ASKED = DeadLetterRequest(
+    command="c",
+    stage=None,
+    topic="orders.in",
+    topic_id="orders.in#1",
+    partition=0,
+    offset=4,
+    reason="ends the driver",
+    by="ada",
+)
+STAGE = StageDefinition(
+    name="a",
+    since=1,
+    inputs=(
+        InputDefinition(
+            name="orders", topic="orders.in", topic_id="orders.in#1", root=True, bases={}
+        ),
+    ),
+    sinks=(),
+)
+
+
+def test_a_letter_is_not_put_as_long_as_a_stage_that_reads_the_record_is_stopped() -> None:
+    run = Run()
+    stages = run.stages("a")
+    assert put_dead_letters(stages.going, [ASKED]) == {}, "the other has it"
+    (problem,) = put_dead_letters(stages.going, [ASKED], [STAGE]).values()
+    assert "stage a" in problem.message
+    of_other = replace(ASKED, stage="b")
+    assert put_dead_letters(stages.going, [of_other], [STAGE]) == {}

@@ -49,6 +49,11 @@ class RunStages:
         """True if no stage is stopped."""
         return not self._stopped
 
+    @property
+    def stopped(self) -> frozenset[str]:
+        """The names of those that are stopped."""
+        return frozenset(self._stopped)
+
     def add(self, names: Iterable[str]) -> None:
         """Make the stages that are to go on. Nothing of them is opened."""
         cause: UserError | None = None
@@ -99,9 +104,9 @@ class RunStages:
         if name not in self._stopped:
             return
         before, self._stopped[name] = self._stopped[name], None
-        if before is not None:
-            before.stop()
         try:
+            if before is not None:
+                before.stop()
             stage = self._make(name)
             self.all.append(stage)
             self._stopped[name] = stage

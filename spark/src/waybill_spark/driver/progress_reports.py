@@ -6,7 +6,7 @@ this process hangs, the reports stop, and that says it.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -36,6 +36,21 @@ class Jobs(Protocol):
     def active_jobs(self) -> frozenset[int]: ...
 
     def of(self, group: str | None, active: frozenset[int]) -> Work: ...
+
+
+def join_by_stage(reports: Iterable[StageActivity]) -> tuple[StageActivity, ...]:
+    """Return one report for each stage: that of its newest start, with what it has done in all."""
+    joined: dict[str, StageActivity] = {}
+    for each in reports:
+        before = joined.get(each.stage, StageActivity(stage=each.stage))
+        batches, rows = before.batches + each.batches, before.rows + each.rows
+        joined[each.stage] = replace(each, batches=batches, rows=rows)
+    return tuple(joined.values())
+
+
+def report_plainly(stages: Iterable[WatchedStage]) -> tuple[StageActivity, ...]:
+    """Return what is known of stages without asking Spark."""
+    return join_by_stage(each.progress.report(each.name) for each in tuple(stages))
 
 
 class ProgressReports:
@@ -77,7 +92,8 @@ class ProgressReports:
 
     def report_once(self) -> None:
         active, backlogs = self._jobs.active_jobs(), self._backlogs()
-        self._report(tuple(self._look_at(each, active, backlogs) for each in self._stages))
+        found = [self._look_at(each, active, backlogs) for each in tuple(self._stages)]
+        self._report(join_by_stage(found))
 
     def _run(self) -> None:
         while not self._ends.wait(INTERVAL_S):
@@ -85,7 +101,7 @@ class ProgressReports:
                 self.report_once()
             except Exception:  # the thread's boundary: without reports the run would be stopped
                 logger.exception("progress of Spark is not known")
-                self._report(tuple(each.progress.report(each.name) for each in self._stages))
+                self._report(report_plainly(self._stages))
 
     def _look_at(
         self, stage: WatchedStage, active: frozenset[int], backlogs: Mapping[str, Backlog]

@@ -34,7 +34,7 @@ from waybill_spark.driver.jvm.cluster import is_cluster
 from waybill_spark.driver.jvm.executors import Executors, SparkApplication
 from waybill_spark.driver.jvm.spark_work import SparkWork
 from waybill_spark.driver.pausing import Pausing
-from waybill_spark.driver.progress_reports import ProgressReports
+from waybill_spark.driver.progress_reports import ProgressReports, report_plainly
 from waybill_spark.driver.reading.blocking import OpenTransactions
 from waybill_spark.driver.reading.executor_rows import can_work
 from waybill_spark.driver.reading.pace import interval_ms
@@ -146,8 +146,8 @@ class PipelineRun:
             self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
 
     def _put_dead_letters(self, stages: RunStages) -> None:
-        asked = self._spec.dead_letters
-        self._not_put = put_dead_letters(stages.going, asked, is_whole=stages.is_whole)
+        stopped = [each for each in self._spec.stages if each.name in stages.stopped]
+        self._not_put = put_dead_letters(stages.going, self._spec.dead_letters, stopped)
         reach(f"{self._spec.pipeline_uid}.after_put")
 
     def _report_finished(self) -> None:
@@ -237,7 +237,7 @@ class PipelineRun:
 
     def _report_last(self, stages: Sequence[RunningStage]) -> None:
         """Report how far the run came, after its last batch."""
-        self._report_progress(tuple(each.progress.report(each.name) for each in stages))
+        self._report_progress(report_plainly(stages))
 
     def _report_blocked(self, by: Obstacle | None, waits: tuple[SinkWait, ...] = ()) -> None:
         run_id = self._spec.run_id

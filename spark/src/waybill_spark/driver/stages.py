@@ -6,7 +6,9 @@ from typing import Final
 
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.errors import Problem
+from waybill_shared.contract.events import StageDefinition
 from waybill_spark.driver.app import RunningStage
+from waybill_spark.driver.definitions import requests_of
 from waybill_spark.driver.failures import StageFailed, is_of_stage
 from waybill_spark.driver.going import RunStages
 from waybill_spark.tracking.stopping import StageStopped
@@ -15,9 +17,6 @@ logger = logging.getLogger(__name__)
 
 UNREAD: Final = Problem(
     message="no stage reads this topic any more", hint="the manifest or the topic has changed"
-)
-STOPPED: Final = Problem(
-    message="no stage that goes on reads this topic", hint="start its stage first, then ask again"
 )
 
 
@@ -32,21 +31,31 @@ def open_stages(stages: RunStages) -> None:
 
 
 def put_dead_letters(
-    stages: Iterable[RunningStage], asked: Iterable[DeadLetterRequest], *, is_whole: bool = True
+    stages: Iterable[RunningStage],
+    asked: Iterable[DeadLetterRequest],
+    stopped: Iterable[StageDefinition] = (),
 ) -> dict[str, Problem]:
-    """Write the dead letters that a person asks for. Return by the id of its command why one is in
-    no journal. `is_whole`: the pipeline has no other stages.
+    """Write the dead letters that a person asks for. Return by the id of its command why one is not
+    in the journal of each stage that reads its record: a stage that is `stopped` writes none.
     """
-    nobody = UNREAD if is_whole else STOPPED
+    asked = tuple(asked)
+    lack = {each.command: stage.name for stage in stopped for each in requests_of(stage, asked)}
     found: dict[str, list[Problem | None]] = {each.command: [] for each in asked}
     for stage in stages:
         for command, problem in stage.put_dead_letters().items():
             found[command].append(problem)
-    return {
-        command: next(filter(None, problems), nobody)
+    return {command: _explain_stopped(name) for command, name in lack.items()} | {
+        command: next(filter(None, problems), UNREAD)
         for command, problems in found.items()
-        if None not in problems
+        if command not in lack and None not in problems
     }
+
+
+def _explain_stopped(stage: str) -> Problem:
+    return Problem(
+        message=f"stage {stage} reads the record, is stopped, and cannot be started",
+        hint=f"mend what stops it, `waybill start PIPELINE --stage {stage}`, then ask again",
+    )
 
 
 def start_stages(stages: RunStages) -> None:

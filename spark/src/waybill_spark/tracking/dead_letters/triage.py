@@ -286,8 +286,8 @@ class Triage:
             f" {cause.message}"
         )
         hint = (
-            "mend the producer or the manifest; or raise deadLetter.budget; `waybill start` goes on"
-            " with a fresh budget, and puts as many records aside"
+            "mend the producer or the manifest, or raise deadLetter.budget; each start has a fresh"
+            " budget, and puts as many records aside"
         )
         raise BudgetExceeded(detail, hint, self._budget.find_too_many(places, now))
 
