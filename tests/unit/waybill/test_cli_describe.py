@@ -135,13 +135,27 @@ def test_describe_says_what_is_wrong_next_to_the_phase(
     silent = {"kind": "degraded", "stage": None, "cause": "driver_silent", "since": since}
     conditions = [{**hangs, "hint": hint}, {**silent, "hint": None}]
     server.answer("GET", PATH, Response(json={**PIPELINE, "conditions": conditions}))
-    (line,) = (
+    lines = [
         each for each in command("describe", "orders").stdout.splitlines() if "Degraded" in each
-    )
-    assert line.split(maxsplit=1)[1] == (
-        "no_progress in stage load since 2026-11-21T09:00:00+00:00;"
-        " driver_silent since 2026-11-21T09:00:00+00:00"
-    )
+    ]
+    assert [line.split(maxsplit=1)[1] for line in lines] == [
+        "no_progress in stage load since 2026-11-21T09:00:00+00:00",
+        "driver_silent since 2026-11-21T09:00:00+00:00",
+    ]
+
+
+def test_describe_says_which_stage_is_stopped(server: ScriptedServer, command: Command) -> None:
+    failed = {"kind": "degraded", "stage": "load", "cause": "stage_failed"}
+    stages = [
+        {"name": name, "inputs": ["orders"], "sinks": [], "last_batch": None}
+        for name in ("enrich", "load")
+    ]
+    conditions = [{**failed, "since": PIPELINE["since"], "hint": None}]
+    body = {**PIPELINE, "stages": stages, "conditions": conditions}
+    server.answer("GET", PATH, Response(json=body))
+    lines = command("describe", "orders").stdout.splitlines()
+    (line,) = (each for each in lines if "stopped, " in each)
+    assert line.split()[0] == "load"
 
 
 def test_describe_says_how_far_each_sink_is_behind(

@@ -39,7 +39,10 @@ def describe_lines(pipeline: Pipeline, flow: PipelineFlow | None) -> "list[Text]
     lines += [line for item in pipeline.inputs for line in _faults(item)]
     lines += [line for item in pipeline.inputs for line in _warnings(item)]
     lags = {} if flow is None else {(s.stage, s.name): s.behind for s in flow.sinks}
-    stages = [row for stage in pipeline.stages for row in _stage(stage, lags)]
+    stopped = {each.stage for each in pipeline.conditions if each.cause == "stage_failed"}
+    stages = [
+        row for each in pipeline.stages for row in _stage(each, lags, stopped=each.name in stopped)
+    ]
     lines += _section("Stages", stages)
     if pipeline.manifest:
         lines += _section("Manifest", [(line,) for line in pipeline.manifest.splitlines()])
@@ -57,7 +60,7 @@ def _facts(pipeline: Pipeline) -> list[tuple[str, str]]:
         ("Parallelism", str(pipeline.parallelism) if pipeline.parallelism else ""),
         ("Attempt", str(pipeline.attempt) if pipeline.attempt else ""),
         ("Since", _moment(pipeline.since)),
-        ("Degraded", "; ".join(map(_condition, pipeline.conditions))),
+        *(("Degraded", _condition(each)) for each in pipeline.conditions),
         ("Escalates", _moment(pipeline.escalates_at)),
         ("Next run", _moment(pipeline.next_run_at)),
         ("SQL guard", TRUSTED if pipeline.sql_guard == "trusted" else ""),
@@ -148,8 +151,11 @@ def _records(number: int, item: PipelineInput) -> str:
     return f"{render.count(number, 'record')} of input {item.name}"
 
 
-def _stage(stage: PipelineStage, lag: Mapping[tuple[str, str], int]) -> list[tuple[str, str, str]]:
+def _stage(
+    stage: PipelineStage, lag: Mapping[tuple[str, str], int], *, stopped: bool
+) -> list[tuple[str, str, str]]:
     batch = "no batch yet" if stage.last_batch is None else _batch(stage.last_batch)
+    batch = f"stopped, {batch}" if stopped else batch
     rows = [(stage.name, f"reads {', '.join(stage.inputs)}", batch)]
     for sink in stage.sinks:
         offsets = lag.get((stage.name, sink.name))

@@ -163,7 +163,7 @@ def _obstacle(event: Fields) -> str:
         found = event.objects("conditions")
         return "; ".join(f"degraded: {each.text('cause')}{_of_stage(each)}" for each in found)
     blocked_by = event.text_or_none("blocked_by")
-    return "no longer blocked" if blocked_by is None else f"blocked: {blocked_by}"
+    return "no longer blocked or degraded" if blocked_by is None else f"blocked: {blocked_by}"
 
 
 def _of_stage(condition: Fields) -> str:
