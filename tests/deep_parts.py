@@ -70,7 +70,7 @@ DEEP_S = {
     "e2e/test_services.py": 100,
     "e2e/test_shapes.py": 25,
     "e2e/test_stop_modes.py": 70,
-    "e2e/test_stopped_stages.py": 120,
+    "e2e/test_stopped_stages.py": 190,
     "e2e/test_stops_under_load.py": 130,
     "e2e/test_stranger_alters.py": 60,
     "e2e/test_strangers.py": 60,

@@ -34,6 +34,7 @@ from waybill_stage_runner.core.pipelines.events import (
 from waybill_stage_runner.core.pipelines.parallelism import CoreLimits
 from waybill_stage_runner.core.pipelines.scheduling import GOES_ON
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import is_all_stopped
 from waybill_stage_runner.core.pipelines.supervision import decide
 from waybill_stage_runner.core.tick import Tick
 
@@ -125,6 +126,7 @@ class SupervisedPipeline(RuleBasedStateMachine):
 
     def starts(self, closing: tuple[StageDefinition, ...]) -> None:
         assert (not closing) <= (self.state.record.desired in WITH_RUN)
+        assert closing or not is_all_stopped(self.state.record)
         self.alive, self.closing, self.ordered = True, closing, None
         paused = self.state.record.desired == "paused"
         self.orders, self.starts_paused = [], paused

@@ -1,5 +1,5 @@
-"""Any sequence of commands, crashes, ticks and times of a schedule: only legal moves, one driver,
-one answer each.
+"""Any sequence of commands, crashes, stages that stop, ticks and times of a schedule: only legal
+moves, one driver, one answer each.
 """
 
 from dataclasses import replace
@@ -17,7 +17,8 @@ from hypothesis.stateful import (
 from builders import MANIFEST, applied, make_sink, make_stage
 from message_builders import make_command, make_problem
 from strategies import patiently
-from unit.stage_runner.supervised import LIMITS, WITH_RUN, SupervisedPipeline, sinks_of
+from unit.stage_runner.supervised import LIMITS, WITH_RUN
+from unit.stage_runner.supervised_stages import ENDS, OTHER, SupervisedStages
 from waybill_shared.contract.commands import RESTART_MODES, Restart, Stop, StopMode
 from waybill_shared.contract.driver_news import StageActivity
 from waybill_shared.contract.events import Desired
@@ -32,19 +33,16 @@ from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.words import Action, Obstacle
 from waybill_stage_runner.core.pipelines.events import (
     DriverBlocked,
-    DriverEnded,
     DriverFailed,
-    DriverFinished,
-    DriverPaused,
     DriverProgress,
     DriverRuns,
     RecordRequested,
 )
 from waybill_stage_runner.core.pipelines.parallelism import rescale_record
-from waybill_stage_runner.core.pipelines.scheduling import GOES_ON, with_next_time
+from waybill_stage_runner.core.pipelines.scheduling import with_next_time
 from waybill_stage_runner.core.pipelines.states import PipelineState
+from waybill_stage_runner.core.pipelines.stopped_stages import is_all_stopped
 from waybill_stage_runner.core.pipelines.time_limits import BY_DEFAULT
-from waybill_stage_runner.core.tick import Tick
 
 RESTS: Final = (Phase.STOPPED, Phase.FINISHED, Phase.FAILED)
 WAYS_TO_END: Final = (
@@ -56,25 +54,30 @@ AS_ASKED: Final = {
     StopMode.CHECKPOINT: Phase.CHECKPOINT_STOPPING,
     StopMode.FORCE: Phase.STOPPING,
 }
-READS: Final = "    inputs: [orders]\n"
-ENDS: Final = MANIFEST.replace(READS, f"{READS}    trigger: {{availableNow: true}}\n")
-SCHEDULE: Final = "schedule: {{every: 1 minute, concurrency: {}}}\n"
+SCHEDULE: Final = "schedule: {every: 1 minute, concurrency: CONCURRENCY}\n"
+SCHEDULED: Final = tuple(
+    SCHEDULE.replace("CONCURRENCY", each) + ENDS for each in ("forbid", "replace")
+)
 
 
-class Supervision(SupervisedPipeline):
+class Supervision(SupervisedStages):
     """A driver that may say things and end at any time, and people who ask."""
 
-    @initialize(concurrency=st.sampled_from(["forbid", "replace", None]))
-    def has_a_schedule(self, concurrency: str | None) -> None:
-        """Or none. The runner finds the pipeline as it was recorded."""
-        text = ENDS if concurrency is None else SCHEDULE.format(concurrency) + ENDS
-        scheduled = concurrency is not None
+    @initialize(text=st.sampled_from([MANIFEST, ENDS, *SCHEDULED]), runs=st.booleans())
+    def is_recorded(self, text: str, runs: bool) -> None:
+        """As one that ends by itself, by a schedule or without one, or as one that never ends. The
+        runner finds it so. `runs`: it is started before all else.
+        """
+        scheduled = "schedule" in text
         record = replace(self.state.record, manifest=applied(text), finished=scheduled)
         self.said = with_next_time(record, None, self.now)
-        assert (self.said.next_run_at is None) is (concurrency is None)
+        assert (self.said.next_run_at is not None) is scheduled
         self.state = PipelineState(record=self.said, limits=LIMITS)
         if scheduled:
             self.on(RecordRequested(record=self.said, command=None, written=True))
+        if runs:
+            self.command("running", None)
+            self.on(DriverRuns())
 
     @rule(
         desired=st.sampled_from(get_args(Desired)),
@@ -93,12 +96,16 @@ class Supervision(SupervisedPipeline):
             return
         kept_finished = (desired, before.desired, action) == ("running", "running", "apply")
         record = replace(before, desired=desired, finished=before.finished and kept_finished)
+        if action == "start" or is_all_stopped(before):
+            record = replace(record, stopped_stages=())
         if holds is not None and desired != "deleted":
             had = {sink.name: sink for sink in before.stages[0].sinks}
             generation = before.generation + 1
             kept = tuple(had.get(name, make_sink(name, since=generation)) for name in holds)
-            stages = (make_stage(sinks=kept),)
-            record = replace(record, generation=generation, stages=stages, finished=False)
+            stages = (make_stage(sinks=kept), *before.stages[1:])
+            stopped = tuple(each for each in record.stopped_stages if each.stage == OTHER)
+            record = replace(record, stages=stages, stopped_stages=stopped)
+            record = replace(record, generation=generation, finished=False)
         self.sent.append(f"c{len(self.sent)}")
         record = with_next_time(record, before, self.now)
         self.on(RecordRequested(record=record, command=make_command(action, id=self.sent[-1])))
@@ -109,8 +116,10 @@ class Supervision(SupervisedPipeline):
         """In any mode: whether it is refused is decided before."""
         before = self.state.record
         goes_on: Desired = "paused" if before.desired == "paused" else "running"
-        desired = goes_on if isinstance(body, Restart) else "stopped"
-        record = with_next_time(replace(before, desired=desired, finished=False), before, self.now)
+        restarts = isinstance(body, Restart)
+        stopped = () if restarts else before.stopped_stages
+        record = replace(before, desired=goes_on if restarts else "stopped", finished=False)
+        record = with_next_time(replace(record, stopped_stages=stopped), before, self.now)
         self.sent.append(f"c{len(self.sent)}")
         asked = replace(make_command("stop", id=self.sent[-1]), body=body)
         self.on(RecordRequested(record=record, command=asked))
@@ -143,14 +152,6 @@ class Supervision(SupervisedPipeline):
         return allowed_actions(self.state.phase, self.state.record.desired)
 
     @precondition(lambda self: self.alive)
-    @rule(of=st.integers(0, 3))
-    def driver_reports_an_order(self, of: int) -> None:
-        """Report that batches begin or not, as the newest order says or an earlier one."""
-        order = max(len(self.orders) - of, 0)
-        paused = self.orders[order - 1].paused if order else self.starts_paused
-        self.on(DriverPaused(order=order) if paused else DriverRuns())
-
-    @precondition(lambda self: self.alive)
     @rule(blocked_by=st.sampled_from([None, Obstacle.BLOCKED_BY_OPEN_TRANSACTION]))
     def driver_is_blocked(self, blocked_by: Obstacle | None) -> None:
         self.on(DriverBlocked(blocked_by=blocked_by))
@@ -171,55 +172,6 @@ class Supervision(SupervisedPipeline):
             self.on(DriverFailed(problems=(make_problem(),), error=error))
         self.driver_ends(1)
 
-    @precondition(lambda self: self.alive and not self.closing)
-    @rule()
-    def driver_finishes(self) -> None:
-        self.on(DriverFinished())
-
-    @precondition(lambda self: self.alive)
-    @rule(exit_code=st.sampled_from([0, 137]))
-    def driver_ends(self, exit_code: int) -> None:
-        self.alive = False
-        if self.closing and exit_code == 0:
-            self.closed |= sinks_of(self.closing)
-        self.on(DriverEnded(exit_code=exit_code))
-
-    @rule(milliseconds=st.sampled_from([1, 500, 60_000, 180_000]))
-    def time_passes(self, milliseconds: int) -> None:
-        self.now += milliseconds
-        before = self.state.record.next_run_at
-        self.on(Tick(at=self.now))
-        if self.state.phase in GOES_ON or self.state.phase is Phase.FINISHED:
-            assert before is None or self.state.record.next_run_at not in range(self.now + 1)
-
-    @invariant()
-    def knows_whether_a_driver_lives(self) -> None:
-        assert self.state.driver is self.alive
-
-    @invariant()
-    def what_is_in_force_was_said(self) -> None:
-        assert replace(self.state.record, closed=False, run=self.said.run) == self.said
-
-    @invariant()
-    def no_command_is_answered_twice_or_forgotten(self) -> None:
-        pending = [command.id for command in self.state.pending]
-        assert len({command.body for command in self.state.pending}) <= 1, "one was superseded"
-        assert sorted(self.answered + pending) == sorted(self.sent)
-
-    @invariant()
-    def nobody_waits_where_nothing_moves(self) -> None:
-        if self.state.phase in (Phase.STOPPED, Phase.FAILED) or self.state.is_as_desired:
-            assert not self.state.pending or self.awaits_pause()
-
-    def awaits_pause(self) -> bool:
-        """A pause that is asked for again is done when the driver reports the newest order."""
-        return self.state.phase is Phase.PAUSED and bool(self.orders)
-
-    @invariant()
-    def only_a_run_that_has_finished_rests_as_finished(self) -> None:
-        assert (self.state.phase is Phase.FINISHED) <= self.state.record.has_finished
-        assert not (self.state.record.has_finished and self.alive and not self.closing)
-
     @invariant()
     def a_run_has_the_cores_that_are_wanted_or_ends(self) -> None:
         if self.state.phase in WITH_DRIVER:
@@ -230,16 +182,6 @@ class Supervision(SupervisedPipeline):
         if self.state.phase is Phase.RESCALING:
             assert self.alive
             assert self.state.record.desired in WITH_RUN
-
-    @invariant()
-    def runs_are_numbered(self) -> None:
-        assert self.state.record.run == self.runs
-
-    @invariant()
-    def paused_is_what_the_newest_order_says(self) -> None:
-        if self.state.phase is Phase.PAUSED and not self.state.pending:
-            assert self.state.record.desired == "paused"
-            assert self.orders[-1].paused if self.orders else self.starts_paused
 
     @invariant()
     def phase_and_wish_belong_together(self) -> None:
