@@ -93,6 +93,7 @@ def make_sink(
     topic_id: str | None = None,
     terminal: bool = True,
     since: int = 1,
+    was: tuple[str, ...] = (),
 ) -> SinkDefinition:
     kind = "kafka" if topic_id is not None else kind
     return SinkDefinition(
@@ -102,6 +103,7 @@ def make_sink(
         topic_id=topic_id,
         terminal=terminal,
         since=since,
+        was=was,
     )
 
 
@@ -111,12 +113,14 @@ def make_stage(
     inputs: tuple[InputDefinition, ...] | None = None,
     sinks: tuple[SinkDefinition, ...] | None = None,
     since: int = 1,
+    was: tuple[str, ...] = (),
 ) -> StageDefinition:
     return StageDefinition(
         name=name,
         since=since,
         inputs=(make_input(),) if inputs is None else inputs,
         sinks=(make_sink(),) if sinks is None else sinks,
+        was=was,
     )
 
 
@@ -135,6 +139,7 @@ def make_commit(
     batch_id: int | None = None,
     version: int | None = None,
     since: int = 1,
+    key: str = "",
 ) -> Commit:
     """`outputs` are cumulative, and so are the `gaps` in them."""
     return Commit(
@@ -161,6 +166,7 @@ def make_commit(
             )
             for place, end in sorted((outputs or {}).items())
         ),
+        key=key,
     )
 
 

@@ -107,6 +107,7 @@ DEEP = {
         "a_query_gets_a_column",
     ),
     "e2e/test_putting.py": ("",),
+    "e2e/test_renames.py": ("",),
     "e2e/test_returns.py": ("",),
     "e2e/test_rewinds.py": ("",),
     "e2e/test_schedules.py": ("",),

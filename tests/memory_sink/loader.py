@@ -27,6 +27,7 @@ SHELVES: Final[defaultdict[str, Shelf]] = defaultdict(Shelf)
 class MemorySink:
     def __init__(self, life: SinkLife, shelf: Shelf) -> None:
         self.name, self.since, self.moved = life.name, life.since, life.moved
+        self.key = life.key
         self._key = life.fence_key
         self._shelf = shelf
         self._seen: Fence | None = None

@@ -6,11 +6,12 @@ from sim.effects import writer_of
 from sim.log import Cluster, Place, Row
 from sim.sinks import Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import sink_key
+from waybill_shared.contract.former_names import first_name
+from waybill_shared.contract.slots import key_of
 
 
 def fence_key(uid: str, stage: StageDefinition, sink: SinkDefinition) -> str:
-    return f"{uid}/{sink_key(stage.name, sink.name, sink.since)}"
+    return f"{uid}/{key_of(stage, sink)}"
 
 
 def fence_keys(record: PipelineRecord) -> set[str]:
@@ -45,7 +46,7 @@ class Contents:
             yield from table.rows.get(key, ())
         fence = self._storage.fences.get(key)
         ids = dict.fromkeys(o.topic_id for o in fence.outputs) if fence is not None else {}
-        writer = (f"{uid[:4]}.{stage.name}", sink.since)
+        writer = (f"{uid[:4]}.{first_name(stage)}", sink.since)
         for topic_id in ids:
             for _, row in self._readable(topic_id) if gone or self._there(topic_id) else ():
                 if row.path and writer_of(row) == writer:

@@ -15,6 +15,7 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
+from waybill_shared.contract.former_names import first_name
 
 KEPT_OF = 3
 Effects = Mapping[tuple[str, str], frozenset[Row]]
@@ -78,7 +79,7 @@ def effects_beside(
         arriving -= dead(stage, None)
         for sink in (s for s in stage.sinks if s.since <= generation):
             taken = arriving - dead(stage, sink)
-            rows = frozenset(out for row in taken for out in transform(uid, stage.name, row))
+            rows = frozenset(out for row in taken for out in transform(uid, first_name(stage), row))
             if sink.topic_id is None:
                 found[stage.name, sink.name] = rows
                 continue

@@ -285,7 +285,7 @@ FAMILIES = (
             (1, operators.turn_root),
         ),
     ),
-    Family("renames", ((1, operators.rename_sink), (1, operators.rename_stage))),
+    Family("renames", operators.RENAMES),
     Family(
         "stops",
         (

@@ -22,7 +22,8 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
-from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.former_names import first_name
+from waybill_shared.contract.slots import key_of_commit, stage_key
 from waybill_shared.contract.vectors import Vector, topics_deleted_in
 
 Taken = dict[str, list[tuple[int, Batch]]]
@@ -122,7 +123,7 @@ class Flow:
     def _become(self, at: Place, stage: StageDefinition, sink: SinkDefinition) -> Iterable[Row]:
         entry = self._cluster.incarnations[at.topic_id].partitions[at.partition].entries[at.offset]
         assert entry.row is not None
-        return as_written(transform(self._uid, stage.name, entry.row), sink)
+        return as_written(transform(self._uid, first_name(stage), entry.row), sink)
 
     def _rows_left(self, key: str) -> Set[Row]:
         if key not in self._left:
@@ -189,7 +190,7 @@ def _told(uid: str, facts: Iterable[Fact]) -> dict[str, set[int]]:
     for fact in facts:
         if fact.pipeline_uid == uid and isinstance(fact.body, Commit):
             commit = fact.body
-            key = f"{uid}/{sink_key(commit.stage, commit.sink, commit.since)}"
+            key = f"{uid}/{key_of_commit(commit)}"
             if commit.batch.sequence > last.get(key, -1):
                 last[key] = commit.batch.sequence
                 told[key].add(commit.batch.sequence)

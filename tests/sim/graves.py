@@ -13,7 +13,7 @@ from sim.effects import Dead
 from sim.log import Place, Row
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadPositions
 from waybill_shared.contract.events import Fact, Fence, SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.slots import key_of, stage_key
 from waybill_shared.contract.vectors import Vector
 from waybill_spark.kafka.dead_letter_journal import facts_of
 from waybill_spark.tracking.dead_letters.letters import letter_of
@@ -65,7 +65,7 @@ class Graves:
                 found.setdefault((grave.stage, grave.sink), set()).add(grave.row)
 
         def dead(stage: StageDefinition, sink: SinkDefinition | None) -> frozenset[Row]:
-            key = None if sink is None else sink_key(stage.name, sink.name, sink.since)
+            key = None if sink is None else key_of(stage, sink)
             return frozenset(found.get((stage_key(stage), key), ()))
 
         return dead
@@ -126,7 +126,8 @@ class SimJournal:
             letter_of(dead, ids[dead.record.topic], (DEAD_TOPIC, 0, len(self._graves.all) + number))
             for number, dead in enumerate(records)
         ]
-        facts = list(facts_of((self._stage.name, self._stage.since), letters, fence, most=2))
+        named = (self._stage.name, self._stage.since, stage_key(self._stage))
+        facts = list(facts_of(named, letters, fence, most=2))
         last = fence.batch.sequence + len(facts) - 1
         moved = replace(fence, batch=replace(fence.batch, sequence=last))
         self._graves.fences[self._key] = moved

@@ -17,6 +17,7 @@ from sim.effects import awaited
 from sim.flow import Flow
 from sim.log import Place
 from waybill_shared.contract.events import Fact
+from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.words import LossReason
 from waybill_status.core.outcomes.judgements import LostSpan
 from waybill_status.core.outcomes.views import SlotReading
@@ -70,7 +71,9 @@ class Losses:
             return False
         name = key.split("/")[1]
         records = (record for record in self._world.records if record.pipeline_uid == uid)
-        stages = (stage for record in records for stage in record.stages if stage.name == name)
+        stages = (
+            stage for record in records for stage in record.stages if first_name(stage) == name
+        )
         return any(not source.root for stage in stages for source in stage.inputs)
 
     def _began_later(self, issued: Issued, place: Place) -> bool:

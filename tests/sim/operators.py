@@ -258,6 +258,38 @@ def rename_stage(world: World, pipeline: Pipeline) -> None:
     pipeline.change(shape.renamed_stage(stage.name, f"{stage.name}r"))
 
 
+@_of_some
+def call_sink_otherwise(world: World, pipeline: Pipeline) -> None:
+    """With `was`: it goes on."""
+    shape = pipeline.applied()
+    sink = world.some(shape.sinks())
+    pipeline.change(shape.with_sink_called(sink, f"{name_of(sink)}n{world.commanded()}"))
+
+
+@_of_some
+def call_stage_otherwise(world: World, pipeline: Pipeline) -> None:
+    """With `was`: it goes on, and does what its first name says."""
+    shape = pipeline.applied()
+    stage = world.some(shape.stages)
+    pipeline.change(shape.with_stage_called(stage.name, f"m{world.commanded()}"))
+
+
+@_of_some
+def apply_earlier(world: World, pipeline: Pipeline) -> None:
+    """The file of some time before."""
+    if earlier := pipeline.earlier():
+        pipeline.change(world.some(earlier))
+
+
+RENAMES = (
+    (1, rename_sink),
+    (1, rename_stage),
+    (2, call_sink_otherwise),
+    (2, call_stage_otherwise),
+    (1, apply_earlier),
+)
+
+
 def _topics(shape: Shape) -> list[str]:
     return [name for name in map(name_of, shape.sinks()) if name.startswith("t")]
 

@@ -44,6 +44,10 @@ class Pipeline:
         mine = (r for r in reversed(self._world.records) if r.name == self.name)
         return next((self._shapes[record.manifest.source] for record in mine), self.shape)
 
+    def earlier(self) -> list[Shape]:
+        """The shapes of all manifests that were sent."""
+        return list(self._shapes.values())
+
     def newest(self) -> PipelineRecord | None:
         """Of its last life."""
         lives = [record for record in self._world.records if record.name == self.name]

@@ -10,6 +10,7 @@ from sim.effects import as_written, transform
 from sim.flow import Taken
 from sim.log import Row
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import first_name
 
 Sink = tuple[StageDefinition, SinkDefinition]
 
@@ -51,6 +52,6 @@ class Readers:
         batches = self._taken.get(fence_key(uid, *reader), ())
         if not any(row in self._contents.at(batch.read) for _, batch in batches):
             return False
-        became = {*as_written(transform(uid, reader[0].name, row), reader[1])}
+        became = {*as_written(transform(uid, first_name(reader[0]), row), reader[1])}
         missing = became - self._contents.visible(uid, *reader)
         return all(self._had(each, reader, records) for each in missing)

@@ -15,7 +15,7 @@ from sim.operations import Operations
 from sim.sinks import Storage
 from waybill_shared.contract.events import Commit, Fact, Fence, InputDefinition, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.slots import sink_key
+from waybill_shared.contract.slots import key_of_commit
 from waybill_shared.contract.vectors import Vector, join
 
 
@@ -108,7 +108,7 @@ class Runs:
         for fact in self._world.facts_of(record.pipeline_uid):
             if isinstance(fact.body, Commit):
                 commit = fact.body
-                key = f"{fact.pipeline_uid}/{sink_key(commit.stage, commit.sink, commit.since)}"
+                key = f"{fact.pipeline_uid}/{key_of_commit(commit)}"
                 known[key] = join(known.get(key, {}), commit.frontier)
         for key, fence in self._fences(record).items():
             for place, end in (fence.frontier if fence is not None else {}).items():

@@ -1,7 +1,8 @@
 """The pipelines of the simulation: their manifests, and how those change.
 
 A stage is named for what it does to each record, see `effects`. An input or a sink is written as
-its name, or as `name=place` where its topic or table is not the one that is called after it.
+its name, or as `name=place` where its topic or table is not the one that is called after it. A sink
+that was called otherwise is `name=place<was`.
 """
 
 import json
@@ -18,6 +19,7 @@ class Stage:
     name: str
     inputs: tuple[str, ...]
     sinks: tuple[str, ...]
+    was: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,16 @@ class Shape:
         stages = (replace(s, name=new) if s.name == stage else s for s in self.stages)
         return replace(self, stages=tuple(stages))
 
+    def with_stage_called(self, stage: str, new: str) -> "Shape":
+        """The stage goes on under that name."""
+        stages = (replace(s, name=new, was=stage) if s.name == stage else s for s in self.stages)
+        return replace(self, stages=tuple(stages))
+
+    def with_sink_called(self, sink: str, new: str) -> "Shape":
+        """The sink goes on under that name, and is read by it."""
+        name = name_of(sink)
+        return self.renamed_sink(sink, f"{new}={place_of_sink(sink)}<{name}").reading(name, new)
+
     def reading(self, name: str, instead: str) -> "Shape":
         """Whoever read `name` reads `instead`."""
         stages = (
@@ -103,16 +115,18 @@ class Shape:
         return {
             **({"trigger": {"availableNow": True}} if self.ends else {}),
             "name": stage.name,
+            **({} if stage.was is None else {"was": stage.was}),
             "inputs": stage.inputs,
             "steps": [{"name": f"all_{stage.name}", "sql": union}],
             "sinks": [self._sink(each) for each in stage.sinks],
         }
 
     def _sink(self, given: str) -> dict[str, object]:
-        name, place = name_of(given), place_of_sink(given)
+        name, place, was = name_of(given), place_of_sink(given), given.partition("<")[2]
+        named = {"name": name, **({"was": was} if was else {})}
         if name.startswith("lake"):
-            return {"name": name, "iceberg": {"table": place}}
-        return {"name": name, "kafka": {"topic": place, "partitions": self.partitions}}
+            return {**named, "iceberg": {"table": place}}
+        return {**named, "kafka": {"topic": place, "partitions": self.partitions}}
 
 
 def name_of(given: str) -> str:
@@ -125,7 +139,7 @@ def topic_of_input(given: str) -> str:
 
 
 def place_of_sink(given: str) -> str:
-    name, _, place = given.partition("=")
+    name, _, place = given.partition("<")[0].partition("=")
     return place or (f"raw.{name}" if name.startswith("lake") else f"{name}.out")
 
 

@@ -109,6 +109,7 @@ class TableSink:
 
     def __init__(self, life: SinkLife, storage: Storage, table: str, edge: Edge) -> None:
         self.name, self.since, self.moved = life.name, life.since, life.moved
+        self.key = life.key
         self._storage = storage
         self._table = storage.table(table)
         self._key = life.fence_key
@@ -168,6 +169,7 @@ class KafkaSink:
         self, life: SinkLife, storage: Storage, topic: str, topic_id: str, edge: Edge
     ) -> None:
         self.name, self.since, self.moved = life.name, life.since, life.moved
+        self.key = life.key
         self._storage = storage
         self._topic = topic
         self._topic_id = topic_id

@@ -15,6 +15,8 @@ from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
+from waybill_shared.contract.former_names import first_name
+from waybill_shared.contract.slots import key_of
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.definitions import (
@@ -83,6 +85,7 @@ class SimStage:
 
     def __init__(self, definition: StageDefinition, host: Host) -> None:
         self.name = definition.name
+        self._does = first_name(definition)
         self.reads = frozenset(each.topic_id for each in definition.inputs)
         self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         self.busy = False
@@ -234,7 +237,7 @@ class SimStage:
         alive = [(place, row) for place, row in read if not self._malformed(row)]
         if any(fate(self._storage.mood, self.name, row) == FAILING for _, row in alive):
             raise ValueFails("a value ends the query", "ArithmeticException")
-        rows = tuple(out for _, row in alive for out in transform(self._uid, self.name, row))
+        rows = tuple(out for _, row in alive for out in transform(self._uid, self._does, row))
         batch = Batch(rows, tuple(place for place, _ in alive))
         dead = tuple(self._doomed(place) for place, row in read if self._malformed(row))
         return BatchRows({sink.name: batch for sink in self._sinks}, dead=dead)
@@ -284,6 +287,7 @@ def open_sink(stage: StageDefinition, name: str, host: Host) -> KafkaSink | Tabl
         since=definition.since,
         moved=definition.moved,
         fence_key=fence_key(host.identity.pipeline_uid, stage, definition),
+        key=key_of(stage, definition) if stage.was or definition.was else "",
     )
     storage, edge = host.storage, host.edge
     if definition.topic_id is None:

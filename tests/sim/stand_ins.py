@@ -1,6 +1,6 @@
 """What stands where a guard of the product was, when `mutations` takes it out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,6 +22,7 @@ from waybill_shared.contract.events import (
     StageDefinition,
     snapshot_key,
 )
+from waybill_shared.contract.former_names import Named
 from waybill_shared.contract.lifecycle import MOVES, Happening, MoveAction, Phase
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.sealing import Bound
@@ -265,6 +266,14 @@ DUE_UNRECORDED: Final = {
 
 def skip_silently(state: PipelineState, due: int, at: int) -> Decision:
     return replace(state, record=scheduling._after(state.record, due, at)), ()
+
+
+def called_so_now(named: Named, names: Container[str]) -> bool:
+    return named.name in names
+
+
+def present_name(named: Named) -> str:
+    return named.name
 
 
 def none_past(journal: object, starts: Vector) -> tuple[DeadPositions, ...]:

@@ -32,8 +32,9 @@ from sim.stops import Stops
 from sim.waiters import Waiters
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Fence, PipelineRecord, StageDefinition
+from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.lifecycle import Phase
-from waybill_shared.contract.slots import sink_key, stage_key
+from waybill_shared.contract.slots import key_of, stage_key
 from waybill_shared.contract.tokens import Token
 from waybill_shared.contract.vectors import TopicPartition
 from waybill_stage_runner.core.pipelines.events import DriverEnded
@@ -144,8 +145,8 @@ class World:
         for record in reversed(self.records):
             if record.pipeline_uid != uid:
                 continue
-            for definition in (s for s in record.stages if s.name == stage):
-                lives = [f"{each.name}@{each.since}" for each in definition.sinks]
+            for definition in (s for s in record.stages if first_name(s) == stage):
+                lives = [f"{first_name(each)}@{each.since}" for each in definition.sinks]
                 for source in (i for i in definition.inputs if sink in lives):
                     if source.topic_id == place[0]:
                         return source.bases.get(place, 0)
@@ -155,7 +156,7 @@ class World:
         """The key of the stage that has the sink of that key, or had it last."""
         for record in reversed(self.records):
             for stage in record.stages if record.pipeline_uid == uid else ():
-                if sink in {sink_key(stage.name, s.name, s.since) for s in stage.sinks}:
+                if sink in {key_of(stage, s) for s in stage.sinks}:
                     return stage_key(stage)
         return None
 

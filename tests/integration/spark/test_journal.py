@@ -18,6 +18,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.dead_letter_facts import DeadLetters, DeadPositions
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fact, Fence, pipeline_key
+from waybill_shared.contract.slots import key_of_letters
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
 from waybill_shared.kafka.clients import make_producer, produce_and_wait, read_to_end
@@ -59,12 +60,13 @@ def partitions(admin: KafkaAdmin, topic: str) -> tuple[int, ...]:
     return () if found is None else found.partitions
 
 
-def opened(source: str, fences: Fences) -> KafkaDeadJournal:
+def opened(source: str, fences: Fences, *, stage: str = "load", key: str = "") -> KafkaDeadJournal:
     journal = KafkaDeadJournal(
         JournalOf(
             pipeline="orders",
-            stage="load",
+            stage=stage,
             since=1,
+            key=key,
             fence_key=f"c/p/default/{source}/load@1/!dead",
             facts_key=pipeline_key("default", source),
             topics={source: f"{source}.dlq"},
@@ -199,6 +201,21 @@ def test_a_topic_that_is_there_is_left_as_it_is(source: str, admin: KafkaAdmin) 
     produce_and_wait(producer, f"{source}.dlq", "k", b"v")
     dead_letter_topics.make_absent(admin, {source: f"{source}.dlq"}, 1)
     assert admin.ends(f"{source}.dlq", range(PARTITIONS)) != dict.fromkeys(range(PARTITIONS), 0)
+
+
+def test_a_stage_with_another_name_knows_what_died_under_the_first(
+    source: str, fences: Fences
+) -> None:
+    opened(source, fences).write([dead(source, 7)], entry(source))
+    renamed = opened(source, fences, stage="fill", key="load@1")
+    found = renamed.last()
+    assert found is not None
+    renamed.write([dead(source, 9)], entry(source, sequence=2, offsets=(9,)))
+    past = renamed.past({(f"id of {source}", 1): 0})
+    assert [each.offsets for each in past] == [(7,), (9,)]
+    assert {key_of_letters(each) for each in told(fences, source)} == {"load@1"}
+    another = opened(source, fences, stage="load", key="other@1")
+    assert another.past({(f"id of {source}", 1): 0}) == ()
 
 
 def test_one_that_is_paused_in_its_transaction_holds_others_back_for_seconds_only(

@@ -199,6 +199,19 @@ MUTATIONS: Final = (
         only=("schedules",),
     ),
     Mutation(
+        name="a sink is asked for by its present name alone",
+        invariant="I2",
+        found_by=2,
+        instead={"waybill_shared.contract.topology.is_meant": stand_ins.called_so_now},
+        only=("renames",),
+    ),
+    Mutation(
+        name="keys are made of the present name",
+        invariant="I3",
+        instead={"waybill_shared.contract.slots.first_name": stand_ins.present_name},
+        only=("renames",),
+    ),
+    Mutation(
         name="a run that goes on keeps its size",
         invariant="I17",
         instead={"waybill_stage_runner.core.pipelines.supervision.is_resized": stand_ins.false},

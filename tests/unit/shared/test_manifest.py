@@ -124,7 +124,7 @@ def test_topic_that_others_need_is_refused(old: str, topic: str, whose: str) -> 
         ("iceberg: {", "icberg: {", "stages.1.sinks.0.icberg", "did you mean 'iceberg'?"),
         ("mode:", "mood:", "stages.1.sinks.0.iceberg.mood", "did you mean 'mode'?"),
         ("processingTime", "processingTme", "stages.1.trigger.processingTme", "'processingTime'?"),
-        ("from:", "zzz:", "stages.0.sinks.0.zzz", "known here: name, from, kafka, iceberg"),
+        ("from:", "zzz:", "stages.0.sinks.0.zzz", "known here: name, was, from, kafka, iceberg"),
     ],
 )
 def test_misspelt_key_is_named_with_the_right_one(old: str, new: str, path: str, hint: str) -> None:

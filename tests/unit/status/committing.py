@@ -1,6 +1,7 @@
 """The topic of commits in memory, and a stage that reports its batches there."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 
 from builders import make_batch, make_commit, make_range
@@ -80,10 +81,16 @@ class CommitLog:
         return CommitsTopic(topic_id=self.id, partition=MINE, start=self.start, end=self.end)
 
     async def read(
-        self, pipeline: PipelineKey, stage: str, topic: CommitsTopic, part: Part, *, most: int
+        self,
+        pipeline: PipelineKey,
+        stages: Collection[str],
+        topic: CommitsTopic,
+        part: Part,
+        *,
+        most: int,
     ) -> ReportsReading:
         self._answer()
-        assert (pipeline, stage, topic.topic_id) == (KEY, STAGE, self.id)
+        assert (pipeline, [*stages], topic.topic_id) == (KEY, [STAGE], self.id)
         first, last = part
         self.parts.append(last - first)
         within = [each for each in self.reports if first <= each.place.offset < last]

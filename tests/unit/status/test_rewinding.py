@@ -233,6 +233,14 @@ def test_a_sink_two_stages_later_waits_for_the_batch_between() -> None:
     assert marks(hops, 12) == {}
 
 
+def test_a_sink_that_upserted_under_another_name_is_marked_under_its_present_one() -> None:
+    record = rewound(1)
+    load = replace(record.stages[-1], name="store", was=("load",))
+    renamed = replace(record.rewinds[0], stage="store")
+    record = replace(record, stages=(*record.stages[:-1], load), rewinds=(renamed,))
+    assert find_rewinding(record, with_lake(1, 3)) == {("store", "lake"): True}
+
+
 def test_a_sink_that_was_removed_while_it_was_rewound_stays_marked() -> None:
     content = with_lake(1, 3)
     *stages, load = stages_of(content)

@@ -53,9 +53,9 @@ class ListSink:
     hidden: bool = False
     gone: StageStopped | None = None
     since: int = 1
+    key: str = ""
     moved: int = 0
-    untouched: int = 0
-    """How often only the fence moved."""
+    untouched: int = 0  # how often only the fence moved
 
     def claim(self) -> None:
         pass
@@ -106,7 +106,8 @@ class ListWriter:
     seen: int = 0
 
     def __post_init__(self) -> None:
-        self.name, self.since, self.moved = self.sink.name, self.sink.since, self.sink.moved
+        self.key, self.name = self.sink.key, self.sink.name
+        self.since, self.moved = self.sink.since, self.sink.moved
 
     def claim(self) -> None:
         self.sink.claim()
@@ -225,13 +226,8 @@ class Bench:
     def claim(self) -> Identity:
         """Of the next driver: its claim stands behind all that were before it."""
         self.claims += 1
-        return Identity(
-            tenant="t",
-            pipeline_uid="u",
-            generation=self.generation,
-            epoch=self.claims,
-            lifecycle_id=self.lifecycle_id,
-        )
+        own = Identity(tenant="t", pipeline_uid="u", generation=self.generation, epoch=self.claims)
+        return replace(own, lifecycle_id=self.lifecycle_id)
 
     def stage(
         self, *, reads: str = "T1", identity: Identity | None = None

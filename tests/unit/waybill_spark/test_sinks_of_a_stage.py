@@ -8,6 +8,7 @@ from unit.waybill_spark.opening import TOPICS, sinks_of
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_spark.driver import sinks
+from waybill_spark.driver.definitions import checkpoint_path, stage_inputs
 from waybill_spark.sinks.contract import Opening
 from waybill_spark.tracking.sink import SinkLife
 from waybill_stage_runner.core.pipelines.planning import define
@@ -58,3 +59,21 @@ def test_a_sink_that_returns_has_a_fence_of_its_own(lives: list[SinkLife]) -> No
     (stage,) = define(MANIFEST, TOPICS, None)
     again = replace(stage, sinks=(replace(stage.sinks[0], since=3),))
     assert fence_key(lives, stage) != fence_key(lives, again)
+
+
+def test_a_sink_that_is_called_otherwise_keeps_its_fence_and_its_stage_its_folder(
+    lives: list[SinkLife],
+) -> None:
+    (stage,) = define(MANIFEST, TOPICS, None)
+    known = fence_key(lives, stage)
+    assert lives[-1].key == ""
+    was = replace(stage, name="fill", was=("load",))
+    renamed = replace(was, sinks=(replace(stage.sinks[0], was=("pond",)),))
+    before = replace(stage, sinks=(replace(stage.sinks[0], name="pond"),))
+    (load,) = MANIFEST.stages
+    manifest = MANIFEST.model_copy(update={"stages": (load.model_copy(update={"name": "fill"}),)})
+    sinks_of(manifest, renamed)
+    assert lives[-1].fence_key == known.replace("/lake@", "/pond@")
+    assert (lives[-1].name, lives[-1].key) == ("lake", "load/pond@1")
+    inputs = stage_inputs(stage)
+    assert checkpoint_path(renamed, inputs) == checkpoint_path(before, inputs)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, invalid
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.former_names import is_meant, names_of
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.routes import Scope
 from waybill_shared.contract.token_views import ThroughSink, ThroughStep, TokenView, WantedView
@@ -131,13 +132,16 @@ def _late(stages: Sequence[StageDefinition]) -> Iterator[Span]:
 
 def _refuse_unknown_sinks(names: Sequence[str], here: Iterable[_At], path: str) -> None:
     found: set[str] = set()
+    meant: set[str] = set()
     for at in here:
-        known = {each.sink.name for each in at.awaited()}
-        if not known.intersection(names):
+        awaited = [each.sink for each in at.awaited()]
+        known = {sink.name for sink in awaited}
+        if not any(is_meant(sink, names) for sink in awaited):
             message = f"a part of the token waits for none of {', '.join(names):.300}"
             raise _refuse(f"{path}sinks", message, "sinks that it waits for", known)
         found |= known
-    missing = [name for name in names if name not in found]
+        meant |= {name for sink in awaited for name in names_of(sink)}
+    missing = [name for name in names if name not in meant]
     if missing:
         message = f"the token waits for no sink {missing[0]!r:.100}"
         raise _refuse(f"{path}sinks", message, "sinks that it waits for", found)

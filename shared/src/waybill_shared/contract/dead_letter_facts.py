@@ -30,6 +30,7 @@ class DeadLetters:
     since: int  # the life of the stage
     sequence: int  # 1, 2, 3 …: who has 3 and not 2 does not know all
     letters: tuple[DeadLetter, ...]
+    key: str = ""  # of the stage in the slot, if not made of its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,7 @@ class Commit:
     versions_from: int = 0  # the versions of batches with a lower sequence are unknown
     rewind: int = 0  # as in the fence
     rewound: Offsets = field(default_factory=dict, hash=False)  # as in the fence
+    key: str = ""  # of the sink in the slot, if not made of these names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +99,7 @@ class InputDefinition:
     topic_id: str
     root: bool
     bases: Offsets = field(hash=False)
-    whole: Offsets = field(default_factory=dict, hash=False)
-    """Of a root: the offsets from which on every sink gets its records."""
+    whole: Offsets = field(default_factory=dict, hash=False)  # of a root: from here on in all sinks
     retired: tuple[str, ...] = ()  # ids that the topic of this name had before
 
     @property
@@ -116,12 +116,12 @@ class SinkDefinition:
     topic_id: str | None
     terminal: bool
     since: int  # the generation that added it: a name that is used again is another sink
-    bases: Offsets = field(default_factory=dict, hash=False)
-    """For a sink that was added later: the offsets where it starts at the latest."""
+    bases: Offsets = field(default_factory=dict, hash=False)  # if added later: its latest start
     retired: tuple[str, ...] = ()  # ids that its topic had before
     moved: int = 0  # the generation in which its topic was created again, the last time
     awaited_since: int = 0  # tokens of earlier generations do not wait for it
     guarantee: str = "once"  # how often a row is there
+    was: tuple[str, ...] = ()  # its names before this one, the first one first
 
     @property
     def ids(self) -> frozenset[str]:
@@ -135,6 +135,7 @@ class StageDefinition:
     since: int  # the generation that added it: a name used again is another stage
     inputs: tuple[InputDefinition, ...]
     sinks: tuple[SinkDefinition, ...]
+    was: tuple[str, ...] = ()  # as of a sink
 
     @property
     def bases(self) -> dict[TopicPartition, int]:
@@ -281,9 +282,8 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Snapshot of a slot. `position` is in the commits topic of that id. `slot` is packed, see the
-    schema: the slot, or one `chunk` of its dead letters, which are stored separately; empty if
-    the chunk was deleted."""
+    """Snapshot of a slot. `position` is in the commits topic of that id. `slot` is packed: it, or a
+    `chunk` of its dead letters, which are stored separately; empty if that was deleted."""
 
     tenant: str
     pipeline_uid: str

@@ -5,13 +5,13 @@ started.
 """
 
 from waybill_shared.contract.events import SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import SinkState, Slot, sink_key
+from waybill_shared.contract.slots import SinkState, Slot, key_of
 from waybill_shared.contract.vectors import TopicPartition, Vector, behind, join
 
 
 def state_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkState:
     """Return what the slot has of the sink; an empty state before its first report."""
-    return slot.sinks.get(sink_key(stage.name, sink.name, sink.since), SinkState())
+    return slot.sinks.get(key_of(stage, sink), SinkState())
 
 
 def frontier_of(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> Vector:

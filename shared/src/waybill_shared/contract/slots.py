@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.driver_news import IgnoredFields, SinkWait
-from waybill_shared.contract.events import Definition, StageDefinition
+from waybill_shared.contract.events import Commit, Definition, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.offsets import StoredOffsets
 from waybill_shared.contract.vectors import Span, Vector
@@ -217,8 +218,23 @@ def sink_key(stage: str, sink: str, since: int) -> str:
     return f"{stage}/{sink}@{since}"
 
 
+def key_of(stage: StageDefinition, sink: SinkDefinition) -> str:
+    """Return the key of a sink of that stage, whatever both are called now."""
+    return sink_key(first_name(stage), first_name(sink), sink.since)
+
+
 def stage_key(stage: StageDefinition) -> str:
-    return f"{stage.name}@{stage.since}"
+    return f"{first_name(stage)}@{stage.since}"
+
+
+def key_of_commit(commit: Commit) -> str:
+    """Return the key of the sink that a commit is of."""
+    return commit.key or sink_key(commit.stage, commit.sink, commit.since)
+
+
+def key_of_letters(letters: DeadLetters) -> str:
+    """Return the key of the stage in which these records died."""
+    return letters.key or f"{letters.stage}@{letters.since}"
 
 
 def slot_to_json(slot: Slot) -> str:

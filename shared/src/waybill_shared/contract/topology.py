@@ -13,7 +13,8 @@ from functools import cached_property
 from itertools import chain
 
 from waybill_shared.contract.events import InputDefinition, SinkDefinition, StageDefinition
-from waybill_shared.contract.slots import Removal, sink_key, stage_key
+from waybill_shared.contract.former_names import is_meant
+from waybill_shared.contract.slots import Removal, key_of, stage_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Topology:
     @cached_property
     def sinks(self) -> tuple[StageSink, ...]:
         return tuple(
-            StageSink(stage, sink_key(stage.name, sink.name, sink.since), sink)
+            StageSink(stage, key_of(stage, sink), sink)
             for stage in self.stages
             for sink in stage.sinks
         )
@@ -124,12 +125,16 @@ class Topology:
         self, topic_id: str, generation: int, names: Container[str] = ()
     ) -> Iterator[StageSink]:
         """Yield the sinks on a path from the topic for which tokens of that generation may wait.
-        `names` selects some; without names, all are meant.
+        `names`, maybe former ones, select some; without names, all are meant.
         """
         passed = self.descendants(topic_id)
         for each in self.sinks:
             waits = max(each.sink.since, each.sink.awaited_since) <= generation
-            if waits and stage_key(each.stage) in passed and (not names or each.sink.name in names):
+            if (
+                waits
+                and stage_key(each.stage) in passed
+                and (not names or is_meant(each.sink, names))
+            ):
                 yield each
 
     def towards(self, keys: Container[str]) -> list[StageDefinition]:
@@ -139,6 +144,18 @@ class Topology:
             return (each.stage for source in stage.inputs for each in self.writers(source))
 
         return _all_of([each.stage for each in self.sinks if each.key in keys], before)
+
+
+def names_by_key(stages: Iterable[StageDefinition]) -> dict[str, str]:
+    """Return the names of stages and sinks by their keys, of those that had another one."""
+    topology = Topology(stages)
+    of_stages = {stage_key(stage): stage.name for stage in topology.stages if stage.was}
+    of_sinks = {each.key: each.sink.name for each in topology.sinks if each.sink.was}
+    return of_stages | of_sinks
+
+
+def sinks_in(stages: Iterable[StageDefinition]) -> list[SinkDefinition]:
+    return [sink for stage in stages for sink in stage.sinks]
 
 
 def removals_since(removals: Iterable[Removal], generation: int) -> list[Removal]:

@@ -27,6 +27,7 @@ def open_journal(
             pipeline=spec.pipeline,
             stage=stage.name,
             since=stage.since,
+            key=stage_key(stage) if stage.was else "",
             fence_key=fence_key(spec, fences, f"{stage_key(stage)}/{JOURNAL}"),
             facts_key=pipeline_key(spec.tenant, spec.pipeline_uid),
             topics=_topics(manifest, [stage]),

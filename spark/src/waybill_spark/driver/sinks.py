@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from waybill_shared.contract.driver import RunSpec
-from waybill_shared.contract.events import SinkDefinition
-from waybill_shared.contract.slots import sink_key
+from waybill_shared.contract.events import SinkDefinition, StageDefinition
+from waybill_shared.contract.slots import key_of
 from waybill_spark.driver.sql.planned import PlannedStage
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.sinks.contract import Opening, WantedSink
@@ -26,7 +26,7 @@ def open_sinks(
     return tuple(
         loader_of(defined.kind).open(
             Opening(
-                life=_life(spec, fences, planned.stage.name, defined),
+                life=_life(spec, fences, planned.definition, defined),
                 wanted=WantedSink(
                     sink=planned.sink(defined.name),
                     pipeline_uid=spec.pipeline_uid,
@@ -52,6 +52,12 @@ def fence_key(spec: RunSpec, fences: Fences, name: str) -> str:
     return f"{environment}/{spec.tenant}/{spec.pipeline_uid}/{name}"
 
 
-def _life(spec: RunSpec, fences: Fences, stage: str, sink: SinkDefinition) -> SinkLife:
-    key = fence_key(spec, fences, sink_key(stage, sink.name, sink.since))
-    return SinkLife(name=sink.name, since=sink.since, fence_key=key, moved=sink.moved)
+def _life(spec: RunSpec, fences: Fences, stage: StageDefinition, sink: SinkDefinition) -> SinkLife:
+    key = key_of(stage, sink)
+    return SinkLife(
+        name=sink.name,
+        since=sink.since,
+        fence_key=fence_key(spec, fences, key),
+        moved=sink.moved,
+        key=key if stage.was or sink.was else "",
+    )

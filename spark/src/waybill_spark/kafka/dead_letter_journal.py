@@ -38,7 +38,8 @@ _Headers = list[tuple[str, str | bytes | None]]
 class JournalOf:
     """The stage that owns the journal.
 
-    `topics`: the dead-letter topic of each topic that it reads.
+    `topics`: the dead-letter topic of each topic that it reads. `key`: of the stage in the slot, if
+    it is not made of its name.
     """
 
     pipeline: str
@@ -48,6 +49,7 @@ class JournalOf:
     facts_key: str
     topics: Mapping[str, str]
     topic_ids: Mapping[str, str]
+    key: str = ""
 
 
 class KafkaDeadJournal:
@@ -71,7 +73,8 @@ class KafkaDeadJournal:
 
     def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
         of = self._of
-        facts = FactsOf(topic=self._facts, key=of.facts_key, stage=of.stage, since=of.since)
+        stage = of.key or f"{of.stage}@{of.since}"
+        facts = FactsOf(topic=self._facts, key=of.facts_key, stage=stage)
         return read_past(self._admin, facts, starts)
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
@@ -84,7 +87,7 @@ class KafkaDeadJournal:
         self, producer: Producer, records: Sequence[DeadLetterRecord], fence: Fence
     ) -> Fence:
         letters = self._produce_dead(producer, records, fence)
-        facts = list(facts_of((self._of.stage, self._of.since), letters, fence))
+        facts = list(facts_of((self._of.stage, self._of.since, self._of.key), letters, fence))
         key = pipeline_key(fence.tenant, fence.pipeline_uid)
         sending = _Sending(producer, "facts")
         for fact in facts:
@@ -172,11 +175,14 @@ def _translate(what: str, topic: str, error: KafkaError) -> Exception:
 
 
 def facts_of(
-    stage: tuple[str, int], letters: Sequence[DeadLetter], fence: Fence, most: int = LETTERS_MAX
+    stage: tuple[str, int, str],
+    letters: Sequence[DeadLetter],
+    fence: Fence,
+    most: int = LETTERS_MAX,
 ) -> Iterator[Fact]:
     """Yield facts, each with a number of its own, and at most so many letters.
 
-    `stage`: its name and life.
+    `stage`: its name and life, and its key if that is not made of these.
     """
     for number, start in enumerate(range(0, len(letters), most)):
         yield Fact(
@@ -187,6 +193,7 @@ def facts_of(
             body=DeadLetters(
                 stage=stage[0],
                 since=stage[1],
+                key=stage[2],
                 sequence=fence.batch.sequence + number,
                 letters=tuple(letters[start : start + most]),
             ),

@@ -11,6 +11,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters, DeadPositions
 from waybill_shared.contract.errors import InvalidMessage, Retryable
 from waybill_shared.contract.events import Fact
+from waybill_shared.contract.slots import key_of_letters
 from waybill_shared.contract.vectors import Vector
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
@@ -21,12 +22,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsOf:
-    """The facts of one life of a stage: their topic, their key, and its name."""
+    """The facts of one life of a stage: their topic, their key, and its key in the slot."""
 
     topic: str
     key: str
     stage: str
-    since: int
 
 
 def read_past(admin: KafkaAdmin, of: FactsOf, starts: Vector) -> tuple[DeadPositions, ...]:
@@ -58,5 +58,5 @@ def _letters(admin: KafkaAdmin, of: FactsOf) -> Iterator[DeadLetter]:
         except InvalidMessage as error:  # the tracker skips it, too
             logger.error("fact cannot be read", extra={"reason": str(error)})
             continue
-        if isinstance(body, DeadLetters) and (body.stage, body.since) == (of.stage, of.since):
+        if isinstance(body, DeadLetters) and key_of_letters(body) == of.stage:
             yield from body.letters

@@ -81,7 +81,7 @@ class Ledger:
     @property
     def key(self) -> str:
         """The key of the sink in the slot."""
-        return sink_key(self.stage, self.sink.name, self.sink.since)
+        return self.sink.key or sink_key(self.stage, self.sink.name, self.sink.since)
 
     @property
     def fence(self) -> Fence | None:
@@ -263,6 +263,7 @@ class Ledger:
                 versions_from=self._versions_from,
                 rewind=fence.rewind,
                 rewound=fence.rewound,
+                key=self.sink.key,
             )
         )
 

@@ -45,12 +45,16 @@ class RowsRefused(UserError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkLife:
-    """One life of a sink's name, and the key of its fence. A name that returns is another sink."""
+    """One life of a sink's name, and the key of its fence. A name that returns is another sink.
+
+    `key`: in the slot, if it is not made of the names of sink and stage.
+    """
 
     name: str
     since: int
     fence_key: str
     moved: int = 0
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,10 @@ class Sink(Protocol):
     @property
     def since(self) -> int:
         """The generation that added it: a name that is used again is another sink."""
+
+    @property
+    def key(self) -> str:
+        """As in SinkLife."""
 
     @property
     def moved(self) -> int:

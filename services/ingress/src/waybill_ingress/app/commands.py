@@ -28,6 +28,7 @@ from waybill_shared.contract.commands import (
 )
 from waybill_shared.contract.errors import Problem, Retryable, UserError
 from waybill_shared.contract.events import Command, PipelineRecord, Reply, command_key
+from waybill_shared.contract.former_names import find_meant
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.maintenance import refuse_no_tasks
 from waybill_shared.contract.manifest.model import Manifest
@@ -35,6 +36,7 @@ from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.topology import sinks_in
 
 
 def reason_of(reply: Reply) -> Slug:
@@ -140,6 +142,8 @@ class Commands:
     ) -> OperationId:
         """Request maintenance of a sink's table. No other command waits for it."""
         known = await self._registry.pipeline(caller.tenant, name)
+        meant = find_meant(sink, sinks_in(known.stages))
+        sink = sink if meant is None else meant.name
         refuse_no_tasks(known.manifest.model, sink)
         body = Maintain(about=known.pipeline_uid, sink=sink, dry_run=dry_run)
         return await self._ask(caller, body, name, request_id, log)

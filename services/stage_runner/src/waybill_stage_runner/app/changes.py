@@ -53,6 +53,7 @@ from waybill_stage_runner.core.pipelines.records import (
     refuse_not_allowed,
     restart_record,
 )
+from waybill_stage_runner.core.pipelines.renaming import in_present_names
 from waybill_stage_runner.core.pipelines.rewinding import (
     forget_rewinds,
     plan_rewinds,
@@ -175,7 +176,7 @@ class Changes:
         if done_to is not None and offset < done_to:
             return  # a later command has overtaken it: it was answered then, or nobody waits
         try:
-            record = self._next_record(command, before)
+            record = self._next_record(in_present_names(command, before), before)
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
@@ -224,14 +225,14 @@ class Changes:
         """
         manifest = applied.model
         plans = topics_of(manifest)
-        if before is None:
-            stages = define(manifest, self._prepare(manifest, now), before)
-            return create_record(command, applied, manifest.state, stages, now)
-        present = self._topics.ids(plans)
+        present = {} if before is None else self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
-            change_record(before, applied, manifest.state, planned, now)
+            if before is not None:
+                change_record(before, applied, manifest.state, planned, now)
             stages = define(manifest, self._prepare(manifest, now), before)
+            if before is None:
+                return create_record(command, applied, manifest.state, stages, now)
             return change_record(before, applied, manifest.state, stages, now)
         except UserError as error:
             raise UserError(applied.place(error.problems), error.slug) from error

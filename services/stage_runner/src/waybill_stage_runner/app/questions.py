@@ -31,6 +31,7 @@ from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
 from waybill_stage_runner.core.pipelines.manifest_changes import notes_of
+from waybill_stage_runner.core.pipelines.renaming import find_wrong_names
 from waybill_stage_runner.core.pipelines.validation_result import validation_result
 from waybill_stage_runner.core.pool.model import CheckFailure
 
@@ -177,7 +178,8 @@ class Questions:
             now = self._clock.monotonic_ms()
             return self._admission.refuse_unchecked(command, body.manifest, found.failed, now)
         notes = notes_of(found.alterations)
-        result = validation_result(body, found.problems, found.columns, notes=notes)
+        problems = (*found.problems, *find_wrong_names(body.manifest))
+        result = validation_result(body, problems, found.columns, notes=notes)
         return _answer_done(command, result)
 
 

@@ -5,7 +5,14 @@ from typing import Final
 
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Commit, Definition, Fact
-from waybill_shared.contract.slots import Progress, SinkState, Slot, sink_key, stage_key
+from waybill_shared.contract.slots import (
+    Progress,
+    SinkState,
+    Slot,
+    key_of_commit,
+    key_of_letters,
+    stage_key,
+)
 from waybill_shared.contract.topology import Topology
 from waybill_shared.process import metrics
 from waybill_token_tracker.app.ports import Ends
@@ -70,7 +77,7 @@ def count_group_failures(count: int) -> None:
 
 
 def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None:
-    key = sink_key(commit.stage, commit.sink, commit.since)
+    key = key_of_commit(commit)
     known = before.sinks.get(key, SinkState()).batch
     batch = commit.batch
     if key not in _sinks(definition) or (known is not None and batch.sequence <= known.sequence):
@@ -84,7 +91,7 @@ def _measure_batch(before: Slot, commit: Commit, definition: Definition) -> None
 
 
 def _measure_dead(before: Slot, letters: DeadLetters, definition: Definition) -> None:
-    key = f"{letters.stage}@{letters.since}"
+    key = key_of_letters(letters)
     present = not definition.deleted and key in map(stage_key, definition.stages)
     if not present or was_received(before, letters):
         return

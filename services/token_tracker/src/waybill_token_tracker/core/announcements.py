@@ -17,6 +17,7 @@ from waybill_shared.contract.events import Commit, Fact
 from waybill_shared.contract.lifecycle_events import Condition, LifecycleEvent
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.run_words import DegradedCause
+from waybill_shared.contract.slots import key_of_commit, key_of_letters
 from waybill_shared.contract.status_events import (
     BatchRange,
     DeadLetterData,
@@ -44,10 +45,10 @@ def id_of(message: Fact | LifecycleEvent) -> str | None:
         return _id_of_lifecycle(message)
     match message.body:
         case Commit() as commit:
-            sink = f"{commit.stage}.{commit.sink}@{commit.since}"
+            sink = key_of_commit(commit).replace("/", ".", 1)  # the same under each name
             return f"commit.{uid}.{sink}.{commit.batch.lineage}.{commit.batch.sequence}"
         case DeadLetters() as dead:
-            return f"dead.{uid}.{dead.stage}@{dead.since}.{dead.sequence}"
+            return f"dead.{uid}.{key_of_letters(dead)}.{dead.sequence}"
     return None
 
 

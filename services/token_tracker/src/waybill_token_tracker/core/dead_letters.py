@@ -54,14 +54,17 @@ def receive(slot: Slot, letters: DeadLetters) -> Slot:
         return slot
     waiting = (*slot.dead_waiting, letters)
     room = WAITING_LETTERS_MAX - sum(len(each.letters) for each in waiting)
-    if room < 0 and letters.sequence > slot.dead_sequences.get(_key(letters), 0) + 1:
+    if (
+        room < 0
+        and letters.sequence > slot.dead_sequences.get(slots.key_of_letters(letters), 0) + 1
+    ):
         return slot
     return replace(slot, dead_waiting=tuple(sorted(waiting, key=_order)))
 
 
 def was_received(slot: Slot, letters: DeadLetters) -> bool:
     """Return True if the slot has received this fact before."""
-    return letters.sequence <= slot.dead_sequences.get(_key(letters), 0) or any(
+    return letters.sequence <= slot.dead_sequences.get(slots.key_of_letters(letters), 0) or any(
         _order(each) == _order(letters) for each in slot.dead_waiting
     )
 
@@ -76,7 +79,7 @@ def count(slot: Slot) -> tuple[Slot, tuple[DeadEntry, ...]]:
     for known in slot.dead_unplaced:
         placing.retry(known)
     for letters in slot.dead_waiting:
-        key = _key(letters)
+        key = slots.key_of_letters(letters)
         if letters.sequence == sequences.get(key, 0) + 1 and placing.place(letters):
             sequences[key] = letters.sequence
         else:
@@ -119,7 +122,7 @@ class _Placing:
 
     def place(self, letters: DeadLetters) -> bool:
         """Add the letters of one fact. Return False while it is not known what the stage reads."""
-        key = _key(letters)
+        key = slots.key_of_letters(letters)
         stage = self._known.get(key)
         if stage is None:
             return letters.since <= self._slot.generation  # else its definition is still to come
@@ -216,10 +219,7 @@ def _of_sink(entry: DeadEntry, sink: str) -> DeadEntry:
 def _begins(stage: StageDefinition, place: TopicPartition) -> dict[str, int]:
     """Return where each sink of the stage begins in a partition, at the latest."""
     base = stage.bases.get(place, 0)
-    return {
-        slots.sink_key(stage.name, sink.name, sink.since): max(base, sink.bases.get(place, 0))
-        for sink in stage.sinks
-    }
+    return {slots.key_of(stage, sink): max(base, sink.bases.get(place, 0)) for sink in stage.sinks}
 
 
 def _find_reached(slot: Slot) -> dict[str, Vector]:
@@ -235,7 +235,7 @@ def _find_reached(slot: Slot) -> dict[str, Vector]:
 def _sinks_of(stage: StageDefinition | None) -> list[str]:
     if stage is None:
         return []
-    return [slots.sink_key(stage.name, sink.name, sink.since) for sink in stage.sinks]
+    return [slots.key_of(stage, sink) for sink in stage.sinks]
 
 
 def _by_hop(placed: Iterable[tuple[Unplaced, Origin]]) -> Iterator[tuple[Unplaced, Origin]]:
@@ -322,9 +322,5 @@ def _entry(stage: str, letter: DeadLetter) -> DeadEntry:
     )
 
 
-def _key(letters: DeadLetters) -> str:
-    return f"{letters.stage}@{letters.since}"
-
-
 def _order(letters: DeadLetters) -> tuple[str, int]:
-    return _key(letters), letters.sequence
+    return slots.key_of_letters(letters), letters.sequence

@@ -146,7 +146,7 @@ def _apply_commit(slot: Slot, commit: Commit) -> Slot:
     """Add a commit to its sink. A deletion is final: a commit that follows one does not count."""
     if slot.definition is not None and slot.definition.deleted:
         return slot
-    key = slots.sink_key(commit.stage, commit.sink, commit.since)
+    key = slots.key_of_commit(commit)
     return replace(slot, sinks={**slot.sinks, key: _add_commit(slot.sinks.get(key), commit)})
 
 

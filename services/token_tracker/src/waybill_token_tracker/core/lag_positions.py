@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import names_of
 from waybill_shared.contract.sink_positions import offset_in, position_of, state_of
 from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.topology import stages_of
@@ -53,14 +54,17 @@ def positions(slots: Iterable[Slot]) -> list[LagPosition]:
 
 
 def deleted_stages(slots: Iterable[Slot]) -> set[tuple[str, str]]:
-    """Return pipeline and stage of those that were deleted. One with the same name may exist
-    again."""
+    """Return pipeline and stage of those that were deleted, and former names of others. One with
+    the same name may exist again."""
     return {
-        (definition.name, stage.name)
+        (definition.name, name)
         for slot in slots
         for definition in [slot.definition]
         if definition is not None
-        for stage in _former_stages(slot, definition)
+        for name in (
+            *(name for stage in _former_stages(slot, definition) for name in names_of(stage)),
+            *(name for stage in definition.stages for name in stage.was),
+        )
     }
 
 

@@ -11,6 +11,7 @@ from waybill_shared.contract.manifest.fields import TOPIC_CHARACTERS_MAX
 from waybill_shared.contract.manifest.formats import FORMATS, SCHEMA_CHARACTERS_MAX, formats_with
 from waybill_shared.contract.manifest.inputs import Input
 from waybill_shared.contract.manifest.model import Manifest
+from waybill_shared.contract.manifest.renames import rename_problems
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import DeadReason
 
@@ -31,6 +32,7 @@ def find_problems(manifest: Manifest, reserved: str | None) -> list[Located]:
         *_topic_problems(manifest, reserved),
         *_target_problems(manifest),
         *find_ending_problems(manifest),
+        *rename_problems(manifest),
     ]
     if not names:  # else what reads that name may be wrong for that alone
         found += _source_problems(manifest)

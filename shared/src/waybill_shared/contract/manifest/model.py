@@ -29,7 +29,7 @@ from waybill_shared.contract.manifest.triggers import (
     ends,
 )
 
-SINK_KEYS = ("name", "from")  # in addition to its kind
+SINK_KEYS = ("name", "was", "from")  # in addition to its kind
 DEAD_LETTER_SUFFIX = ".dlq"
 PARALLELISM_MAX = 10_000  # no cluster has room for more; the operator's limit is lower
 
@@ -49,6 +49,7 @@ class Sink(Strict):
     """In a manifest the name of its kind is the key of its settings."""
 
     name: Name
+    was: Name | None = None
     source: Name | None = Field(default=None, alias="from")
     kind: str
     settings: Annotated[SerializeAsAny[SinkSettings], WrapValidator(_validate_settings)]
@@ -85,6 +86,7 @@ class Sink(Strict):
 
 class Stage(Strict):
     name: Name
+    was: Name | None = None
     inputs: tuple[Name, ...] = Field(min_length=1, max_length=16)
     steps: tuple[Step, ...] = Field(default=(), max_length=64)
     sinks: tuple[Sink, ...] = Field(min_length=1, max_length=16)

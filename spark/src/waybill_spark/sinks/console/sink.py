@@ -21,6 +21,7 @@ class ConsoleSink:
     def __init__(self, life: SinkLife, fences: Fences, *, rows_max: int) -> None:
         self.name = life.name
         self.since = life.since
+        self.key = life.key
         self.moved = life.moved
         self._transactions = FenceTransactions(f"sink {life.name}", life.fence_key, fences)
         self._rows_max = rows_max

@@ -69,6 +69,7 @@ class IcebergSink:
         """
         self.name = life.name
         self.since = life.since
+        self.key = life.key
         self.moved = life.moved
         self._catalog = catalog.tables
         what = f"sink {life.name}: table {target.name}"

@@ -37,6 +37,7 @@ class KafkaSink:
     def __init__(self, life: SinkLife, target: KafkaSinkTarget, fences: Fences) -> None:
         self.name = life.name
         self.since = life.since
+        self.key = life.key
         self.moved = life.moved
         self._target = target
         self._to = SinkTopic(topic=target.topic, topic_id=target.topic_id)

@@ -55,6 +55,7 @@ class PostgresSink:
         """
         self.name = life.name
         self.since = life.since
+        self.key = life.key
         self.moved = life.moved
         self._fence_key = life.fence_key
         self._target = target

@@ -2,7 +2,7 @@
 
 A checkpoint belongs to its topics, a fence to its sink, and the positions in `reached` to root
 inputs. A stage or sink that continues must therefore keep them. Under another name it is a new
-stage or a new sink.
+stage or a new sink, unless it says what it `was`: see `renaming`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,15 @@ from typing import Final
 
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import find_before, names_of
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.words import LossReason
 
 NEW_NAME_HINT: Final = (
-    "a stage under a new name starts again: it writes again what its inputs still hold"
+    "a stage under a new name, without `was`, starts again: it writes again what its inputs still"
+    " hold"
 )
 NEW_PLACE_HINT: Final = (
     "add a second sink for the new place, and remove this one when the new one has started; "
@@ -71,10 +73,9 @@ def refuse_incompatible(before: PipelineRecord, after: tuple[StageDefinition, ..
 
     A checkpoint belongs to its topics and a fence to its sink, so these must stay the same.
     """
-    known = {stage.name: stage for stage in before.stages}
     wrote, writes = Topology(before.stages), Topology(after)
     for stage in after:
-        old = known.get(stage.name)
+        old = find_before(stage, before.stages)
         if old is None:
             continue
         was, now = _topics(old), _topics(stage)
@@ -125,17 +126,17 @@ def _writer(writer: StageSink) -> tuple[str, str]:
 
 
 def _refuse_renamed_sinks(old: StageDefinition, stage: StageDefinition) -> None:
-    """Refuse a new sink name for the same target.
+    """Refuse a new sink name for the same target, if the sink does not say what it was.
 
-    Under the new name the sink would not know which batch was written last under the old one.
+    A new sink would not know which batch was written last under the old name.
     """
-    kept = {sink.name for sink in stage.sinks}
+    kept = {name for sink in stage.sinks for name in names_of(sink)}
     removed = {_target(sink): sink.name for sink in old.sinks if sink.name not in kept}
     for sink in stage.sinks:
         name = removed.get(_target(sink))
         if name is not None:
             changed = f"wrote {sink.target} as sink {name}, now as sink {sink.name}"
-            hint = f"keep the name {name}"
+            hint = f"keep the name {name}, or rename it: `was: {name}`"
             raise _incompatible(stage.name, changed, "sinks", hint)
 
 
@@ -146,16 +147,16 @@ def _refuse_other_sinks(
 
     A sink may be added next to those that know how far the stage is. None may change its target.
     """
-    targets = {sink.name: _target(sink) for sink in old.sinks}
-    for sink in stage.sinks:
-        if targets.get(sink.name, _target(sink)) != _target(sink):
-            was, now = {targets[sink.name]}, {_target(sink)}
+    kept = [(find_before(sink, old.sinks), sink) for sink in stage.sinks]
+    for earlier, sink in kept:
+        if earlier is not None and _target(earlier) != _target(sink):
+            was, now = {_target(earlier)}, {_target(sink)}
             changed = (
                 f"wrote {_list_names(was)}, now sink {sink.name} would write {_list_names(now)}"
             )
             hint = _topics_created_again(before, was, now) or NEW_PLACE_HINT
             raise _incompatible(stage.name, changed, "sinks", hint)
-    if not targets.keys() & {sink.name for sink in stage.sinks}:
+    if all(earlier is None for earlier, _ in kept):
         hint = f"keep one of them next to the new ones for a while; {NEW_NAME_HINT}"
         raise _incompatible(stage.name, "would lose all of its sinks", "sinks", hint)
 

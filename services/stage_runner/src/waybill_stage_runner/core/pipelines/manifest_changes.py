@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from waybill_shared.contract.events import NEVER, PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import find_before
 from waybill_shared.contract.manifest.dead_letter_settings import DeadLetterSettings
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_shared.contract.manifest.schedules import ScheduleSettings
@@ -36,7 +37,8 @@ def changes_of(
     columns_now: Columns,
     alterations: Alterations,
 ) -> tuple[Change, ...]:
-    known = {stage.name: stage for stage in before.stages}
+    pairs = ((stage.name, find_before(stage, before.stages)) for stage in stages_now)
+    known = {name: was for name, was in pairs if was is not None}
     found = [
         *_state(before, manifest_now),
         *_schedule(manifest_before.schedule, manifest_now.schedule),
@@ -96,16 +98,23 @@ def _stages(
 ) -> Iterator[Change]:
     old_texts = {stage.name: stage for stage in manifest_before.stages}
     new_texts = {stage.name: stage for stage in manifest_now.stages}
+    stay = {old.name for old in known.values()}
     wrote = {(s.kind, s.target): stage.name for stage in before.stages for s in stage.sinks}
     for stage in stages:
         if stage.name not in known:
             yield _new_stage(stage, manifest_now, wrote)
             continue
-        if stage.name in old_texts:
-            yield from _stage_changes(old_texts[stage.name], new_texts[stage.name])
-        yield from _sinks(known[stage.name], stage)
-    for name, removed in known.items():
-        if name not in new_texts:
+        old = known[stage.name]
+        if old.name != stage.name:
+            message = f"~ stage {stage.name}: renamed, was {old.name}; {CONTINUES}"
+            yield Change(kind="rename_stage", path=f"stages.{stage.name}", message=message)
+        if old.name in old_texts:
+            pairs = ((sink.name, find_before(sink, old.sinks)) for sink in stage.sinks)
+            sinks = {name: was.name for name, was in pairs if was is not None}
+            yield from _stage_changes(old_texts[old.name], new_texts[stage.name], sinks)
+        yield from _sinks(old, stage)
+    for name, removed in ((stage.name, stage) for stage in before.stages):
+        if name not in stay:
             wrote_to = ", ".join(f"{sink.kind} {sink.target}" for sink in removed.sinks)
             message = f"- stage {name}: {LOST}; what it wrote stays ({wrote_to})"
             path = f"stages.{name}"
@@ -138,7 +147,8 @@ def _start_of(manifest: Manifest, name: str) -> str:
     return "earliest" if source is None else source.starting_offsets
 
 
-def _stage_changes(old: Stage, now: Stage) -> Iterator[Change]:
+def _stage_changes(old: Stage, now: Stage, names: Mapping[str, str]) -> Iterator[Change]:
+    """Yield what changes in a stage that goes on. `names`: of its sinks before, by their names."""
     steps_before = {step.name: step.sql for step in old.steps}
     steps_now = {step.name: step.sql for step in now.steps}
     said = [
@@ -166,7 +176,7 @@ def _stage_changes(old: Stage, now: Stage) -> Iterator[Change]:
         yield Change(kind="change_stage", path=f"stages.{now.name}", message=message)
     sinks = {sink.name: sink for sink in old.sinks}
     for sink in now.sinks:
-        yield from _sink(now.name, sinks.get(sink.name, sink), sink)
+        yield from _sink(now.name, sinks.get(names.get(sink.name, ""), sink), sink)
 
 
 def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
@@ -191,11 +201,17 @@ def _sink(stage: str, old: Sink, now: Sink) -> Iterator[Change]:
 
 
 def _sinks(old: StageDefinition, now: StageDefinition) -> Iterator[Change]:
-    kept, had = {sink.name for sink in now.sinks}, {sink.name for sink in old.sinks}
+    kept: set[str] = set()
     for sink in now.sinks:
-        if sink.name not in had:
+        was = find_before(sink, old.sinks)
+        path = _sink_path(now.name, sink.name)
+        if was is not None:
+            kept.add(was.name)
+        if was is not None and was.name != sink.name:
+            message = f"~ sink {sink.name} of stage {now.name}: renamed, was {was.name}"
+            yield Change(kind="rename_sink", path=path, message=f"{message}; {CONTINUES}")
+        if was is None:
             text = f"{_names_of(now.name, sink)}, gets what is written from now on; nothing older"
-            path = _sink_path(now.name, sink.name)
             yield Change(kind="add_sink", path=path, message=f"+ {text}")
     for sink in old.sinks:
         if sink.name not in kept:
@@ -227,8 +243,13 @@ def _columns(
     are known.
     """
     for stage in stages:
-        for sink in stage.sinks if stage.name in known else ():
-            was, will = (each.get(stage.name, {}).get(sink.name) for each in (before, now))
+        old = known.get(stage.name)
+        for sink in stage.sinks if old is not None else ():
+            earlier = None if old is None else find_before(sink, old.sinks)
+            if old is None or earlier is None:
+                continue
+            was = before.get(old.name, {}).get(earlier.name)
+            will = now.get(stage.name, {}).get(sink.name)
             if was is None or will is None:
                 continue
             for text in column_texts(split_columns(was), split_columns(will)):

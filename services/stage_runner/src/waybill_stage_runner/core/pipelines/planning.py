@@ -16,9 +16,11 @@ from waybill_shared.contract.events import (
     SinkDefinition,
     StageDefinition,
 )
+from waybill_shared.contract.former_names import Named, names_after
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.vectors import Vector
+from waybill_stage_runner.core.pipelines.renaming import find_continued
 
 NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refusal sees it
 
@@ -141,26 +143,27 @@ class _Definitions:
         self._manifest = manifest
         self._topics = topics
         self._generation = before.generation + 1 if before is not None else 1
-        self._earlier = {stage.name: stage for stage in (before.stages if before else ())}
+        self._earlier = find_continued(manifest, before)
         self._topic_of = manifest.topics()
 
     def stages(self) -> tuple[StageDefinition, ...]:
-        earlier, generation = self._earlier, self._generation
+        earlier, generation = self._earlier.stages, self._generation
         stages = tuple(
             StageDefinition(
                 name=stage.name,
                 since=earlier[stage.name].since if stage.name in earlier else generation,
                 inputs=tuple(self._input(stage, name) for name in stage.inputs),
                 sinks=tuple(self._sink(stage, sink) for sink in stage.sinks),
+                was=_names_before(earlier.get(stage.name), stage.name),
             )
             for stage in self._manifest.stages_in_order()
         )
-        known = {(s.name, i.topic): i for s in earlier.values() for i in s.inputs}
+        known = {(name, i.topic): i for name, stage in earlier.items() for i in stage.inputs}
         return _with_whole(stages, known, self._topics, generation)
 
     def _input(self, stage: Stage, name: str) -> InputDefinition:
         topic = self._topic_of[name]
-        state, earlier = self._topics[topic], self._earlier.get(stage.name)
+        state, earlier = self._topics[topic], self._earlier.stages.get(stage.name)
         inputs = earlier.inputs if earlier is not None else ()
         bases, retired = _begin(next((i for i in inputs if i.topic == topic), None), state)
         return InputDefinition(
@@ -173,11 +176,11 @@ class _Definitions:
         )
 
     def _sink(self, stage: Stage, sink: Sink) -> SinkDefinition:
-        earlier = self._earlier[stage.name].sinks if stage.name in self._earlier else ()
-        what = (sink.name, sink.kind, sink.settings.target)
-        same = [s for s in earlier if (s.name, s.kind, s.target) == what]
-        new = self._new_sink(stage, sink, joins=bool(earlier))
-        kept = _continue_sink(same[0], new) if same else new
+        earlier = self._earlier.sinks.get(sink.name)
+        new = self._new_sink(stage, sink, joins=stage.name in self._earlier.stages)
+        new = replace(new, was=_names_before(earlier, sink.name))
+        same = earlier is not None and (earlier.kind, earlier.target) == (new.kind, new.target)
+        kept = _continue_sink(earlier, new) if same and earlier is not None else new
         read = {self._topic_of[name] for each in self._manifest.stages for name in each.inputs}
         terminal = self._topic_of.get(sink.name) not in read and kept.awaited_since != NEVER
         return replace(kept, terminal=terminal)
@@ -198,6 +201,10 @@ class _Definitions:
             awaited_since=0 if settings.awaited else awaited,
             guarantee=settings.promised,
         )
+
+
+def _names_before(earlier: Named | None, name: str) -> tuple[str, ...]:
+    return () if earlier is None else names_after(earlier, name)
 
 
 def _with_whole(

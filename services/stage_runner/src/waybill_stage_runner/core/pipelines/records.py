@@ -19,6 +19,7 @@ from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
 from waybill_stage_runner.core.pipelines.parallelism import rescale_to_keep
+from waybill_stage_runner.core.pipelines.renaming import follow_names
 from waybill_stage_runner.core.pipelines.scheduling import schedule_in
 from waybill_stage_runner.core.pipelines.stopped_stages import keep_stopped
 
@@ -79,6 +80,7 @@ def change_record(
             before, desired=wanted, manifest=manifest, finished=rests, stopped_stages=stopped
         )
     refuse_incompatible(before, stages)
+    before = follow_names(before, stages)
     rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
         before,

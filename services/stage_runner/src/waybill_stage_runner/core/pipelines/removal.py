@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from waybill_shared.contract.events import PipelineRecord, SinkDefinition, StageDefinition
+from waybill_shared.contract.slots import key_of, stage_key
 
 
 def sinks_to_remove(before: PipelineRecord, after: PipelineRecord) -> PipelineRecord | None:
     """Return `before` with only the sinks that `after` does not have; None if all of them stay.
 
-    A stage or sink that was added again under its old name is a new one: its `since` differs.
+    A stage or sink that was added again under its old name is a new one: its `since` differs. One
+    that has another name now stays.
     """
     kept = {_life(stage, sink) for stage in after.stages for sink in stage.sinks}
     stages = tuple(
@@ -19,5 +21,5 @@ def sinks_to_remove(before: PipelineRecord, after: PipelineRecord) -> PipelineRe
     return replace(before, stages=stages) if stages else None
 
 
-def _life(stage: StageDefinition, sink: SinkDefinition) -> tuple[str, int, str, int]:
-    return (stage.name, stage.since, sink.name, sink.since)
+def _life(stage: StageDefinition, sink: SinkDefinition) -> tuple[str, str]:
+    return stage_key(stage), key_of(stage, sink)

@@ -1,5 +1,6 @@
 """Reads reports of batches again from the topic of commits. Implements `PastCommits`."""
 
+from collections.abc import Collection
 from contextlib import closing
 from typing import Final
 
@@ -28,9 +29,15 @@ class KafkaPastCommits:
         return await self._messages.run(lambda: self._find_topic(pipeline))
 
     async def read(
-        self, pipeline: PipelineKey, stage: str, topic: CommitsTopic, part: Part, *, most: int
+        self,
+        pipeline: PipelineKey,
+        stages: Collection[str],
+        topic: CommitsTopic,
+        part: Part,
+        *,
+        most: int,
     ) -> ReportsReading:
-        return await self._messages.run(lambda: self._read(pipeline, stage, topic, part, most))
+        return await self._messages.run(lambda: self._read(pipeline, stages, topic, part, most))
 
     def _find_topic(self, pipeline: PipelineKey) -> CommitsTopic:
         identity = self._admin.identify([self._topic]).get(self._topic)
@@ -45,7 +52,12 @@ class KafkaPastCommits:
         )
 
     def _read(
-        self, pipeline: PipelineKey, stage: str, topic: CommitsTopic, part: Part, most: int
+        self,
+        pipeline: PipelineKey,
+        stages: Collection[str],
+        topic: CommitsTopic,
+        part: Part,
+        most: int,
     ) -> ReportsReading:
         found: list[ReportedBatch] = []
         end = part[1]
@@ -54,7 +66,7 @@ class KafkaPastCommits:
         )
         with closing(reading) as facts:
             for fact, (_, offset) in facts:
-                if not isinstance(fact.body, Commit) or fact.body.stage != stage:
+                if not isinstance(fact.body, Commit) or fact.body.stage not in stages:
                     continue
                 found.append(report_of(topic.place(offset), fact.generation, fact.body))
                 if len(found) >= most:

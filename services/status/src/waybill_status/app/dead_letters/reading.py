@@ -4,13 +4,14 @@ Nothing of them is stored here: what retention has deleted from its topic is los
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId, place_of
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.former_names import all_names
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.signal import loop_time_s
@@ -79,6 +80,9 @@ class DeadLetterReader:
         """Return the newest dead letters, or those after an earlier page. If there is much to
         search, the page may be shorter than `limit`, or empty; the next page continues."""
         record = await self._pipelines.record(caller, pipeline)
+        if wanted.stage is not None:
+            names = all_names((wanted.stage,), record.stages).get(wanted.stage, frozenset())
+            wanted = replace(wanted, names=names)
         ends = None if cursor is None else _parse_cursor(cursor)
         topics = dead_topics(record)
         bounds = await self._topics.bounds(topics, wanted.since)

@@ -12,11 +12,12 @@ from waybill_shared.contract.asked_views import require_reader, settle
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.former_names import all_names
 from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import Part, Token, open_token
-from waybill_shared.contract.topology import Topology
+from waybill_shared.contract.topology import Topology, sinks_in
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
@@ -208,7 +209,13 @@ class Tokens:
             _, mine = by_pipeline.setdefault(key, (owner, []))
             mine.append(part)
         return [
-            Claim(pipeline=key, name=owner.name, parts=tuple(parts), asked=asked)
+            Claim(
+                pipeline=key,
+                name=owner.name,
+                parts=tuple(parts),
+                asked=asked,
+                names=all_names(asked.sinks, sinks_in(owner.stages)),
+            )
             for key, (owner, parts) in by_pipeline.items()
         ]
 

@@ -6,12 +6,14 @@ batch of which the first report was never written is missing if the one before i
 """
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.former_names import find_meant, names_of
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.words import HistoryGap
@@ -62,10 +64,16 @@ class PastCommits(Protocol):
     async def topic(self, pipeline: PipelineKey) -> CommitsTopic: ...
 
     async def read(
-        self, pipeline: PipelineKey, stage: str, topic: CommitsTopic, part: Part, *, most: int
+        self,
+        pipeline: PipelineKey,
+        stages: Collection[str],
+        topic: CommitsTopic,
+        part: Part,
+        *,
+        most: int,
     ) -> ReportsReading:
-        """Return the reports there, at most `most` of them. Raises Retryable also if the topic was
-        created again meanwhile."""
+        """Return the reports there of the stage with these names, at most `most` of them. Raises
+        Retryable also if the topic was created again meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +81,7 @@ class _Where:
     """What is asked for, and in which topic."""
 
     pipeline: PipelineKey
-    stage: str
+    stages: tuple[str, ...]
     topic: CommitsTopic
     limit: int
 
@@ -96,13 +104,13 @@ class Batches:
         """Return the newest batches, or those after one, or those of the page after another one.
         If there is much to search, a page may have less than `limit`, or nothing, and `next`."""
         record = await self._pipelines.record(caller, name)
-        _require_stage(record, stage)
+        names = _names_of_stage(record, stage)
         wanted = read_start(after, cursor, "batch of a stage")
         key = (record.tenant, record.pipeline_uid)
         try:
             async with asyncio.timeout(PAGE_S):
                 topic = await self._past.topic(key)
-                where = _Where(pipeline=key, stage=stage, topic=topic, limit=limit)
+                where = _Where(pipeline=key, stages=names, topic=topic, limit=limit)
                 return await self._page(where, wanted)
         except TimeoutError as error:
             detail = f"the batches could not be read within {PAGE_S:.0f} s: try again"
@@ -146,7 +154,7 @@ class Batches:
             first = max(start, low - step, high - OFFSETS_MAX)
             part = (first, low)
             reading = await self._past.read(
-                where.pipeline, where.stage, where.topic, part, most=low - first
+                where.pipeline, where.stages, where.topic, part, most=low - first
             )
             reports[:0], low = reading.reports, first
             if len(reading.reports) < STEP_MIN / STEP_GROWTH:
@@ -162,7 +170,7 @@ class Batches:
         first = min(topic.end, max(topic.start, seen - OVERLAP))
         end = min(topic.end, first + OFFSETS_MAX)
         reading = await self._past.read(
-            where.pipeline, where.stage, topic, (first, end), most=REPORTS_MAX
+            where.pipeline, where.stages, topic, (first, end), most=REPORTS_MAX
         )
         groups = [each for each in group(reading.reports)[0] if each.place.offset > seen]
         more, low = reading.end < topic.end, max(seen, reading.end - 1)
@@ -190,9 +198,12 @@ def _gap(topic: CommitsTopic, place: EventPlace | None) -> HistoryGap | None:
     return HistoryGap.EXPIRED if place.offset + 1 < topic.start else None
 
 
-def _require_stage(record: PipelineRecord, stage: str) -> None:
+def _names_of_stage(record: PipelineRecord, stage: str) -> tuple[str, ...]:
+    """Return all names of the stage; raise Refusal if there is none."""
+    meant = find_meant(stage, record.stages)
+    if meant is not None:
+        return names_of(meant)
     known = [each.name for each in record.stages]
-    if stage not in known:
-        hint = hint_of_names(stage, known, "known stages")
-        message = f"pipeline {record.name} has no stage {stage!r:.80}"
-        raise Refusal(Slug.STAGE_NOT_FOUND, message, hint=hint, known=known)
+    hint = hint_of_names(stage, known, "known stages")
+    message = f"pipeline {record.name} has no stage {stage!r:.80}"
+    raise Refusal(Slug.STAGE_NOT_FOUND, message, hint=hint, known=known)

@@ -33,10 +33,12 @@ class DeadRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFilter:
-    """Which records of a pipeline to show; None: any."""
+    """Which records of a pipeline to show; None: any. `names`: all names of the stage, if it had
+    others."""
 
     reason: str | None = None
     stage: str | None = None
+    names: frozenset[str] = frozenset()
     since: int | None = None
 
 
@@ -139,7 +141,7 @@ def _read(record: DeadRecord, uid: str, wanted: LetterFilter) -> LetterHeaders |
     fits = (
         facts[named.UID] == uid
         and wanted.reason in (None, facts[named.REASON])
-        and wanted.stage in (None, facts[named.STAGE])
+        and (wanted.stage in (None, facts[named.STAGE]) or facts[named.STAGE] in wanted.names)
         and (wanted.since is None or record.at >= wanted.since)
     )
     return found if fits else None

@@ -1,7 +1,7 @@
 """Claims: what is asked of one pipeline for a token."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from waybill_shared.contract.token_views import WHOLE, TokenView
 from waybill_shared.contract.tokens import Part
@@ -21,8 +21,15 @@ class Claim:
     keys: frozenset[str] = frozenset()
     """Keys of the sinks that are asked for, if these are not all at the end, and not asked for by
     name."""
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    """Of sinks that are asked for by name and had another one: all names of each, as the record
+    has them. The slot may be older."""
     beyond: bool = False
     """True if its pipeline follows the token's own in a `through` request."""
+
+    def names_of(self, asked: str) -> frozenset[str]:
+        """Return all names of the sink that is asked for by one of them."""
+        return self.names.get(asked, frozenset((asked,)))
 
 
 def pipelines_of(claims: Sequence[Claim]) -> list[PipelineKey]:

@@ -8,6 +8,7 @@ find a record dead only for sinks that no such token ever waited for.
 
 from collections.abc import Collection
 
+from waybill_shared.contract.former_names import is_meant
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.topology import Topology, removals_since
 from waybill_shared.contract.vectors import join
@@ -34,7 +35,7 @@ def limits_of(
         until: dict[str, Limit] = {
             each.key: view.reached.get(each.key, {})
             for each in Topology(removal.stages).at(generation).sinks
-            if each.sink.awaited_since <= generation and (not names or each.sink.name in names)
+            if each.sink.awaited_since <= generation and (not names or is_meant(each.sink, names))
         }
         _spread(until, topology)
         alive = present.with_removed(removals[number + 1 :])

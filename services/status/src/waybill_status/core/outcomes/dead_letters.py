@@ -100,11 +100,12 @@ Limit = Vector | None
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadAsked:
     """Which dead letters of a topic belong to a token: the spans, and a limit by key of stage or
-    sink."""
+    sink. `names`: the present names of stages and sinks, by their keys."""
 
     topic: str
     spans: tuple[Span, ...]
     limits: Mapping[str, Limit]
+    names: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def limit_of(self, entry: DeadEntry) -> int:
         """Return the offset below which the records of this entry are the token's."""
@@ -183,7 +184,8 @@ def dead_records_of(
             if spans.within(entry, each.limit_of(entry)):
                 found.setdefault(entry, each.topic)
     together = _Spans(span for each, _ in asking for span in each.spans)
-    records = (_as_dead(entry, topic, together, replays) for entry, topic in found.items())
+    names = {key: name for each, _ in asking for key, name in each.names.items()}
+    records = (_as_dead(entry, topic, together, replays, names) for entry, topic in found.items())
     ordered = tuple(sorted(records, key=place_of))
     return DeadRecords(found=ordered, count=_count(found, together), cut=cut)
 
@@ -243,10 +245,13 @@ def _count(entries: Iterable[DeadEntry], spans: _Spans) -> int:
     return min(len(exact) + ranges, spans.size)
 
 
-def _as_dead(entry: DeadEntry, topic: str, spans: _Spans, replays: Replays) -> Dead:
+def _as_dead(
+    entry: DeadEntry, topic: str, spans: _Spans, replays: Replays, names: Mapping[str, str]
+) -> Dead:
     """Return the entry as answers show it. Of an old range only the token's part is shown."""
-    stage, _, _ = entry.stage.rpartition("@")
-    sink = None if entry.sink is None else entry.sink.partition("/")[2].rpartition("@")[0]
+    stage = names.get(entry.stage, entry.stage.rpartition("@")[0])
+    key = entry.sink or ""
+    sink = names.get(key, key.partition("/")[2].rpartition("@")[0]) or None
     if not entry.exact:
         mine = spans.within(entry) if entry.runs else [(entry.start, entry.end)]
         return DeadRange(

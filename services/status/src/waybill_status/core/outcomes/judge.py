@@ -23,10 +23,17 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
 from waybill_shared.contract import vectors
-from waybill_shared.contract.events import Definition, StageDefinition
+from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
+from waybill_shared.contract.former_names import is_meant
 from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.tokens import Part
-from waybill_shared.contract.topology import StageSink, Topology, removals_since, stages_of
+from waybill_shared.contract.topology import (
+    StageSink,
+    Topology,
+    names_by_key,
+    removals_since,
+    stages_of,
+)
 from waybill_shared.contract.vectors import Span, Vector
 from waybill_shared.contract.words import (
     LossReason,
@@ -141,7 +148,8 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     a sink that was removed since: what it lacks then will never reach it."""
     topology, removed = Topology(definition.stages), _find_removed(share, view)
     known = Topology((*topology.stages, *removed.stages))
-    awaited = known.awaited(share.topic_id, share.generation, claim.asked.sinks)
+    names = {each for name in claim.asked.sinks for each in claim.names_of(name)}
+    awaited = known.awaited(share.topic_id, share.generation, names)
     found = {w.key: w.sink for w in awaited if not claim.keys or w.key in claim.keys}
     wanted = _find_wanted(share, known, view, tuple(found))
     if not found or wanted is None:
@@ -153,7 +161,7 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     goal = vectors.ends(wanted.spans)
     decisive = Decisive(
         keys=keys,
-        names=frozenset(sink.name for sink in found.values()),
+        names=_names_of(found.values(), claim),
         over=over,
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
@@ -161,6 +169,16 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     gone = judge_removed(share.generation, share.topic_id, view, topology)
     stages = (*_stages(wanted, topology, view), *gone)
     return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
+
+
+def _names_of(found: Collection[SinkDefinition], claim: Claim) -> frozenset[str]:
+    """Return the names under which these sinks are asked for, maybe former ones."""
+    if not claim.asked.sinks:
+        return frozenset(sink.name for sink in found)
+    meant = {name: claim.names_of(name) for name in claim.asked.sinks}
+    return frozenset(
+        name for name, names in meant.items() if any(is_meant(sink, names) for sink in found)
+    )
 
 
 def _judge_by(
@@ -206,7 +224,9 @@ def _ask_for_dead(
     spans = tuple(span for span in wanted.spans if span.key in view.dead)
     if spans:
         limits = limits_of(wanted.generation, required, view, names)
-        yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits)
+        stages = () if view.definition is None else view.definition.stages
+        names = names_by_key((*stages_of(view.removals), *stages))
+        yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits, names=names)
 
 
 def _find_wanted(

@@ -19,10 +19,12 @@ now: if it is not, nobody knows whether such a sink is rewinding.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.former_names import names_of
 from waybill_shared.contract.slots import SinkState, Slot, stage_key
 from waybill_shared.contract.topology import StageSink, Topology, stages_of
 from waybill_shared.contract.vectors import Vector, join, passes
@@ -66,7 +68,8 @@ def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
     found: dict[SinkName, bool | None] = {}
     for each in older.sinks:
         name = (each.stage.name, each.sink.name)
-        if name in upserting and older.end_in(each) is None:
+        names = product(names_of(each.stage), names_of(each.sink))
+        if not upserting.isdisjoint(names) and older.end_in(each) is None:
             found[name] = None if slot is None else True
     return found
 
@@ -78,8 +81,9 @@ class OlderRows:
         self._topology = topology
         self._states = {} if slot is None else slot.sinks
         self._numbers: dict[str, int] = {}
+        keys = {(stage.name, stage.since): stage_key(stage) for stage in topology.stages}
         for rewind in record.rewinds:
-            of = f"{rewind.stage}@{rewind.since}"
+            of = keys.get((rewind.stage, rewind.since), "")
             self._numbers[of] = max(rewind.number, self._numbers.get(of, 0))
         rewound = [
             stage

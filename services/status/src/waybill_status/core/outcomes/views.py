@@ -224,7 +224,7 @@ def _dead_missing(slot: Slot) -> frozenset[str]:
     """Return the keys of stages of which some dead letters are missing. That is so if a later fact
     was received, or if a sink has passed a later one. Records that wait for the hop that wrote them
     are not missing: nothing that the hop read has arrived."""
-    numbers = [(f"{each.stage}@{each.since}", each.sequence) for each in slot.dead_waiting]
+    numbers = [(slots.key_of_letters(each), each.sequence) for each in slot.dead_waiting]
     if any(_dead_sequence(state) for state in slot.sinks.values()):
         present = Topology(slot.definition.stages if slot.definition is not None else ())
         numbers += [

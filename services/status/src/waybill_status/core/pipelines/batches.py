@@ -12,7 +12,7 @@ from typing import Final
 from waybill_shared.contract.batches import BatchReport
 from waybill_shared.contract.events import Commit, Range
 from waybill_shared.contract.moments import Moment
-from waybill_shared.contract.slots import sink_key
+from waybill_shared.contract.slots import key_of_commit
 from waybill_shared.contract.status_events import BatchRange
 from waybill_shared.contract.words import HistoryGap
 from waybill_status.core.pipelines.history import Cursor, EventPlace
@@ -78,7 +78,7 @@ def report_of(place: EventPlace, generation: int, commit: Commit) -> ReportedBat
     return ReportedBatch(
         place=place,
         generation=generation,
-        sink=sink_key(commit.stage, commit.sink, commit.since),
+        sink=key_of_commit(commit),
         name=commit.sink,
         batch=commit.batch,
         ranges=tuple(map(_range, commit.inputs[:RANGES_MAX])),

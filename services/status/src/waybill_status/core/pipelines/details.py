@@ -11,7 +11,7 @@ from waybill_shared.contract.graph import graph_of
 from waybill_shared.contract.lifecycle import Phase, allowed_actions
 from waybill_shared.contract.lifecycle_events import LifecycleError, LifecycleEvent
 from waybill_shared.contract.manifest.inputs import Input
-from waybill_shared.contract.slots import Slot, sink_key
+from waybill_shared.contract.slots import Slot, key_of
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.core.outcomes.views import SlotReading, silent, usable_slot, waits_of
 from waybill_status.core.pipelines.answers import (
@@ -205,7 +205,7 @@ def _inputs(
 def _stage(stage: StageDefinition, slot: Slot | None, waits: tuple[SinkWait, ...]) -> StageDetail:
     by_sink = {wait.sink: wait for wait in waits if wait.stage == stage.name}
     states = {} if slot is None else slot.sinks
-    mine = [states.get(sink_key(stage.name, sink.name, sink.since)) for sink in stage.sinks]
+    mine = [states.get(key_of(stage, sink)) for sink in stage.sinks]
     reports = [state.batch for state in mine if state is not None and state.batch is not None]
     done = [batch for batch in reports if batch.batch_id >= 0]
     return StageDetail(

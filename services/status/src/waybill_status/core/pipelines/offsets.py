@@ -18,7 +18,7 @@ from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.sink_positions import frontier_of, offset_in, position_of, state_of
-from waybill_shared.contract.slots import Slot, sink_key
+from waybill_shared.contract.slots import Slot, key_of
 from waybill_shared.contract.vectors import TopicPartition, Vector, topics_deleted_in
 from waybill_shared.contract.words import UnknownReason
 from waybill_status.core.outcomes.views import SlotReading, fault_of, usable_slot, view_of
@@ -233,7 +233,7 @@ def _sink(slot: Slot | None, stage: StageDefinition, sink: SinkDefinition) -> _S
     frontier = frontier_of(slot, stage, sink)
     position = position_of(slot, stage, sink)
     gone = topics_deleted_in(frontier)
-    has_begun = sink_key(stage.name, sink.name, sink.since) in slot.sinks
+    has_begun = key_of(stage, sink) in slot.sinks
     rewind = state_of(slot, stage, sink).rewind if has_begun else None
     return _SinkPosition(sink.name, position, frontier, gone, rewind)
 
