@@ -145,6 +145,17 @@ def test_a_start_of_one_stage_leaves_the_others(world: World, runner: Runner) ->
     assert world.stage_starts == [(UID, (ENRICH,), 1)]
 
 
+def test_a_start_may_name_a_stage_as_it_was(world: World, runner: Runner) -> None:
+    renamed = EXAMPLE.replace("  - name: load\n", "  - name: fill\n    was: load\n")
+    carry_out(runner, command(2, manifest=renamed), 2)
+    receive(runner, 1, DriverEnded(exit_code=0))
+    receive(runner, world.claims, DriverRuns(), make_stop("fill"))
+    carry_out(runner, start_of(3, LOAD), 3)
+    assert world.stage_starts[-1][1] == ("fill",)
+    receive(runner, world.claims, make_stop("fill"), DriverStagesStarted(order=1))
+    assert world.answers[-1] == ("c3", "failed")
+
+
 def test_a_start_of_a_stage_that_does_not_exist_is_refused(world: World, runner: Runner) -> None:
     carry_out(runner, start_of(2, "refunds"), 2)
     assert world.answers[-1] == ("c2", "failed")

@@ -169,6 +169,7 @@ class Changes:
             self._supervisor.answer(Answer(command=command, state=OperationState.DONE))
             return
         before = self._supervisor.record(uid)
+        command = in_present_names(command, before)
         done_to = before.commanded_at if before is not None else deleted_at
         if before is not None and _is_recorded(command, offset, before):
             self._supervisor.request(before, command, written=True)
@@ -176,7 +177,7 @@ class Changes:
         if done_to is not None and offset < done_to:
             return  # a later command has overtaken it: it was answered then, or nobody waits
         try:
-            record = self._next_record(in_present_names(command, before), before)
+            record = self._next_record(command, before)
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
