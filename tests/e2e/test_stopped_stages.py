@@ -20,7 +20,8 @@ from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.topics import create_missing
 
-WAIT_S = 120.0
+pytestmark = pytest.mark.timeout(600)
+WAIT_S = 300.0
 INPUTS = ("payments", "refunds", "merchants")
 MANIFEST = """
 version: 1
