@@ -138,7 +138,8 @@ def test_few_hops_forget_nobody(flow: Dying, data: st.DataObject) -> None:
         for fact in data.draw(st.permutations(flow.facts)):
             found.hear(fact)
             found.assert_nobody_is_called_complete_who_died(flow)
-    assert all(len(state.hops) <= hops.HOPS_MIN for state in found.slot.sinks.values())
+    most = hops.HOPS_MIN + 1  # ahead of readers, and the last one that all are past
+    assert all(len(state.hops) <= most for state in found.slot.sinks.values())
 
 
 @patiently
