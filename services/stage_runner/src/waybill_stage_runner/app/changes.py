@@ -327,5 +327,4 @@ def _is_recorded(command: Command, offset: int, record: PipelineRecord) -> bool:
 
 
 def _is_forced_stop(command: Command) -> bool:
-    body = command.body
-    return isinstance(body, commands.Stop) and body.mode is commands.StopMode.FORCE
+    return command.body == commands.Stop(mode=commands.StopMode.FORCE)
