@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from waybill_shared.contract.lifecycle_events import SqlGuard
 from waybill_spark.guard.allowed import read_allowed
 
 CORES_DEFAULT: Final = "2"
+ERROR_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 CONF: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -64,10 +66,21 @@ def open_session(
     """Open the session on the gateway that `start_jvm` has announced; `properties` may be
     secret.
     """
+    create_error_loggers()
     session = SparkSession.builder.config(map=dict(properties or {})).getOrCreate()
     if sql_guard == "strict":
         _forget_functions(session)
     return session
+
+
+def create_error_loggers() -> None:
+    """Create PySpark's loggers of errors while there is one thread.
+
+    PySpark creates them at the first error, and changes the class of all new loggers while it
+    does. Two threads that do so at once can leave a plain logger, which fails at each later error.
+    """
+    for name in ERROR_LOGGERS:
+        PySparkLogger.getLogger(name)
 
 
 def _forget_functions(spark: SparkSession) -> None:
