@@ -21,14 +21,14 @@ from waybill_shared.contract.commands import (
 )
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.dead_letter_facts import DeadLetter
-from waybill_shared.contract.dead_letters import Headers, with_facts
+from waybill_shared.contract.dead_letters import Headers, LetterId, with_facts
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import (
     Command,
     Reply,
 )
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
-from waybill_shared.contract.replays import Replay, ReplayedRecord
+from waybill_shared.contract.replays import LetterReplay, Replay, ReplayedLetter, ReplayPosition
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.slots import DeadEntry
 from waybill_shared.contract.vectors import Span
@@ -132,35 +132,43 @@ def make_beat(*, at: int = NOW, uid: str = UID, blocked_by: str | None = None) -
     return Beat(tenant=TENANT, pipeline_uid=uid, at=at, blocked_by=blocked_by)
 
 
-def make_replayed(
-    offset: int = 17,
-    new_offset: int = 40,
-    *,
-    topic_id: str = ORDERS_ID,
-    partition: int = 0,
-    at: int = NOW,
-    generation: int = 1,
-) -> ReplayedRecord:
-    return ReplayedRecord(
-        topic="orders.in",
-        topic_id=topic_id,
-        partition=partition,
-        offset=offset,
-        new_partition=partition,
-        new_offset=new_offset,
-        generation=generation,
-        at=at,
+def make_replayed(offset: int = 17, at: int = 40) -> ReplayedLetter:
+    """The letter of the record at `offset`; `at`: the offset of its message."""
+    return ReplayedLetter(
+        letter=LetterId(topic="orders.in.dlq", partition=0, offset=offset, source=offset),
+        sinks=("enrich/lake@1",),
+        position=ReplayPosition(topic_id="P", partition=3, offset=at),
+        generation=1,
+        at=NOW,
     )
 
 
-def make_replay(*records: ReplayedRecord, token: str = "wb1.token") -> Replay:
+def make_replay(*letters: ReplayedLetter, token: str = "wb1.token") -> Replay:
     return Replay(
         tenant=TENANT,
         pipeline_uid=UID,
         at=NOW,
         request_id="r",
         token=token,
-        records=records or (make_replayed(),),
+        letters=letters or (make_replayed(),),
+    )
+
+
+def make_letter_replay(
+    offset: int = 17, *, stage: str = "enrich", sinks: tuple[str, ...] = ("lake",)
+) -> LetterReplay:
+    return LetterReplay(
+        tenant=TENANT,
+        pipeline_uid=UID,
+        at=NOW,
+        stage=f"{stage}@1",
+        sinks=tuple(f"{stage}/{name}@1" for name in sinks),
+        letter=LetterId(topic="orders.in.dlq", partition=0, offset=100 + offset, source=offset),
+        letter_topic_id="D",
+        topic="orders.in",
+        topic_id=ORDERS_ID,
+        partition=0,
+        size=10,
     )
 
 
@@ -192,6 +200,7 @@ def make_letter_headers(changes: Mapping[str, str | None], *, own: Headers = ())
         named.TOPIC_ID: ORDERS_ID,
         named.SINK: None,
         named.RULE: None,
+        named.GENERATION: "1",
     }
     return with_facts(own, {**facts, **changes})
 

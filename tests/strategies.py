@@ -32,6 +32,7 @@ def parts(draw: st.DrawFn) -> Part:
         generation=draw(st.integers(0, GENERATION_MAX)),
         spans=tuple(chosen),
         counted=draw(st.booleans()),
+        into=tuple(draw(st.lists(st.sampled_from(["load/lake@1", "lädt/see@12"]), max_size=2))),
     )
 
 

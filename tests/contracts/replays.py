@@ -1,27 +1,26 @@
 """Ingress's `ReplayLog`: one at a time, and only what was concluded counts."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 import pytest
 
 from builders import NOW, TENANT
+from message_builders import make_letter_replay
 from waybill_ingress.app.replays import ReplayLog
-from waybill_ingress.core.dead_letters import Resent
-from waybill_ingress.core.replays import record_of
+from waybill_ingress.core.replays import replayed_letter
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import LetterReplay, Replay, ReplayPosition
 
 T = TypeVar("T")
-Places = Sequence[tuple[int, int]]
+Places = Sequence[ReplayPosition]
 OFFSETS: Final = (17, 3)
 
 
 class Bench(Protocol):
-    """A Kafka with an input that has two partitions, and pipelines of which nothing was sent."""
+    """A log of replays, and pipelines of which nothing was replayed."""
 
-    topic: str
-    topic_id: str
     uids: tuple[str, str]
 
     @property
@@ -33,8 +32,8 @@ class Bench(Protocol):
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T: ...
 
-    def standing(self) -> list[tuple[int, int, bytes | None]]:
-        """Partition, offset and value of what a reader of committed records finds in the input."""
+    def written(self) -> list[tuple[ReplayPosition, LetterReplay]]:
+        """What a reader of committed records finds of the letters of these pipelines."""
 
 
 class ReplayLogContract:
@@ -46,17 +45,17 @@ class ReplayLogContract:
     def test_what_was_concluded_stands_there_and_is_told_in_its_order(self, bench: Bench) -> None:
         uid, answers = bench.uids[0], []
         for number in range(3):
-            answer, places = bench.run(lambda n=number: send(bench, bench.log, uid, f"t{n}"))  # type: ignore[misc]
+            answer, places = bench.run(lambda n=number: send(bench.log, uid, f"t{n}"))  # type: ignore[misc]
             answers.append(answer)
-            for offset, (partition, at) in zip(OFFSETS, places, strict=True):
-                assert (partition, at, value(offset)) in bench.standing()
-        assert len(bench.standing()) == 3 * len(OFFSETS)
+            for asked, position in zip(letters(uid), places, strict=True):
+                assert (position, asked) in bench.written()
+        assert len(bench.written()) == 3 * len(OFFSETS)
         assert bench.run(lambda: read_answers(bench.other_log, uid)) == answers
 
     def test_an_answer_needs_no_records(self, bench: Bench) -> None:
         uid = bench.uids[0]
-        answer, places = bench.run(lambda: send(bench, bench.log, uid, "t", offsets=()))
-        assert (list(places), bench.standing()) == ([], [])
+        answer, places = bench.run(lambda: send(bench.log, uid, "t", offsets=()))
+        assert (list(places), bench.written()) == ([], [])
         assert bench.run(lambda: read_answers(bench.log, uid)) == [answer]
 
     def test_what_was_not_concluded_does_not_count(self, bench: Bench) -> None:
@@ -65,11 +64,11 @@ class ReplayLogContract:
         async def give_up() -> None:
             async with bench.log.transaction(TENANT, uid) as transaction:
                 await transaction.read()
-                await transaction.send(records(bench))
+                await transaction.send(letters(uid))
 
         bench.run(give_up)
         assert bench.run(lambda: read_answers(bench.log, uid)) == []
-        assert bench.standing() == []
+        assert bench.written() == []
 
     @pytest.mark.parametrize("sent", [False, True], ids=["before it sent", "after it sent"])
     def test_who_begins_shuts_out_who_has_begun(self, bench: Bench, sent: bool) -> None:
@@ -78,12 +77,12 @@ class ReplayLogContract:
         async def two() -> Replay:
             async with bench.log.transaction(TENANT, uid) as transaction:
                 assert await transaction.read() == []
-                places = await transaction.send(records(bench)) if sent else ()
-                answer, _ = await send(bench, bench.other_log, uid, "second")
-                late = answer_of(bench, uid, "first", OFFSETS, places) if sent else None
+                places = await transaction.send(letters(uid)) if sent else ()
+                answer, _ = await send(bench.other_log, uid, "second")
+                late = answer_of(uid, "first", OFFSETS, places) if sent else None
                 with pytest.raises(Retryable):
                     await (
-                        transaction.send(records(bench))
+                        transaction.send(letters(uid))
                         if late is None
                         else transaction.conclude(late)
                     )
@@ -91,7 +90,7 @@ class ReplayLogContract:
 
         answer = bench.run(two)
         assert bench.run(lambda: read_answers(bench.log, uid)) == [answer]
-        assert len(bench.standing()) == len(OFFSETS)
+        assert len(bench.written()) == len(OFFSETS)
 
     def test_pipelines_do_not_shut_out_each_other(self, bench: Bench) -> None:
         one, other = bench.uids
@@ -99,9 +98,9 @@ class ReplayLogContract:
         async def both() -> tuple[Replay, Replay]:
             async with bench.log.transaction(TENANT, one) as transaction:
                 await transaction.read()
-                second, _ = await send(bench, bench.other_log, other, "other")
-                places = await transaction.send(records(bench))
-                first = answer_of(bench, one, "one", OFFSETS, places)
+                second, _ = await send(bench.other_log, other, "other")
+                places = await transaction.send(letters(one))
+                first = answer_of(one, "one", OFFSETS, places)
                 await transaction.conclude(first)
             return first, second
 
@@ -110,42 +109,24 @@ class ReplayLogContract:
         assert bench.run(lambda: read_answers(bench.log, other)) == [second]
 
 
-def value(offset: int) -> bytes:
-    return b"record %d" % offset
+def letters(uid: str, offsets: Sequence[int] = OFFSETS) -> list[LetterReplay]:
+    return [replace(make_letter_replay(offset), pipeline_uid=uid) for offset in offsets]
 
 
-def records(bench: Bench, offsets: Sequence[int] = OFFSETS) -> list[Resent]:
-    return [
-        Resent(
-            id=f"letter {offset}",
-            topic=bench.topic,
-            topic_id=bench.topic_id,
-            partition=offset % 2,
-            offset=offset,
-            key=None,
-            value=value(offset),
-            own_headers=(),
-        )
-        for offset in offsets
-    ]
-
-
-def answer_of(bench: Bench, uid: str, token: str, offsets: Sequence[int], places: Places) -> Replay:
-    sent = [
-        record_of(each, place, generation=1, now_ms=NOW)
-        for each, place in zip(records(bench, offsets), places, strict=True)
-    ]
+def answer_of(uid: str, token: str, offsets: Sequence[int], places: Places) -> Replay:
+    asked = zip(letters(uid, offsets), places, strict=True)
+    sent = [replayed_letter(each, position, generation=1) for each, position in asked]
     return Replay(
-        tenant=TENANT, pipeline_uid=uid, at=NOW, request_id="r", token=token, records=tuple(sent)
+        tenant=TENANT, pipeline_uid=uid, at=NOW, request_id="r", token=token, letters=tuple(sent)
     )
 
 
 async def send(
-    bench: Bench, log: ReplayLog, uid: str, token: str, offsets: Sequence[int] = OFFSETS
+    log: ReplayLog, uid: str, token: str, offsets: Sequence[int] = OFFSETS
 ) -> tuple[Replay, Places]:
     async with log.transaction(TENANT, uid) as transaction:
-        places = await transaction.send(records(bench, offsets))
-        answer = answer_of(bench, uid, token, offsets, places)
+        places = await transaction.send(letters(uid, offsets))
+        answer = answer_of(uid, token, offsets, places)
         await transaction.conclude(answer)
     return answer, places
 

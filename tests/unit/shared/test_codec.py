@@ -12,6 +12,7 @@ from message_builders import (
     make_beat,
     make_claim,
     make_command,
+    make_letter_replay,
     make_lifecycle,
     make_progress,
     make_replay,
@@ -22,6 +23,7 @@ from watch_builders import make_delivery, make_event, make_watch, make_webhook
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.events import Fact, Message, PipelineRecord
+from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.contract.requests import RequestClaim
 
 MESSAGES: list[Message] = [
@@ -37,7 +39,8 @@ MESSAGES: list[Message] = [
     make_beat(),
     make_fence(),
     make_snapshot("{}"),
-    make_replay(),
+    ReplayMessage(body=make_replay()),
+    ReplayMessage(body=make_letter_replay()),
     make_claim(),
     make_answer(),
     make_progress(),

@@ -15,7 +15,7 @@ from waybill_shared.contract.dead_letters import (
 )
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-NAME = st.sampled_from(NAMES) | st.sampled_from([named.REPLAY_OF, "trace", "waybill"])
+NAME = st.sampled_from(NAMES) | st.sampled_from(["waybill-replay-of", "trace", "waybill"])
 OWN = st.lists(st.tuples(NAME, st.none() | st.binary(max_size=5)), max_size=20).map(tuple)
 
 

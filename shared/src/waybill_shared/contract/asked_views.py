@@ -28,17 +28,23 @@ class PipelinesThere(Protocol):
 
 
 class _At(NamedTuple):
-    """Where data is that is asked for: in a root topic of a pipeline."""
+    """Where data is that is asked for: in a root topic of a pipeline. `into`: the keys of the sinks
+    that a replay names.
+    """
 
     uid: str
     pipeline: str
     stages: tuple[StageDefinition, ...]
     topic_id: str
     generation: int
+    into: tuple[str, ...] = ()
 
     def awaited(self) -> list[StageSink]:
         """Return the sinks that what is asked for waits for."""
-        return [*Topology(self.stages).awaited(self.topic_id, self.generation)]
+        topology = Topology(self.stages)
+        if self.into:
+            return topology.awaited_after(self.into, self.generation)
+        return [*topology.awaited(self.topic_id, self.generation)]
 
 
 def settle(
@@ -50,12 +56,7 @@ def settle(
     """
     if wanted.through:
         require_reader(caller)
-    here = [
-        _At(record.pipeline_uid, record.name, record.stages, topic_id, part.generation)
-        for part, record in owned
-        for topic_id in sorted({span.topic_id for span in part.spans})
-    ]
-    here = [*dict.fromkeys(here)]
+    here = [*dict.fromkeys(at for part, record in owned for at in _places_of(part, record))]
     steps: list[ThroughStep] = []
     for name in wanted.through:
         record = known.by_name(caller.tenant, name)
@@ -87,12 +88,26 @@ def require_reader(caller: Caller) -> None:
     raise Refusal(Slug.SCOPE_MISSING, detail, scope=str(Scope.READ), scopes=has)
 
 
+def sinks_of(part: Part, record: PipelineRecord) -> set[str]:
+    """Return the names of the sinks that this part of a token waits for."""
+    return {each.sink.name for at in _places_of(part, record) for each in at.awaited()}
+
+
+def _places_of(part: Part, record: PipelineRecord) -> Iterator[_At]:
+    uid, name = record.pipeline_uid, record.name
+    for topic_id in sorted({span.topic_id for span in part.spans}):
+        yield _At(uid, name, record.stages, topic_id, part.generation, part.into)
+
+
 def _enter(record: PipelineRecord, here: Iterable[_At], path: str) -> tuple[ThroughStep, list[_At]]:
     read = Topology(record.stages).at(record.generation).root_ids()
     led_by: list[ThroughSink] = []
     there: list[_At] = []
     for at in here:
         awaited = at.awaited()
+        if at.into:
+            message = "the token of a replay is for one pipeline"
+            raise _refuse(f"{path}through", message, "what may be asked for", ["no pipeline"])
         into = [each for each in awaited if read & each.sink.ids]
         if not into:
             message = f"{record.name} reads nothing that {at.pipeline} writes of the token"

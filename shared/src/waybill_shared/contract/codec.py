@@ -19,7 +19,7 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import InvalidMessage
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.schemas import SCHEMAS
 from waybill_shared.contract.status_events import StatusEvent
@@ -37,7 +37,7 @@ TOPIC_OF: dict[type, str] = {
     Beat: "beats",
     events.Fence: "fences",
     events.Snapshot: "frontiers",
-    Replay: "replays",
+    ReplayMessage: "replays",
     RequestClaim: "requests",
     RequestAnswer: "answers",
     ConnectorProgress: "connectors",

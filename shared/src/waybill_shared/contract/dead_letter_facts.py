@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from waybill_shared.contract.replays import ReplayPosition
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
@@ -20,6 +22,7 @@ class DeadLetter:
     dead_topic: str
     dead_partition: int
     dead_offset: int
+    replayed: ReplayPosition | None = None  # where it was read, if it died in a replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

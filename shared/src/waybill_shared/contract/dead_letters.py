@@ -30,16 +30,14 @@ REASON: Final = f"{OWN}.reason"
 RULE: Final = f"{OWN}.rule"
 BATCH: Final = f"{OWN}.batch"
 AT: Final = f"{OWN}.at"
+GENERATION: Final = f"{OWN}.generation"
 
 NAMES: Final = (
     TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STEP, CLASS, ERROR, MESSAGE,
-    PIPELINE, UID, TOPIC_ID, STAGE, SINK, REASON, RULE, BATCH, AT,
+    PIPELINE, UID, TOPIC_ID, STAGE, SINK, REASON, RULE, BATCH, GENERATION, AT,
 )  # fmt: skip
 """In the order in which they follow the headers of the record."""
-MAY_LACK: Final = frozenset({SINK, RULE})
-
-REPLAY_OF: Final = "waybill-replay-of"
-"""The header of a record that was sent to its topic again: the id of its dead letter."""
+MAY_LACK: Final = frozenset({SINK, RULE, GENERATION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +51,9 @@ class LetterHeaders:
 def with_facts(own: Headers, facts: Mapping[str, str | None]) -> Headers:
     """Return the headers of the record followed by ours.
 
-    `facts` has a value for each of NAMES; a value of None is left out.
+    `facts` has a value for each of NAMES but those of MAY_LACK; a value of None is left out.
     """
-    texts = ((name, facts[name]) for name in NAMES)
+    texts = ((name, facts.get(name) if name in MAY_LACK else facts[name]) for name in NAMES)
     return (*own, *((name, text.encode()) for name, text in texts if text is not None))
 
 

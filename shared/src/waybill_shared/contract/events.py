@@ -16,7 +16,7 @@ from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.offsets import Offsets
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
 from waybill_shared.contract.rescales import Rescaled
 from waybill_shared.contract.rewinds import StageRewind
@@ -54,8 +54,7 @@ class Gap:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """Where the rows of a batch are in one partition of a sink's topic; `end` is cumulative. So are
-    `gaps`, the one before its first batch and the newest between batches: offsets of a marker,
-    and maybe of rows of others or aborted ones."""
+    `gaps`, before its first batch and between the newest: markers, rows of others, aborted rows."""
 
     topic: str
     topic_id: str
@@ -90,6 +89,7 @@ class Commit:
     rewind: int = 0  # as in the fence
     rewound: Offsets = field(default_factory=dict, hash=False)  # as in the fence
     key: str = ""  # of the sink in the slot, if not made of these names
+    replayed: Offsets = field(default_factory=dict, hash=False)  # as in the fence, or farther
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,8 +254,8 @@ class Fence:
     """Up to where a stage has written in one sink.
 
     `frontier`, `outputs` and `set_aside` are cumulative; the frontier has passed what is set aside.
-    `rewind` is the number of the newest rewind in the sink, `rewound` what it has moved back.
-    """
+    `rewind` is the number of the newest rewind in the sink, `rewound` what it has moved back. The
+    sink has the replays that name it below `replayed`, a position in `waybill.replays`."""
 
     tenant: str
     pipeline_uid: str
@@ -273,6 +273,7 @@ class Fence:
     dead: tuple[DeadPositions, ...] = ()  # of a journal: what a batch that comes again leaves out
     rewind: int = 0
     rewound: Offsets = field(default_factory=dict, hash=False)
+    replayed: Offsets = field(default_factory=dict, hash=False)
 
     @property
     def position(self) -> Vector:
@@ -282,8 +283,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Snapshot of a slot. `position` is in the commits topic of that id. `slot` is packed: it, or a
-    `chunk` of its dead letters, which are stored separately; empty if that was deleted."""
+    """A packed slot, or a `chunk` of its dead letters; empty if deleted. `position`: in commits."""
 
     tenant: str
     pipeline_uid: str
@@ -305,7 +305,7 @@ Message = (
     | Beat
     | Fence
     | Snapshot
-    | Replay
+    | ReplayMessage
     | RequestClaim
     | RequestAnswer
     | ConnectorProgress

@@ -92,16 +92,14 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Write", topic=f"{PREFIX}.commands", why="what people want of pipelines"),
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
-        _grant(
-            "Read", "Write", topic=f"{PREFIX}.replays", why="which dead letters were sent again"
-        ),
+        _grant("Read", "Write", topic=f"{PREFIX}.replays", why="which dead letters are replayed"),
         _grant("Read", "Write", topic=f"{PREFIX}.requests", why="who carries out a repeated write"),
         _grant("Read", "Write", topic=f"{PREFIX}.answers", why="what was answered to it"),
         _grant("Read", "Write", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
         _grant(
             "Read", "Write", topic=f"{PREFIX}.watches", why="who wants to be notified of tokens"
         ),
-        _grant("Write", topic=INPUTS, why="records over HTTP, of files, and replayed dead letters"),
+        _grant("Write", topic=INPUTS, why="records over HTTP and of files"),
         _transactions(f"{PREFIX}/ingress/", "what is written and the events about it"),
         _group(FOLLOWER, "Describe", NEVER_JOINED),
         _group(READER, "Describe", NEVER_JOINED),
@@ -139,6 +137,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", "Write", topic=f"{PREFIX}.pipelines", why="definitions"),
         _grant("Write", topic=f"{PREFIX}.commits", why="a forged one completes tokens"),
         _grant("Read", topic=f"{PREFIX}.commits", why="what died before a stage is rewound"),
+        _grant("Read", topic=f"{PREFIX}.replays", why="dead letters that come back"),
         _grant("Read", "Write", topic=f"{PREFIX}.fences", why="what Kafka sinks hold"),
         _grant("Write", topic=f"{PREFIX}.lifecycle", why="phases"),
         _grant("Write", topic=f"{PREFIX}.beats", why="that it is alive"),
@@ -154,7 +153,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _group(READER, "Describe", NEVER_JOINED),
         _grant("Read", topic=INPUTS, why="stages"),
         _grant("Read", "Write", topic=OUTPUTS, why="sinks, and stages that read them"),
-        _grant("Write", topic=DEAD, why="records that a stage cannot process"),
+        _grant("Read", "Write", topic=DEAD, why="records that a stage cannot process"),
         _transactions(f"{PREFIX}/", "a batch with its fence, a change with its definition"),
         _grant("Create", topic=INPUTS, why=CREATION, need="to create topics"),
         _grant("Create", topic=OUTPUTS, why=CREATION, need="to create topics"),
@@ -164,7 +163,7 @@ KAFKA_GRANTS: Final[dict[str, tuple[KafkaGrant, ...]]] = {
         _grant("Read", topic=f"{PREFIX}.pipelines", why="which pipelines there are"),
         _grant("Read", topic=f"{PREFIX}.replies", why="answers to commands"),
         _grant("Read", topic=f"{PREFIX}.lifecycle", why="what happened to pipelines"),
-        _grant("Read", topic=f"{PREFIX}.replays", why="where dead letters were sent again"),
+        _grant("Read", topic=f"{PREFIX}.replays", why="which dead letters are replayed"),
         _grant("Read", topic=f"{PREFIX}.connectors", why="how far files were fetched"),
         _grant(
             "Read", "Write", topic=f"{PREFIX}.watches", why="who wants to be notified of tokens"

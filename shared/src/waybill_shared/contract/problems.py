@@ -104,10 +104,12 @@ class Slug(StrEnum):
         "the pipeline was deleted before this command was carried out")
     REQUEST_RUNNING = ("request_running", 409, Acts.MOMENTS,
         "a request with this `Idempotency-Key` is still being carried out")
-    SOURCE_NOT_AN_INPUT = ("source_not_an_input", 409, Acts.CALLER,
-        "a record died in a topic that the pipeline does not read, or that a stage of it writes")
-    SOURCE_RECREATED = ("source_recreated", 409, Acts.CALLER,
-        "the topic in which a record died was deleted or created again: send it as a new record")
+    SINKS_GONE = ("sinks_gone", 409, Acts.CALLER,
+        "the sinks that lack a dead record or their stage were removed, or it reads another topic")
+    REPLAY_REPLACES = ("replay_replaces", 409, Acts.CALLER,
+        "each batch replaces what a sink contains, and a replay would be a batch")
+    REPLAY_NOT_CONFIRMED = ("replay_not_confirmed", 409, Acts.CALLER,
+        "old rows may replace newer ones: confirm it with `yes: true`; `sinks` says where")
     NOT_ALLOWED_NOW = ("not_allowed_now", 409, Acts.CALLER,
         "the phase of the pipeline does not allow it; `errors` say what it allows")
     REWIND_NOT_CONFIRMED = ("rewind_not_confirmed", 409, Acts.CALLER,

@@ -33,5 +33,5 @@ class Sentence(StrEnum):
     BLOCKED = "{stage} is blocked: {why}."
     DEAD_LETTERS = "Dead letters: {number}"
     ONLY_SINK_LACKS = "only {sink} lacks it"
-    SENT_AGAIN = "Sent again as {place}."
+    SENT_AGAIN = "Replayed by {place}."
     LEFT_OUT = "{records} dropped by rule {rule} in {stage}"

@@ -37,6 +37,7 @@ class Hop:
     outputs: StoredOffsets
     gaps: tuple[Span, ...] = ()
     """After what was written before: offsets of rows of others, or of aborted ones."""
+    replayed: StoredOffsets = field(default_factory=dict)  # as in the commit: in `outputs`, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +69,23 @@ class SinkState:
     rewritten: StoredOffsets = field(default_factory=dict)
     """The ends in its topic of what its newest rewind wrote again, once that is done. Readers that
     are past them have read no older record for the last time."""
+    replayed: StoredOffsets = field(default_factory=dict)
+    """As in the commit: the replays that name the sink below it are done here."""
 
     @property
     def position(self) -> Vector:
         """Where its next batch begins."""
         return {**self.frontier, **self.rewound} if self.rewound else self.frontier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadSource:
+    """Where a record died that a replay has read."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +116,8 @@ class DeadEntry:
     dead_partition: int = -1
     dead_offset: int = -1
     runs: tuple[tuple[int, int], ...] = ()
+    source: DeadSource | None = None
+    """Of an exact entry at a position of `waybill.replays`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +261,7 @@ def slot_from_json(text: str | bytes) -> Slot:
 
 
 def for_readers(slot: Slot) -> Slot:
-    """Return the slot without the letters that have not become entries yet, because only the
-    tracker reads them.
-    """
+    """Return the slot without letters that are no entries yet: only the tracker reads these."""
     if not (slot.dead_waiting or slot.dead_unplaced):
         return slot
     waiting = tuple(replace(each, letters=()) for each in slot.dead_waiting)
@@ -309,10 +322,7 @@ class Keys:
         return f"{self.prefix}:{{{tenant}/{pipeline_uid}}}:dead:{topic_id}:{partition}"
 
     def kept(self) -> str:
-        """Return the key of a hash with a field for each partition that a tracker owns.
-
-        It is missing if Redis has lost its data.
-        """
+        """Return the key of a hash with a field for each partition of a tracker. It may be lost."""
         return f"{self.prefix}:kept"
 
     def wake(self) -> str:

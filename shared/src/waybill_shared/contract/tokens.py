@@ -25,6 +25,7 @@ CHARACTERS_MAX = 256 * 1024  # more than ten thousand scattered records need
 PIPELINES_MAX = 10_000  # so many short names are remembered
 ASSUMED_IDENTITY = 1  # flag: the producer did not name topic ids, so ingress took the present ones
 MERGED = 2  # flag: `oldest_at` follows
+REPLAYED = 4  # flag: each part ends with the sinks that its records go into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +34,14 @@ class Part:
 
     The topic ids in the spans say which inputs: names of inputs change, ids never return.
     `counted`: each offset is a record; else strangers' records and markers may be among them.
+    `into`: the keys of the sinks that a replay names; its spans are in `waybill.replays`.
     """
 
     pipeline_id: str
     generation: int
     spans: tuple[Span, ...]
     counted: bool = True
+    into: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,8 @@ def _pack(token: Token) -> bytes:
     oldest = b""
     if token.oldest_at is not None:
         flags, oldest = flags | MERGED, _varint(token.oldest_at)
+    if any(part.into for part in token.parts):
+        flags |= REPLAYED
     out = bytearray(_varint(token.issued_at))
     out += bytes.fromhex(token.request_id) + bytes([flags]) + oldest + _varint(len(token.parts))
     for part in token.parts:
@@ -113,7 +118,13 @@ def _pack(token: Token) -> bytes:
             out += topic_id_bytes(topic_id) + _varint(len(spans))
             for span in spans:
                 out += _varint(span.partition) + _pack_run(span)
+        if flags & REPLAYED:
+            out += _varint(len(part.into)) + b"".join(map(_pack_text, part.into))
     return bytes(out)
+
+
+def _pack_text(text: str) -> bytes:
+    return _varint(len(text.encode())) + text.encode()
 
 
 def _pack_run(span: Span) -> bytes:
@@ -141,6 +152,10 @@ def _unpack(plain: bytes) -> Token:
                 partition, start, length = number(), number(), number()
                 yield Span(topic_id=topic_id, partition=partition, start=start, end=start + length)
 
+    def texts() -> Iterator[str]:
+        for _ in range(number()):
+            yield take(number()).decode()
+
     issued_at, request_id, flags = number(), take(REQUEST_ID_BYTES).hex(), take(1)[0]
     oldest_at = number() if flags & MERGED else None
 
@@ -152,6 +167,7 @@ def _unpack(plain: bytes) -> Token:
             generation=generation,
             spans=tuple(spans()),
             counted=bool(counted),
+            into=tuple(texts()) if flags & REPLAYED else (),
         )
 
     parts = tuple(part() for _ in range(number()))

@@ -118,6 +118,21 @@ class Topology:
         passed = _all_of([stage for stage, _ in self.roots(topic_id)], self._after)
         return frozenset(map(stage_key, passed))
 
+    def beyond(self, keys: Container[str]) -> list[StageSink]:
+        """Return these sinks, and all sinks of stages that get what they write, on any path."""
+        mine = [each for each in self.sinks if each.key in keys]
+        after = _all_of([s for each in mine for s in self.readers(each.sink)], self._after)
+        passed = {id(stage) for stage in after}
+        return [each for each in self.sinks if each.key in keys or id(each.stage) in passed]
+
+    def awaited_after(self, keys: Container[str], generation: int) -> list[StageSink]:
+        """Return those of `beyond` for which tokens of that generation may wait."""
+        return [
+            each
+            for each in self.beyond(keys)
+            if max(each.sink.since, each.sink.awaited_since) <= generation
+        ]
+
     def _after(self, stage: StageDefinition) -> Iterable[StageDefinition]:
         return chain.from_iterable(map(self.readers, stage.sinks))
 

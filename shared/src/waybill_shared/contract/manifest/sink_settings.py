@@ -60,6 +60,11 @@ class SinkSettings(Strict):
         return frozenset()
 
     @property
+    def may_age(self) -> bool:
+        """True if an older row may replace a newer one, as nothing says which is newer."""
+        return False
+
+    @property
     def replaces(self) -> str:
         """What each batch erases of those before it; empty: nothing."""
         return ""
@@ -127,6 +132,10 @@ class TableSettings(SinkSettings):
     @property
     def merge_keys(self) -> frozenset[str]:
         return frozenset(self.keys)
+
+    @property
+    def may_age(self) -> bool:
+        return bool(self.keys) and self.order_by is None
 
     @property
     def columns_named(self) -> Mapping[str, str]:
