@@ -22,6 +22,8 @@ class Batch:
     """True if it is for one sink that lags, and so says nothing about the others."""
     has_no_records: bool = False
     """True if it contains no record. Then the rows that it would replace stay, too."""
+    of_replays: bool = False
+    """True if its ranges are replays, and so nothing of what the stage reads."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:

@@ -1,4 +1,4 @@
-"""Lets the batches of a stage begin, one at a time, or makes them wait while it is paused."""
+"""Lets the batches of a stage begin, or makes them wait while it is paused."""
 
 import threading
 from collections.abc import Iterator
@@ -13,22 +13,26 @@ class BatchGate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._paused = False
-        self._running = False
+        self._running = 0
         self._closed = False
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Begin a batch, as soon as none must wait. Raise StageClosed if none begins any more."""
+        """Begin a batch, as soon as none must wait. Raise StageClosed if none begins any more.
+
+        A batch of the query may begin while another one, of replays, still runs: it waits
+        elsewhere.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or not self._paused)
             if self._closed:
                 raise StageClosed
-            self._running = True
+            self._running += 1
         try:
             yield
         finally:
             with self._changed:
-                self._running = False
+                self._running -= 1
                 self._changed.notify_all()
 
     def set_paused(self, *, paused: bool) -> None:
@@ -44,7 +48,7 @@ class BatchGate:
             return self._paused and not self._running
 
     def close(self) -> None:
-        """Wait for the running batch, and let none begin any more."""
+        """Wait for the running batches, and let none begin any more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

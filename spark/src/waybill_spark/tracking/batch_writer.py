@@ -42,10 +42,10 @@ class BatchWriter:
         loads: Loads,
         note_progress: Callable[..., None],
     ) -> None:
-        self._stage = stage
+        self.stage = stage
         self._uid = pipeline_uid
-        self._ledgers = ledgers
-        self._triage = triage
+        self.ledgers = ledgers
+        self.triage = triage
         self._check_topics = check_topics
         self._changes_nothing = changes_nothing
         self._loads = loads
@@ -58,7 +58,7 @@ class BatchWriter:
         first: Callable[[], BatchRows] | None = None,
     ) -> None:
         """Write the batch into these sinks. `first` reads all of it the first time."""
-        judged = self._triage.judge(batch, first)
+        judged = self.triage.judge(batch, first)
         self._note_progress()
         if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
             batch = replace(batch, has_no_records=True)
@@ -68,7 +68,7 @@ class BatchWriter:
             self._note_progress()
             refused = self._load(judged.rows, self._with_facts(batch, judged), into, stack)
         for ledger, why in refused:
-            judged = self._triage.judge_refused(batch, ledger.sink, ledger.key, why)
+            judged = self.triage.judge_refused(batch, ledger.sink, ledger.key, why)
             with closing(judged.rows):
                 self._record_dead(judged, batch, [ledger])
                 mine = judged.rows.by_sink[ledger.sink.name]
@@ -79,16 +79,16 @@ class BatchWriter:
         """Return the sinks that have been writing one batch since before `latest`; all of them if
         the batch fails and its bad records are looked for.
         """
-        if (search := self._triage.search) is not None and search.since < latest:
+        if (search := self.triage.search) is not None and search.since < latest:
             said = f"{search.found} found, {search.left} left to try"
             found = {"blocked_by": Obstacle.SEARCHING, "message": said}
             return tuple(
-                SinkWait(stage=self._stage, sink=ledger.sink.name, **found)
-                for ledger in self._ledgers
+                SinkWait(stage=self.stage, sink=ledger.sink.name, **found)
+                for ledger in self.ledgers
             )
         return tuple(
-            SinkWait(stage=self._stage, sink=ledger.sink.name, blocked_by=Obstacle.BATCH_RUNNING)
-            for ledger in self._ledgers
+            SinkWait(stage=self.stage, sink=ledger.sink.name, blocked_by=Obstacle.BATCH_RUNNING)
+            for ledger in self.ledgers
             for since in [ledger.loading_since]
             if since is not None and since < latest
         )
@@ -97,7 +97,7 @@ class BatchWriter:
         """Return the sinks that lack the dead records of the batch, where others have it
         already.
         """
-        return [ledger.key for ledger in into] if len(into) < len(self._ledgers) else []
+        return [ledger.key for ledger in into] if len(into) < len(self.ledgers) else []
 
     def _record_dead(
         self,
@@ -109,15 +109,15 @@ class BatchWriter:
         self._check_topics()
         for ledger in into if judged.dead else ():
             ledger.move_claim()
-        reached = reduce(meet, [ledger.position() for ledger in self._ledgers])
+        reached = reduce(meet, [ledger.end_of_all() for ledger in self.ledgers])
         keys = [ledger.key for ledger in into]
-        self._triage.record_dead(judged.dead, batch, reached, lacking, into=keys)
+        self.triage.record_dead(judged.dead, batch, reached, lacking, into=keys)
         if judged.dead:
-            reach(f"{self._uid}.{self._stage}.after_journal")
+            reach(f"{self._uid}.{self.stage}.after_journal")
 
     def _with_facts(self, batch: Batch, judged: Judged) -> Batch:
         """Return the batch with what was found when its records were read."""
-        dead, dropped = self._triage.sequence, dict(judged.rows.dropped)
+        dead, dropped = self.triage.sequence, dict(judged.rows.dropped)
         return replace(batch, report=replace(batch.report, dead_sequence=dead, dropped=dropped))
 
     def _load(
@@ -144,7 +144,7 @@ class BatchWriter:
 
     def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, stack: ExitStack) -> Rows:
         """Return the rows without those that this sink alone has refused before."""
-        dead = self._triage.find_dead(batch, ledger.key)
-        if dead != self._triage.find_dead(batch):
-            rows = stack.enter_context(closing(self._triage.read_again(batch.ranges, dead)))
+        dead = self.triage.find_dead(batch, ledger.key)
+        if dead != self.triage.find_dead(batch):
+            rows = stack.enter_context(closing(self.triage.read_again(batch.ranges, dead)))
         return rows.by_sink[ledger.sink.name]

@@ -31,11 +31,11 @@ from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError
 from waybill_shared.contract.events import Commit, Fence, SetAside
 from waybill_shared.contract.slots import sink_key
-from waybill_shared.contract.vectors import Vector, join
+from waybill_shared.contract.vectors import Vector, covers, join
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import Batch
-from waybill_spark.tracking.commits import Identity
+from waybill_spark.tracking.commits import Identity, commit_of
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.fencing import LaterSink, StageInput, bases_of
 from waybill_spark.tracking.losses import find_before_start, find_lost_with_topic, union
@@ -77,6 +77,8 @@ class Ledger:
         """True if the topic of the sink was deleted, so that nothing there will ever be seen."""
         self.loading_since: int | None = None
         """Since when it has been writing a batch."""
+        self._without_replays: Vector = NOWHERE
+        """Up to where no replay is left that names the sink."""
 
     @property
     def key(self) -> str:
@@ -100,7 +102,7 @@ class Ledger:
         """
         with self._in_sink():
             self._written = self.sink.last()
-        if self._is_superseded():
+        if self._identity.is_before(self.fence):
             raise SinkSuperseded(f"sink {self.sink.name}: its fence is of a later claim")
 
     def frontier(self) -> Vector:
@@ -112,6 +114,27 @@ class Ledger:
         """Return the vector where the next batch of the sink begins."""
         fence = self.fence
         return self._bases if fence is None else join(self._bases, fence.position)
+
+    @property
+    def replayed(self) -> Vector:
+        """The vector below which the sink has all replays that name it."""
+        fence = self.fence
+        return join(self._without_replays, {} if fence is None else fence.replayed)
+
+    def end_of_all(self) -> Vector:
+        """Return what the sink never reads again: below its position, and below `replayed`."""
+        return {**self.position(), **self.replayed}
+
+    def pass_replays(self, end: Vector) -> None:
+        """Note that no replay below `end` is left that names the sink, and report that.
+
+        The fence says so with its next move; one that has none gets it now, to have a commit.
+        """
+        if not covers(self.replayed, end):
+            self._without_replays = join(self._without_replays, end)
+            if self.fence is None:
+                self.move_claim()
+            self.report()
 
     @property
     def rewind_number(self) -> int:
@@ -171,8 +194,7 @@ class Ledger:
 
     def write(self, rows: Rows, batch: Batch) -> None:
         """Write a batch that follows the fence, and report it."""
-        ends = {(run.topic_id, run.partition): run.end for run in batch.ranges}
-        after = self._next(ends, batch)
+        after = self._next(ends_of([batch.ranges]), batch)
         batches = after.batches + (not batch.for_one_sink)
         began = self.loading_since = self._clock.now_ms()
         report = replace(after.batch, rows=rows.num_rows, write_started_at=began)
@@ -192,13 +214,15 @@ class Ledger:
         generation: int | None = None,
         *,
         passed: Vector = NOWHERE,
+        of_replays: bool = False,
     ) -> None:
         """Move the fence alone past what will never be processed, and report it.
 
         `generation`: the one that the fence is of, if not this driver's. `passed`: up to where
         the sink reads nothing again: what it had is gone, or was set aside before.
         """
-        moved = self._next({**passed, **ends_of(each.ranges for each in found)}, self._no_batch())
+        batch = replace(self._no_batch(), of_replays=of_replays)
+        moved = self._next({**passed, **ends_of(each.ranges for each in found)}, batch)
         kept = moved.generation if generation is None else generation
         self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
         self.report()
@@ -250,41 +274,24 @@ class Ledger:
         if committed_at is not None:
             batch = replace(batch, committed_at=committed_at)
         self._emit(
-            Commit(
-                stage=self.stage,
-                sink=self.sink.name,
+            commit_of(
+                fence,
+                batch,
                 since=self.sink.since,
-                epoch=fence.epoch,
-                batch=batch,
-                inputs=fence.inputs,
-                frontier=fence.frontier,
-                outputs=fence.outputs,
-                set_aside=fence.set_aside,
                 versions_from=self._versions_from,
-                rewind=fence.rewind,
-                rewound=fence.rewound,
                 key=self.sink.key,
+                replayed=self.replayed,
             )
         )
 
     def maintain(self) -> TableMaintenance | None:
-        """Run a maintenance task if one is due, and report the fence again if versions were
-        deleted.
-        """
+        """Run a maintenance task if one is due. Report the fence again if it deleted versions."""
         if not isinstance(self.sink, Maintained):
             return None
         kept = self.sink.maintain()
         if self._written is not None and self._read_versions_from() != self._versions_from:
             self.report()
-        if kept is None:
-            return None
-        return TableMaintenance(
-            stage=self.stage,
-            sink=self.sink.name,
-            task=kept.task,
-            done={**kept.done},
-            problem=kept.problem,
-        )
+        return None if kept is None else kept.of(self.stage, self.sink.name)
 
     def _read_versions_from(self) -> int:
         return self.sink.versions_from if isinstance(self.sink, Versioned) else 0
@@ -302,15 +309,6 @@ class Ledger:
             error.sink = self.sink.name
             raise
 
-    def _is_superseded(self) -> bool:
-        """Return True if the claim of this driver is older than that of the one that moved the
-        fence.
-        """
-        fence, own = self.fence, self._identity
-        return (
-            fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch
-        )
-
     def _no_batch(self) -> Batch:
         return no_batch(self.fence, self._clock.now_ms())
 
@@ -321,6 +319,7 @@ class Ledger:
             batch,
             ends=ends,
             bases=self._bases,
+            replayed=self.replayed,
             stage=self.stage,
             sink=self.sink.name,
             identity=self._identity,

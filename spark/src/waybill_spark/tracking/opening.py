@@ -4,12 +4,15 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from waybill_shared.contract.batches import planned
 from waybill_shared.contract.vectors import TopicPartition, Vector, join
 from waybill_shared.contract.words import StopReason
+from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, Planned
 from waybill_spark.tracking.dead_letters.triage import Triage
 from waybill_spark.tracking.fencing import Diverged
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.rewinding import Replacing, Rewind
 from waybill_spark.tracking.stopping import StageStopped
 
@@ -122,6 +125,16 @@ def refuse_older_rows(
                 "apply the manifest of before; apply this one when `waybill offsets` shows no lag"
             )
             raise StageStopped(StopReason.REPLACES_ROWS, detail, hint)
+
+
+def make_batch(ledgers: Iterable[Ledger], ranges: Ranges, now_ms: int) -> Batch:
+    """Return the ranges as a batch for a sink that lags; the same one if another sink has written
+    them as one.
+    """
+    fences = [ledger.fence for ledger in ledgers if ledger.fence is not None]
+    model = next((fence.batch for fence in fences if fence.inputs == ranges), None)
+    batch_id, lineage = (model.batch_id, model.lineage) if model else (NO_BATCH, "")
+    return Batch(report=planned(batch_id, lineage, now_ms), runs=ranges, for_one_sink=True)
 
 
 def _least(rewinds: Iterable[Rewind]) -> Vector:

@@ -80,7 +80,7 @@ class _Putting:
         self._triage.record_dead(
             (DeadLetterRecord(record=record, cause=cause),),
             Batch(report=planned(NO_BATCH, "", 0), runs=()),
-            reduce(meet, [ledger.position() for ledger in self._ledgers]),
+            reduce(meet, [ledger.end_of_all() for ledger in self._ledgers]),
             keys if len(into) < len(self._ledgers) else (),
             into=keys,
         )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import ContractError, Problem, Retryable, UserError
 from waybill_shared.contract.events import Fence, FieldMap
 
@@ -132,6 +133,12 @@ class MaintenanceResult(NamedTuple):
     task: str
     done: Mapping[str, int]
     problem: str | None = None
+
+    def of(self, stage: str, sink: str) -> TableMaintenance:
+        """Return the report with the sink that it is about."""
+        return TableMaintenance(
+            stage=stage, sink=sink, task=self.task, done={**self.done}, problem=self.problem
+        )
 
 
 @runtime_checkable

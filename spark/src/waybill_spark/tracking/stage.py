@@ -4,8 +4,8 @@ It knows no manifests and no runners. It gets inputs, sinks and a function from 
 The driver calls, in this order:
 
 1. `open` claims the journal of dead letters and all sinks against earlier drivers. Then it reads
-   the fences, gives a first one to sinks that were added later, and stops if one is missing. A
-   rewinds that were not done in each sink yet are done (`rewinding`).
+   the fences, gives a first one to sinks that were added later, and stops if one is missing.
+   Rewinds that were not done in each sink yet are done (`rewinding`).
 2. `report_losses` reports every fence. It also sets aside what can never be processed: records of
    deleted topics, and records that retention removed. It raises StageStopped if a person must act.
    `put_dead_letters` then writes the letters that a person asks for (`putting`).
@@ -15,6 +15,7 @@ The driver calls, in this order:
    it is written; sinks that have the batch report again. A big batch is cut into pieces.
    `BatchWriter` then reads the rows, writes the dead letters, and loads the sinks.
 5. `watch` is called between batches: it reports what was hidden, and looks for new losses.
+   `replay` brings dead letters back (`replaying`).
 6. `close` waits for the running batch, and lets no other start.
 """
 
@@ -33,7 +34,7 @@ from waybill_shared.contract.events import Commit
 from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_shared.process.clock import Clock
 from waybill_shared.process.failpoints import reach
-from waybill_spark.tracking.batch import NO_BATCH, Batch
+from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_gate import BatchGate
 from waybill_spark.tracking.batch_progress import BatchProgress
 from waybill_spark.tracking.batch_rows import BatchRows
@@ -59,6 +60,7 @@ from waybill_spark.tracking.loss_reporter import LossReporter
 from waybill_spark.tracking.opening import (
     diverged,
     do_rewinds,
+    make_batch,
     read_planned,
     refuse_missing_fences,
     refuse_older_rows,
@@ -67,6 +69,7 @@ from waybill_spark.tracking.opening import (
 from waybill_spark.tracking.pieces import Ranges, ends_of, has_all, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
 from waybill_spark.tracking.putting import put_dead_letters
+from waybill_spark.tracking.replaying import LetterReadings, Replaying, Replays
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.rewinding import Replacing, Rewind, edges_of, is_set_aside
 from waybill_spark.tracking.sink import Sink
@@ -100,11 +103,10 @@ class TrackedStage(Generic[Frame]):
         report_maintenance: Callable[[TableMaintenance], None],
         clock: Clock,
         has_state: bool = False,
-        rewinds: Sequence[Rewind] = (),
+        rewinds: Sequence[Rewind] = (),  # the oldest first
         dead_letters: Sequence[DeadLetterRequest] = (),
         replacing: Mapping[str, Replacing] | None = None,
     ) -> None:
-        # `rewinds`: the oldest first; `replacing`: how sinks replace rows, if they do.
         self.name = name
         self.progress = BatchProgress()
         self._has_state = has_state
@@ -230,6 +232,16 @@ class TrackedStage(Generic[Frame]):
                 self._process(frame, batch_id)
             self._maintain()
 
+    def replay(self, replays: Replays, readings: LetterReadings) -> None:
+        """Bring dead letters to sinks that lack them. Wait in a pause. Raise StageClosed."""
+        with self.gate.batch(), self._busy:
+            Replaying(self._writer, readings, self._replacing, self._clock).run(replays)
+            self._maintain()
+
+    def replays_done(self) -> list[Vector]:
+        """Return up to where each sink has the replays that name it."""
+        return [ledger.replayed for ledger in self._ledgers]
+
     def close(self) -> None:
         """Wait for the running batch; none begins any more."""
         self.gate.close()
@@ -291,18 +303,13 @@ class TrackedStage(Generic[Frame]):
         return tuple(piece for part in parts for piece in self._source.pieces(part))
 
     def _maintain(self) -> None:
-        for ledger in self._ledgers:
-            kept = ledger.maintain()
-            if kept is not None:
-                self._report_maintenance(kept)
+        for kept in filter(None, (ledger.maintain() for ledger in self._ledgers)):
+            self._report_maintenance(kept)
 
     def _describe(self, batch_id: int) -> Batch:
-        starts = self._checkpoint.starts(batch_id)
-        ends = self._checkpoint.ends(batch_id)
-        return Batch(
-            report=planned(batch_id, self._checkpoint.lineage(), self._clock.now_ms()),
-            runs=batch_runs(self._inputs, starts, ends),
-        )
+        report = planned(batch_id, self._checkpoint.lineage(), self._clock.now_ms())
+        starts, ends = self._checkpoint.starts(batch_id), self._checkpoint.ends(batch_id)
+        return Batch(report=report, runs=batch_runs(self._inputs, starts, ends))
 
     def _decide(self, batch: Batch) -> Write | RunOnly | AlreadyDone:
         """Return what the batch must do. Raise StageStopped if it does not fit the sinks."""
@@ -319,12 +326,5 @@ class TrackedStage(Generic[Frame]):
         steps = (missing,) if self._source.must_stay_whole else in_steps(missing, self._offsets_max)
         for step in steps:
             for piece in self._pieces(step, [ledger]):
-                self._write_piece(self._once(piece), [ledger])
-
-    def _once(self, ranges: Ranges) -> Batch:
-        """Return the ranges as a batch; the same one if another sink has written them as one."""
-        fences = [ledger.fence for ledger in self._ledgers if ledger.fence is not None]
-        model = next((fence.batch for fence in fences if fence.inputs == ranges), None)
-        batch_id, lineage = (model.batch_id, model.lineage) if model else (NO_BATCH, "")
-        report = planned(batch_id, lineage, self._clock.now_ms())
-        return Batch(report=report, runs=ranges, for_one_sink=True)
+                batch = make_batch(self._ledgers, piece, self._clock.now_ms())
+                self._write_piece(batch, [ledger])

@@ -6,6 +6,7 @@ from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letter_facts import DeadLetter
 from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.events import Fence
+from waybill_shared.contract.replays import ReplayPosition
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.dead_letters.records import DeadLetterRecord
 
@@ -44,6 +45,7 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
         named.RULE: cause.rule,
         named.BATCH: f"{fence.batch.lineage}:{fence.batch.batch_id}",
         named.AT: str(fence.batch.started_at),
+        named.GENERATION: str(fence.generation),
     }
     return named.with_facts(record.headers, values)
 
@@ -64,4 +66,12 @@ def letter_of(dead: DeadLetterRecord, topic_id: str, place: tuple[str, int, int]
         dead_topic=topic,
         dead_partition=partition,
         dead_offset=offset,
+        replayed=_replay_of(dead),
     )
+
+
+def _replay_of(dead: DeadLetterRecord) -> ReplayPosition | None:
+    at = dead.record.replayed
+    if at is None:
+        return None
+    return ReplayPosition(topic_id=at.topic_id, partition=at.partition, offset=at.offset)

@@ -8,7 +8,7 @@ from waybill_shared.contract.dead_letters import Headers
 from waybill_shared.contract.errors import ContractError
 
 Place = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
+"""Topic, partition and offset at which a reading finds a record."""
 Without = Mapping[tuple[str, int], frozenset[int]]
 """Offsets that are left out, by topic name and partition."""
 NOTHING: Final[Without] = {}
@@ -17,8 +17,21 @@ MESSAGE_CHARACTERS_MAX: Final = 300  # of what is said of one record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedAt:
+    """The message that asks for a replay of a record, by the name and id of its topic. `source_id`:
+    the id of the topic in which the record died.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RawRecord:
-    """A record as it is in its topic."""
+    """A record as it is in its topic; or as it was there, if a replay reads it."""
 
     topic: str
     partition: int
@@ -26,6 +39,12 @@ class RawRecord:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    replayed: ReplayedAt | None = None
+
+    @property
+    def place(self) -> Place:
+        at = self.replayed or self
+        return (at.topic, at.partition, at.offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +57,10 @@ class RejectedRecord:
     partition: int
     offset: int
     verdict: int
+
+    @property
+    def place(self) -> Place:
+        return (self.topic, self.partition, self.offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +109,6 @@ def merge_positions(one: Without, other: Without) -> Without:
 
 def positions_of(records: Iterable[RawRecord | RejectedRecord]) -> Without:
     found: dict[tuple[str, int], set[int]] = {}
-    for record in records:
-        found.setdefault((record.topic, record.partition), set()).add(record.offset)
+    for topic, partition, offset in (record.place for record in records):
+        found.setdefault((topic, partition), set()).add(offset)
     return {place: frozenset(offsets) for place, offsets in found.items()}

@@ -60,8 +60,8 @@ class Search:
         clock: Clock,
     ) -> None:
         self.progress: SearchProgress | None = None
+        self.readings = readings
         self._stage = stage
-        self._readings = readings
         self._refuse = refuse
         self._clock = clock
 
@@ -77,7 +77,7 @@ class Search:
 
         def read(ranges: Ranges, found: Without) -> DeadCause | None:
             try:
-                self._readings.read(ranges, merge_positions(known, found)).close()
+                self.readings.read(ranges, merge_positions(known, found)).close()
             except QueryFailed as again:
                 return cause_of(again)
             return None
@@ -127,7 +127,7 @@ class Search:
         self.progress = SearchProgress(since=now, at=now, found=0, left=left)
         causes: dict[Place, DeadCause] = {}
         run = _Run(
-            _Plans(self._readings, known),
+            _Plans(self.readings, known),
             trials,
             left,
             lambda left: self._report(len(causes), left),
@@ -143,8 +143,8 @@ class Search:
             found = {"stage": self._stage, "reason": message, "records": number}
             logger.warning("records found", extra=found)
         return tuple(
-            DeadLetterRecord(record=each, cause=causes[each.topic, each.partition, each.offset])
-            for each in self._readings.raw(_positions(causes))
+            DeadLetterRecord(record=each, cause=causes[each.place])
+            for each in self.readings.raw(_positions(causes))
         )
 
     def _report(self, found: int, left: int) -> None:

@@ -18,9 +18,10 @@ reading raises Retryable, because it was not reported.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 from waybill_shared.contract.batches import BatchReport, planned
 from waybill_shared.contract.dead_letter_facts import DeadPositions
@@ -40,7 +41,6 @@ from waybill_spark.tracking.dead_letters.records import (
     DeadLetterRecord,
     Place,
     QueryFailed,
-    RawRecord,
     RejectedRecord,
     Without,
     merge_positions,
@@ -54,6 +54,8 @@ from waybill_spark.tracking.sink import RowsRefused, Sink, SinkSuperseded
 from waybill_spark.tracking.stopping import StageStopped
 
 logger = logging.getLogger(__name__)
+
+UNLIMITED: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,7 @@ class Triage:
     def read(self, fences: Iterable[Fence | None]) -> None:
         """Read the last entry from the journal, after all was claimed. `fences`: of the sinks."""
         fence = self._fence = self.journal.last()
-        own = self._identity
-        if fence is not None and fence.lifecycle_id == own.lifecycle_id and fence.epoch > own.epoch:
+        if self._identity.is_before(fence):
             raise SinkSuperseded(f"journal of stage {self._stage}: it is of a later claim")
         passed = max((each.batch.dead_sequence for each in fences if each is not None), default=0)
         if passed > self.sequence:
@@ -105,6 +106,20 @@ class Triage:
             )
             hint = "restore Kafka's topics; or delete the pipeline and apply it again"
             raise StageStopped(StopReason.CHECKPOINT_DIVERGED, detail, hint)
+
+    @contextmanager
+    def read_from(self, readings: Readings) -> Iterator[None]:
+        """Judge what these readings give, for a replay. The budget does not count what dies then:
+        it has died before, and a replay that exceeds it would stop each driver.
+        """
+        own, budget = self._readings, self._budget
+        self._readings = self._search.readings = readings
+        self._budget = Budget(UNLIMITED, 0)
+        try:
+            yield
+        finally:
+            self._readings = self._search.readings = own
+            self._budget = budget
 
     @property
     def search(self) -> SearchProgress | None:
@@ -164,10 +179,8 @@ class Triage:
         batch = Batch(report=planned(NO_BATCH, "", self._clock.now_ms()), runs=())
         dead = group([*self._entries(), *known])
         self._fence = self.journal.write((), self._next(batch, 0, dead))
-        logger.warning(
-            "records that died before are left out",
-            extra={"stage": self._stage, "records": len(known)},
-        )
+        left_out = {"stage": self._stage, "records": len(known)}
+        logger.warning("records that died before are left out", extra=left_out)
 
     def record_dead(
         self,
@@ -194,10 +207,8 @@ class Triage:
         kept = [each for each in self._entries() if ahead(each, reached)]
         dead_now = group([*kept, *(self._position(each) for each in new)])
         self._fence = self.journal.write(new, self._next(batch, len(new), dead_now))
-        logger.warning(
-            "records went to a dead-letter topic",
-            extra={"stage": self._stage, "records": len(new), "sequence": self.sequence},
-        )
+        written = {"stage": self._stage, "records": len(new), "sequence": self.sequence}
+        logger.warning("records went to a dead-letter topic", extra=written)
 
     def _for_those_left(
         self, dead: DeadLetterRecord, known: Collection[Position], into: Sequence[str]
@@ -258,8 +269,8 @@ class Triage:
         count = len(rejected) + len(failed)
         if rejected and count > self._budget.remaining(self._clock.now_ms()):
             one = [*failed, *self._whole(rejected[:1])][-1]
-            places = [_place(each.record) for each in failed] + [_place(each) for each in rejected]
-            self._refuse_beyond_budget(places, _place(one.record), one.cause)
+            places = [each.record.place for each in failed] + [each.place for each in rejected]
+            self._refuse_beyond_budget(places, one.record.place, one.cause)
         return self._whole(rejected)
 
     def _whole(self, rejected: Sequence[RejectedRecord]) -> tuple[DeadLetterRecord, ...]:
@@ -296,12 +307,11 @@ class Triage:
         return [position for each in dead for position in positions_in(each)]
 
     def _position(self, dead: DeadLetterRecord) -> Position:
-        record = dead.record
-        return (self._ids[record.topic], record.partition, record.offset, dead.cause.sink)
-
-
-def _place(record: RawRecord | RejectedRecord) -> Place:
-    return (record.topic, record.partition, record.offset)
+        """Return where batches leave it out: in its topic, or among the replays."""
+        topic, partition, offset = dead.record.place
+        replayed = dead.record.replayed
+        topic_id = self._ids[topic] if replayed is None else replayed.topic_id
+        return (topic_id, partition, offset, dead.cause.sink)
 
 
 def _of_sink(dead: DeadLetterRecord, sink: str) -> DeadLetterRecord:
