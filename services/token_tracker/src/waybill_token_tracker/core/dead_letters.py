@@ -6,7 +6,8 @@
    pipeline gets a higher `reached`.
 3. A letter concerns no sink that has the record since before, as after a rewind: what was complete
    there stays so. If only some sinks have it, each of the others gets an entry of its own.
-4. A record of a root input gives an exact entry. One of an inner topic was written in a hop, so the
+4. A record of a root input gives an exact entry, and so does one that died in a replay, at the
+   position of its message. One of an inner topic was written in a hop, so the
    entry covers all root records that the hop read, without those that its sink has reached.
 5. If a sink that was removed since had the record, it is dead for the other sinks of the stage.
    Each of them gets an entry of its own. So tokens that waited for the removed one stay final.
@@ -21,7 +22,7 @@ from itertools import chain
 from typing import Final
 
 from waybill_shared.contract import slots
-from waybill_shared.contract.dead_letter_facts import DeadLetter, DeadLetters
+from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import DeadEntry, SinkState, Slot, Unplaced
 from waybill_shared.contract.topology import StageSink, Topology
@@ -35,6 +36,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_token_tracker.core.dead_letter_entries import add_counts, up_to
+from waybill_token_tracker.core.entries_of_letters import entry_of
 from waybill_token_tracker.core.graph import Graph
 from waybill_token_tracker.core.origins import Origin, Origins, unite_origins
 
@@ -127,11 +129,12 @@ class _Placing:
         if stage is None:
             return letters.since <= self._slot.generation  # else its definition is still to come
         sources = {topic_id: source for source in stage.inputs for topic_id in source.ids}
-        if key in self._stages and any(each.topic_id not in sources for each in letters.letters):
+        read = (each for each in letters.letters if each.replayed is None)
+        if key in self._stages and any(each.topic_id not in sources for each in read):
             return False
         for letter in letters.letters:
-            source, entry = sources.get(letter.topic_id), _entry(key, letter)
-            if source is not None and source.root:
+            source, entry = sources.get(letter.topic_id), entry_of(key, letter)
+            if letter.replayed is not None or (source is not None and source.root):
                 self._exact += self._for_those_without(entry, lambda state: state.reached)
             elif source is not None:
                 had = partial(_frontier_before, sequence=letters.sequence)
@@ -300,25 +303,6 @@ def _at(entry: DeadEntry, span: Span) -> DeadEntry:
 def _span(entry: DeadEntry) -> Span:
     return Span(
         topic_id=entry.topic_id, partition=entry.partition, start=entry.start, end=entry.end
-    )
-
-
-def _entry(stage: str, letter: DeadLetter) -> DeadEntry:
-    place = f"{letter.topic_id}:{letter.partition}:{letter.offset}"
-    return DeadEntry(
-        id=f"{letter.sink or stage}:{place}",
-        stage=stage,
-        sink=letter.sink,
-        topic_id=letter.topic_id,
-        partition=letter.partition,
-        start=letter.offset,
-        end=letter.offset + 1,
-        reason=letter.reason,
-        rule=letter.rule,
-        message=letter.message,
-        dead_topic=letter.dead_topic,
-        dead_partition=letter.dead_partition,
-        dead_offset=letter.dead_offset,
     )
 
 

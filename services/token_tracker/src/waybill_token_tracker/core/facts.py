@@ -173,6 +173,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         rewind=max(state.rewind, commit.rewind),
         rewound=_rewound(state, commit, frontier),
         rewritten=_rewritten(state, commit, hop.outputs),
+        replayed=join(state.replayed, commit.replayed),
     )
 
 
@@ -213,6 +214,7 @@ def _hop(commit: Commit) -> Hop:
             for o in commit.outputs
             for gap in o.gaps
         ),
+        replayed=commit.replayed,
     )
 
 

@@ -1,12 +1,12 @@
 """Translates the frontier of a sink, in the inputs of its stage, back to root inputs.
 
 A hop of a writer counts when the reader covers its outputs. If several paths lead to the same root,
-their minimum counts.
+their minimum counts. `waybill.replays` is a root of every stage: a letter may enter anywhere.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import chain
 from typing import Final
 
@@ -113,9 +113,11 @@ class Graph:
         return {**former, **bases} if former else bases
 
     def position(self, sink: StageSink) -> Vector:
-        """Return the position of a sink in the inputs of its stage: its frontier, or where the
-        stage started."""
-        return join(self.bases(sink.stage), self.state(sink.key).frontier)
+        """Return the position of a sink in the inputs of its stage and in replays: its frontier, or
+        where the stage started."""
+        state = self.state(sink.key)
+        read = join(self.bases(sink.stage), state.frontier)
+        return {**read, **state.replayed} if state.replayed else read
 
     def root_position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
@@ -123,9 +125,10 @@ class Graph:
         name = sink.stage.name
         roots = self._shape.roots.get(name)
         if roots is not None and stage_key(sink.stage) not in self._slot.former:
-            read = join(self.state(sink.key).frontier, self._shape.bases[name])
+            state = self.state(sink.key)
+            read = join(state.frontier, self._shape.bases[name])
             if roots.issuperset([topic_id for topic_id, _ in read]):
-                return read
+                return {**read, **state.replayed} if state.replayed else read
         return self._to_roots(sink.stage, self.position(sink)).reached
 
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
@@ -138,8 +141,11 @@ class Graph:
         if hops:
             floor = max(passed - 1, 0)
             self.passed[writer.key] = min(self.passed.get(writer.key, floor), floor)
-        before = hops[passed - 1].inputs if passed else {}
-        return join(self.bases(writer.stage), before)
+        if not passed:
+            return self.bases(writer.stage)
+        before = hops[passed - 1]
+        read = join(self.bases(writer.stage), before.inputs)
+        return {**read, **before.replayed} if before.replayed else read
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
         """Yield the partitions of a topic that anything in the slot names, some more than once."""
@@ -151,12 +157,22 @@ class Graph:
         )
         return (place for place in named if place[0] == topic_id)
 
+    @cached_property
+    def replays(self) -> frozenset[str]:
+        """The ids of `waybill.replays`, as far as any sink has read it."""
+        states = self._slot.sinks.values()
+        return frozenset(topic_id for state in states for topic_id, _ in state.replayed)
+
+    def _in_replays(self, at: Vector) -> Vector:
+        return {place: end for place, end in at.items() if place[0] in self.replays}
+
     def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
         """Walk from a stage back to its roots. Each stage is visited once, however many paths lead
         to it: the least of their positions counts for all."""
         ways: dict[str, list[Vector]] = {stage.name: [at]}
         paths: list[_Path] = []
         for each in self.readers_first:
+            paths += [_Path(self.replays, self._in_replays(at)) for at in ways.get(each.name, ())]
             for source in each.inputs if each.name in ways else ():
                 here, writers = [within(at, source) for at in ways[each.name]], self.writers(source)
                 if not writers:

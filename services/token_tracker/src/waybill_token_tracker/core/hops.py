@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from waybill_shared.contract.slots import Hop
-from waybill_shared.contract.vectors import beyond, covers, meet, overlap
+from waybill_shared.contract.vectors import beyond, covers, join, meet, overlap
 
 HOP_OFFSETS_MAX: Final = 12_288  # per pipeline, in hops ahead of readers; about 150 kB of a slot
 HOPS_MIN: Final = 4  # per sink, ahead of readers: the two nearest, one between, and the newest
@@ -30,10 +30,18 @@ def with_hop(hops: Hops, hop: Hop) -> Hops:
     while at and _follows(hops[at - 1], hop):
         at -= 1
     before, after = hops[:at], hops[at:]
+    hop = _with_replays(before, hop)
     if before and (before[-1].inputs, before[-1].sequence) == (hop.inputs, hop.sequence):
         before, hop = before[:-1], _least(before[-1], hop)
     near = _own_gaps((*before[-2:], hop, *after[:2]))
     return (*before[:-2], *_useful(near), *after[2:])
+
+
+def _with_replays(before: Hops, hop: Hop) -> Hop:
+    """Return the hop with the replays of those before it: its outputs contain theirs. A driver that
+    has just started may not know yet that no more of them name the sink."""
+    replayed = join(before[-1].replayed, hop.replayed) if before else hop.replayed
+    return hop if replayed == hop.replayed else replace(hop, replayed=replayed)
 
 
 def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]:
@@ -63,11 +71,12 @@ def _follows(known: Hop, hop: Hop) -> bool:
 
 def _least(left: Hop, right: Hop) -> Hop:
     if left.outputs == right.outputs:
-        return left
+        return _with_replays((right,), left)
     return replace(
         left,
         outputs=meet(left.outputs, right.outputs),
         gaps=overlap(left.gaps, right.gaps),
+        replayed=join(left.replayed, right.replayed),
     )
 
 

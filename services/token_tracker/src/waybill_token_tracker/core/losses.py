@@ -167,8 +167,9 @@ class _Settling:
                 break
             rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
-                position = before.inputs
-                read[reason] += between(join(start, position), hop.inputs)
+                read[reason] += between(join(start, before.inputs), hop.inputs)
+                replayed = join(before.replayed, _only(floor, hop.replayed))
+                read[reason] += between(replayed, hop.replayed)
             before = hop
         return read
 
@@ -213,6 +214,11 @@ class _Settling:
 def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     """Return the position of a stage on the path where it has read less."""
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
+
+
+def _only(vector: Vector, other: Vector) -> Vector:
+    """Return the part of a vector that is about the partitions of the other one."""
+    return {place: end for place, end in vector.items() if place in other}
 
 
 def rows_between(before: Hop, hop: Hop) -> tuple[Span, ...]:

@@ -91,11 +91,14 @@ class Origins:
         key = (writer.key, at)
         if key not in self._of_hops:
             sources = _sources(writer.stage)
-            self._of_hops[key] = unite_origins(
+            read = (
                 self.read_by(sources[span.topic_id], span)
                 for span in self._read_spans(writer, at)
                 if span.topic_id in sources
             )
+            before, hop = self._hop(writer, at)
+            replayed = vectors.between(before.replayed, hop.replayed)
+            self._of_hops[key] = unite_origins([*read, Origin(roots=replayed)])
         return self._of_hops[key]
 
     def _read_spans(self, writer: StageSink, at: int) -> tuple[Span, ...]:
