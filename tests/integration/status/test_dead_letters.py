@@ -108,7 +108,8 @@ def test_one_is_told_in_the_list_and_whole(grave: Grave, shown: Shown) -> None:
     }  # fmt: skip
     whole = shown.one(place).json()
     assert whole == {
-        **common, "key": None, "key_base64": "/wA=", "value": value.decode(), "value_base64": None,
+        **common, "lacking": ["lake"],
+        "key": None, "key_base64": "/wA=", "value": value.decode(), "value_base64": None,
         "headers": [
             {"name": "trace", "value": "1", "value_base64": None},
             {"name": "raw", "value": None, "value_base64": "/w=="},

@@ -2,6 +2,7 @@
 
 import pytest
 
+from builders import make_sink, make_stage
 from unit.status.letters import TOPIC, letter, raw
 from unit.status.slots import UID
 from waybill_shared.contract import dead_letters as named
@@ -95,6 +96,16 @@ def test_alone_it_is_told_whole() -> None:
         HeaderText(name="c", value=None, value_base64="/w=="),
     )
     assert (told.error, told.batch) == ("violated", "7f1a:3")
+
+
+def test_alone_it_says_which_sinks_lack_it() -> None:
+    stages = (make_stage(sinks=(make_sink("lake"), make_sink("late", since=9))),)
+    told = whole(raw(told={named.GENERATION: "2"}), ID, UID, stages)
+    assert told is not None
+    assert told.lacking == ("lake",)
+    told = whole(raw(told={named.SINK: "enrich/gone@1"}), ID, UID, stages)
+    assert told is not None
+    assert told.lacking == ()
 
 
 def test_an_id_means_one_record_also_when_its_topic_was_created_again() -> None:

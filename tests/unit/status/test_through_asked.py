@@ -18,7 +18,7 @@ from unit.status.following import (
     other,
     step,
 )
-from unit.status.slots import ENRICH, INNER, KEY, offsets, span, token
+from unit.status.slots import COPY, ENRICH, INNER, KEY, offsets, span, token
 from unit.status.worlds import World, world
 from waybill_shared.access.authentication import ANYONE, BEARER
 from waybill_shared.contract.errors import Refusal
@@ -166,3 +166,17 @@ async def test_whose_news_come_late_is_looked_for_again(w: World) -> None:
     (view,) = await w.tokens.settle(ANYONE, [MINE], WantedView(through=("audit",)))
     assert isinstance(view, TokenView)
     assert [leg.pipeline for leg in view.through] == ["audit"]
+
+
+@inside(world)
+async def test_of_a_replay_those_sinks_may_be_asked_for_that_it_reaches(w: World) -> None:
+    Legs(w)
+    at = replace(span(5, 10), topic_id="replays")
+    copy, enriched = (
+        replace(MINE, parts=(replace(MINE.parts[0], spans=(at,), into=(into,)),))
+        for into in (COPY, ENRICH)
+    )
+    assert w.tokens.sinks_of(copy) == {"copy"}
+    assert w.tokens.sinks_of(enriched) == {"enriched", "lake"}
+    (refused,) = await w.tokens.settle(ANYONE, [copy], WantedView(through=("audit",)))
+    assert "the token of a replay is for one pipeline" in str(refused)

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 from waybill_shared.contract.asked_views import PipelinesThere
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.replays import Source
 from waybill_shared.contract.slots import DeadEntry, Progress
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.vectors import Span, TopicPartition
@@ -69,10 +68,10 @@ class SlotStore(Protocol):
 
 
 class Replays(Protocol):
-    """Where dead letters were sent again, as far as that is known here."""
+    """Where dead letters are replayed, as far as that is known here."""
 
-    def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """Return the new position of the dead record that was at `source`; None if none is
+    def of(self, pipeline: PipelineKey, letter: str) -> ReplayedAs | None:
+        """Return the message by which the letter with this id is replayed; None if none is
         known."""
 
 

@@ -9,7 +9,7 @@ from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.events import PipelineRecord, Reply
 from waybill_shared.contract.lifecycle_events import LifecycleEvent
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.contract.status_events import StatusEvent
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.kafka.cluster import Kafka
@@ -77,7 +77,7 @@ class Followers:
             self._accept_event,
             since_ms=events_since_ms,
         )
-        self.replays = TopicFollower(kafka, f"{prefix}.replays", Replay, replays.accept)
+        self.replays = TopicFollower(kafka, f"{prefix}.replays", ReplayMessage, replays.accept)
         self.connectors = TopicFollower(
             kafka, f"{prefix}.connectors", ConnectorProgress, connectors.accept
         )

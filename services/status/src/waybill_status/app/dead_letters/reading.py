@@ -111,7 +111,7 @@ class DeadLetterReader:
         for other topics nobody knows which pipeline it belonged to."""
         found = await self._topics.one(place)
         if isinstance(found, DeadRecord):
-            return whole(found, place, record.pipeline_uid)
+            return whole(found, place, record.pipeline_uid, record.stages)
         if found is not None and place.topic in dead_topics(record):
             raise _refuse_deleted(place, found)
         return None

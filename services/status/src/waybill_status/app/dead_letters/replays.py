@@ -1,4 +1,4 @@
-"""Keeps where dead letters were sent again: the newest position of each dead record.
+"""Keeps where dead letters are replayed: the newest message of each.
 
 Of all pipelines together the newest 100,000 are kept; older ones are not shown any more.
 """
@@ -7,8 +7,9 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
-from waybill_shared.contract.replays import Replay, Source
+from waybill_shared.contract.replays import LetterReplay, ReplayMessage
 from waybill_status.core.outcomes.dead_letters import ReplayedAs
+from waybill_status.core.outcomes.replays import REPLAYS
 from waybill_status.core.outcomes.views import PipelineKey
 
 RECORDS_MAX: Final = 100_000  # about 40 MB
@@ -20,22 +21,25 @@ class KnownReplays:
     def __init__(self, records_max: int = RECORDS_MAX) -> None:
         self._lock = threading.Lock()
         self._records_max = records_max
-        self._places: OrderedDict[tuple[PipelineKey, Source], ReplayedAs] = OrderedDict()
+        self._places: OrderedDict[tuple[PipelineKey, str], ReplayedAs] = OrderedDict()
 
-    def accept(self, replay: Replay) -> None:
+    def accept(self, message: ReplayMessage) -> None:
+        replay = message.body
+        if isinstance(replay, LetterReplay):  # the answer to its request has its position
+            return
         pipeline = (replay.tenant, replay.pipeline_uid)
         with self._lock:
-            for record in replay.records:
-                key = (pipeline, record.source)
+            for each in replay.letters:
+                key, at = (pipeline, str(each.letter)), each.position
                 self._places[key] = ReplayedAs(
-                    topic=record.topic, partition=record.new_partition, offset=record.new_offset
+                    topic=REPLAYS, partition=at.partition, offset=at.offset
                 )
                 self._places.move_to_end(key)
             while len(self._places) > self._records_max:
                 self._places.popitem(last=False)
 
-    def of(self, pipeline: PipelineKey, source: Source) -> ReplayedAs | None:
-        """Return the new position of a dead record; None if none is known. `source`: where it
-        was."""
+    def of(self, pipeline: PipelineKey, letter: str) -> ReplayedAs | None:
+        """Return the message by which a letter is replayed; None if none is known. `letter`: its
+        id."""
         with self._lock:
-            return self._places.get((pipeline, source))
+            return self._places.get((pipeline, letter))

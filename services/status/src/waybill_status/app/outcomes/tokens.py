@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from waybill_shared.contract.asked_views import require_reader, settle
+from waybill_shared.contract.asked_views import require_reader, settle, sinks_of
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable, TokenRefused
 from waybill_shared.contract.events import PipelineRecord
@@ -17,7 +17,7 @@ from waybill_shared.contract.sealing import KeyRing
 from waybill_shared.contract.slots import Progress
 from waybill_shared.contract.token_views import WHOLE, TokenView, WantedView
 from waybill_shared.contract.tokens import Part, Token, open_token
-from waybill_shared.contract.topology import Topology, sinks_in
+from waybill_shared.contract.topology import sinks_in
 from waybill_shared.contract.vectors import Span
 from waybill_shared.contract.words import UnknownReason
 from waybill_shared.process.clock import Clock
@@ -168,12 +168,7 @@ class Tokens:
         """Return the names of the sinks that may be asked for, as far as they are known here."""
         owned = [(part, self._owners.owner_of(part.pipeline_id)) for part in token.parts]
         return {
-            each.sink.name
-            for part, owner in owned
-            for topic_id in {span.topic_id for span in part.spans}
-            for each in Topology(() if owner is None else owner.stages).awaited(
-                topic_id, part.generation
-            )
+            name for part, owner in owned if owner is not None for name in sinks_of(part, owner)
         }
 
     async def _snapshot(self, pipelines: set[PipelineKey]) -> "_Snapshot":

@@ -2,11 +2,14 @@
 there. Also decides if it belongs to the pipeline at all. Pure."""
 
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterHeaders, LetterId, split_headers
+from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.lacking_sinks import find_lacking
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.word import meanings
 from waybill_shared.contract.words import DeadReason
@@ -16,6 +19,7 @@ CHARACTERS_MAX: Final = 1_000  # of a key or value in a list
 BYTES_MAX: Final = 4 * CHARACTERS_MAX  # no character has more than four
 _TRUNCATED: Final = "key or value is not whole here, or is no UTF-8: ask for this one alone"
 _BASE64: Final = "in base64, where it is no UTF-8"
+_LACKING: Final = "the sinks that lack its row, of those that the pipeline has now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,7 @@ class HeaderText:
 class DeadLetter(_Letter):
     """A dead letter with all its content."""
 
+    lacking: tuple[str, ...] = field(metadata={"description": _LACKING})
     key: str | None
     key_base64: str | None = field(metadata={"description": _BASE64})
     value: str | None
@@ -114,8 +119,12 @@ def listed(record: DeadRecord, uid: str, wanted: LetterFilter) -> DeadLetterSumm
     return DeadLetterSummary(**facts, key=key, value=value, truncated=key_cut or value_cut)
 
 
-def whole(record: DeadRecord, id: LetterId, uid: str) -> DeadLetter | None:
-    """Return the dead letter; None if it is none of that pipeline, or not the one with that id."""
+def whole(
+    record: DeadRecord, id: LetterId, uid: str, stages: Iterable[StageDefinition] = ()
+) -> DeadLetter | None:
+    """Return the dead letter; None if it is none of that pipeline, or not the one with that id.
+    `stages`: those that the pipeline has now.
+    """
     found = _read(record, uid, ALL)
     if found is None or _id(record, found) != id:
         return None
@@ -123,6 +132,7 @@ def whole(record: DeadRecord, id: LetterId, uid: str) -> DeadLetter | None:
     value, value_base64 = _texts(record.value)
     return DeadLetter(
         **_facts(record, found),
+        lacking=tuple(each.sink.name for each in find_lacking(stages, found.facts)),
         key=key,
         key_base64=key_base64,
         value=value,
@@ -148,9 +158,9 @@ def _read(record: DeadRecord, uid: str, wanted: LetterFilter) -> LetterHeaders |
 
 
 def _places_are_numbers(found: LetterHeaders) -> bool:
-    """Return True if partition and offset are numbers. Other programs may write such headers,
-    too."""
-    numbers = found.facts[named.PARTITION], found.facts[named.OFFSET]
+    """Return True if what must be a number is one. Other programs may write such headers, too."""
+    facts = found.facts
+    numbers = facts[named.PARTITION], facts[named.OFFSET], facts.get(named.GENERATION, "1")
     return all(number.isascii() and number.isdecimal() for number in numbers)
 
 

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 from waybill_shared.contract import vectors
 from waybill_shared.contract.dead_letters import LetterId
-from waybill_shared.contract.replays import Source
-from waybill_shared.contract.slots import DeadCount, DeadEntry
+from waybill_shared.contract.slots import DeadCount, DeadEntry, DeadSource
 from waybill_shared.contract.vectors import Span, TopicPartition, Vector
 from waybill_shared.contract.word import meanings
 from waybill_shared.contract.words import DeadReason
@@ -22,8 +21,8 @@ _ONLY_SINK: Final = "the only sink that lacks it; null: all of the stage"
 _RULE: Final = "of the input, which it breaks"
 _ID: Final = "of the dead letter, to show it or to replay it"
 _REPLAYED: Final = (
-    "where it stands since it was sent again, the last time; the outcome stays as it is. null also"
-    " when that is long ago: the newest 100,000 are known"
+    "the message by which it is replayed, the last time; the outcome stays as it is. null also when"
+    " that is long ago: the newest 100,000 are known"
 )
 
 
@@ -36,7 +35,7 @@ class LetterPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedAs:
-    """The new position of a record that was sent again."""
+    """The position of the message by which a record is replayed."""
 
     topic: str
     partition: int
@@ -91,8 +90,8 @@ class Dropped:
     up_to: int
 
 
-Replays = Callable[[Source], ReplayedAs | None]
-"""The new position of a record, by where it was before it went to a dead-letter topic."""
+Replays = Callable[[str], ReplayedAs | None]
+"""Where the replay of a letter is, by its id."""
 Limit = Vector | None
 """Only records below it count; None: all."""
 
@@ -106,9 +105,14 @@ class DeadAsked:
     spans: tuple[Span, ...]
     limits: Mapping[str, Limit]
     names: Mapping[str, str] = field(default_factory=dict, hash=False)
+    entering: frozenset[str] = frozenset()
+    """Of a replay: the keys of the stages where its letters enter."""
 
     def limit_of(self, entry: DeadEntry) -> int:
-        """Return the offset below which the records of this entry are the token's."""
+        """Return the offset below which the records of this entry are the token's. A letter that
+        enters at a stage is no record that the stage before wrote there."""
+        if entry.stage in self.entering and entry.source is None:
+            return 0
         who = entry.sink or entry.stage
         limit = self.limits.get(who, {})
         if limit is None or entry.topic_id in vectors.topics_deleted_in(limit):
@@ -165,8 +169,8 @@ def _apart(runs: Iterable[tuple[int, int]], gap: int) -> Sequence[tuple[int, int
     return [(found[0][0], found[-1][1])] if len(found) > RUNS_MAX else found
 
 
-def nowhere(_: Source) -> None:
-    """Return None: nothing was sent again."""
+def nowhere(_: str) -> None:
+    """Return None: nothing is replayed."""
 
 
 def dead_records_of(
@@ -266,18 +270,28 @@ def _as_dead(
             rule=entry.rule,
             message=entry.message,
         )
+    died, letter = _where_it_died(entry, topic), _id(entry)
     return DeadOffset(
-        topic=topic,
-        partition=entry.partition,
-        offset=entry.start,
+        topic=died.topic,
+        partition=died.partition,
+        offset=died.offset,
         stage=stage,
         sink=sink,
         reason=entry.reason,
         rule=entry.rule,
         message=entry.message,
         dead_letter=_letter(entry),
-        id=_id(entry),
-        replayed_as=replays((entry.topic_id, entry.partition, entry.start)),
+        id=letter,
+        replayed_as=None if letter is None else replays(letter),
+    )
+
+
+def _where_it_died(entry: DeadEntry, topic: str) -> DeadSource:
+    """Return the position of the record, also if it died in a replay."""
+    if entry.source is not None:
+        return entry.source
+    return DeadSource(
+        topic=topic, topic_id=entry.topic_id, partition=entry.partition, offset=entry.start
     )
 
 
@@ -288,7 +302,7 @@ def _id(entry: DeadEntry) -> str | None:
         topic=entry.dead_topic,
         partition=entry.dead_partition,
         offset=entry.dead_offset,
-        source=entry.start,
+        source=entry.start if entry.source is None else entry.source.offset,
     )
     return str(letter)
 

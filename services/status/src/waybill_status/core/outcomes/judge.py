@@ -5,6 +5,7 @@
 2. Each part is split by root topic, and each share is judged by itself. `unite` combines them, so a
    merged token says neither more nor less than its tokens did.
 3. If nothing can be said for the token's generation, the outcome is `unknown` with the reason.
+   A share of a replay is judged by the sinks that it names, and by those that lie after them.
 4. The required sinks are found: those that are asked for by name, or those at the end, from which
    nothing leads on to another sink that the token waits for. None is younger than the token. If
    there are none, earlier definitions are tried, the latest first.
@@ -18,15 +19,13 @@
 Of several shares the first kind in `judgements.PRECEDENCE` counts.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import chain, groupby
 
 from waybill_shared.contract import vectors
-from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
-from waybill_shared.contract.former_names import is_meant
+from waybill_shared.contract.events import Definition
 from waybill_shared.contract.slots import stage_key
-from waybill_shared.contract.tokens import Part
 from waybill_shared.contract.topology import (
     StageSink,
     Topology,
@@ -34,7 +33,7 @@ from waybill_shared.contract.topology import (
     removals_since,
     stages_of,
 )
-from waybill_shared.contract.vectors import Span, Vector
+from waybill_shared.contract.vectors import Vector
 from waybill_shared.contract.words import (
     LossReason,
     Obstacle,
@@ -51,35 +50,22 @@ from waybill_status.core.outcomes.losses import Asked, losses, misses, rest_of
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
 from waybill_status.core.outcomes.removed import judge_removed
+from waybill_status.core.outcomes.replays import REPLAYS, last_of
+from waybill_status.core.outcomes.shares import (
+    PartShare,
+    Wanted,
+    drops_of,
+    find_starts,
+    names_of,
+    shares_of,
+)
 from waybill_status.core.outcomes.views import View, fault_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
-    """The offsets of a part in one root topic. The topic id says which input that is, whatever its
-    name."""
-
-    generation: int
-    topic_id: str
-    spans: tuple[Span, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """A share with what a definition says of its input."""
-
-    spans: tuple[Span, ...]
-    generation: int
-    topic: str
-    named: tuple[str, ...]  # sinks that are asked for by their keys, if not all at the end
-    bases: Vector  # the farthest start of a stage of that generation; below it is lost
-    stages: frozenset[str]
 
 
 def judge(claim: Claim, view: View) -> Judgement:
     """Return the judgement of a claim, by what `view` knows. Called for each question and each
     change."""
-    shares = [share for part in claim.parts for share in _shares(part)]
+    shares = [share for part in claim.parts for share in shares_of(part)]
     if claim.asked.level == TokenLevel.ACCEPTED or not shares:
         return Judgement(
             pipeline=claim.pipeline,
@@ -92,15 +78,12 @@ def judge(claim: Claim, view: View) -> Judgement:
     return replace(judgement, beyond=True) if claim.beyond else judgement
 
 
-def _shares(part: Part) -> Iterator[_Share]:
-    for topic_id, spans in groupby(sorted(part.spans), key=lambda span: span.topic_id):
-        yield _Share(generation=part.generation, topic_id=topic_id, spans=tuple(spans))
-
-
-def _judge_share(claim: Claim, share: _Share, view: View) -> Judgement:
+def _judge_share(claim: Claim, share: PartShare, view: View) -> Judgement:
     definition, fault = view.definition, fault_of(view, share.generation)
     if fault is not None or definition is None:
         return unknown(claim, fault or UnknownReason.NO_DEFINITION)
+    if share.into:
+        return _judge_replay(claim, share, view, definition)
     if claim.asked.sinks or claim.keys:
         return _judge_named(claim, share, view, definition)
     topology = Topology(definition.stages)
@@ -119,7 +102,7 @@ def _find_end(definition: Definition) -> LossReason | None:
 
 
 def _judge(
-    claim: Claim, share: _Share, view: View, topology: Topology, *, ended: LossReason | None
+    claim: Claim, share: PartShare, view: View, topology: Topology, *, ended: LossReason | None
 ) -> Judgement | None:
     """Return the judgement by `topology`; None if no sink in it is required. `ended`: why nothing
     more will arrive."""
@@ -143,7 +126,7 @@ def _judge(
     return _judge_by(decisive, claim, wanted, view, removed=removed, stages=(*stages, *gone))
 
 
-def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition) -> Judgement:
+def _judge_named(claim: Claim, share: PartShare, view: View, definition: Definition) -> Judgement:
     """Judge only by the sinks of these names that existed when the token was issued. That includes
     a sink that was removed since: what it lacks then will never reach it."""
     topology, removed = Topology(definition.stages), _find_removed(share, view)
@@ -161,7 +144,7 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     goal = vectors.ends(wanted.spans)
     decisive = Decisive(
         keys=keys,
-        names=_names_of(found.values(), claim),
+        names=names_of(found.values(), claim),
         over=over,
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
@@ -171,20 +154,47 @@ def _judge_named(claim: Claim, share: _Share, view: View, definition: Definition
     return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
 
 
-def _names_of(found: Collection[SinkDefinition], claim: Claim) -> frozenset[str]:
-    """Return the names under which these sinks are asked for, maybe former ones."""
-    if not claim.asked.sinks:
-        return frozenset(sink.name for sink in found)
-    meant = {name: claim.names_of(name) for name in claim.asked.sinks}
-    return frozenset(
-        name for name, names in meant.items() if any(is_meant(sink, names) for sink in found)
+def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Definition) -> Judgement:
+    """Judge by the last sinks at or after those that the replay names. It does not wait for removed
+    ones, unless none is left."""
+    topology, removed = Topology(definition.stages), _find_removed(share, view)
+    known = Topology((*topology.stages, *removed.stages)).at(share.generation)
+    beyond = {each.key: each for each in known.beyond(share.into)}
+    required = last_of(known, beyond.values(), share.generation, claim.asked.sinks)
+    present = [key for key in required if key in topology.by_key]
+    keys, over = present or required, _find_end(definition)
+    if not keys:
+        return unknown(claim, UnknownReason.NOTHING_REQUIRED)
+    ended = over or (None if present else LossReason.SINK_REMOVED)
+    goal = vectors.ends(share.spans)
+    wanted = Wanted(
+        spans=share.spans,
+        generation=share.generation,
+        topic=REPLAYS,
+        named=tuple(keys),
+        bases={},
+        stages=frozenset(stage_key(each.stage) for each in beyond.values()),
+        entering=frozenset(stage_key(beyond[key].stage) for key in share.into if key in beyond),
+        beyond=frozenset(beyond),
     )
+    decisive = Decisive(
+        keys=keys,
+        names=frozenset(beyond[key].sink.name for key in keys if claim.asked.sinks),
+        reported=[key for key in required if key not in keys],
+        over=[] if ended is None else [(ended, keys)],
+        covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
+        dead_missing=view.dead_missing & wanted.stages,
+    )
+    if view.failed & {each.name for each in known.towards(keys)}:  # an earlier one holds it up, too
+        view = replace(view, blocked_by=Obstacle.STAGE_FAILED)
+    stages = tuple(_stages(wanted, topology if present else known, view))
+    return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
 
 
 def _judge_by(
     decisive: "Decisive",
     claim: Claim,
-    wanted: _Wanted,
+    wanted: Wanted,
     view: View,
     *,
     removed: Topology,
@@ -212,13 +222,13 @@ def _judge_by(
     )
 
 
-def _find_removed(share: _Share, view: View) -> Topology:
+def _find_removed(share: PartShare, view: View) -> Topology:
     """Return what was removed from the pipeline since the share was written."""
     return Topology(stages_of(removals_since(view.removals, share.generation)))
 
 
 def _ask_for_dead(
-    wanted: _Wanted, required: Collection[str], view: View, names: Collection[str] = ()
+    wanted: Wanted, required: Collection[str], view: View, names: Collection[str] = ()
 ) -> Iterable[DeadAsked]:
     """Yield where dead letters of the share may be."""
     spans = tuple(span for span in wanted.spans if span.key in view.dead)
@@ -226,12 +236,13 @@ def _ask_for_dead(
         limits = limits_of(wanted.generation, required, view, names)
         stages = () if view.definition is None else view.definition.stages
         names = names_by_key((*stages_of(view.removals), *stages))
-        yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits, names=names)
+        asked = DeadAsked(topic=wanted.topic, spans=spans, limits=limits, names=names)
+        yield replace(asked, entering=wanted.entering)
 
 
 def _find_wanted(
-    share: _Share, topology: Topology, view: View, named: tuple[str, ...] = ()
-) -> _Wanted | None:
+    share: PartShare, topology: Topology, view: View, named: tuple[str, ...] = ()
+) -> Wanted | None:
     """Return the share with its input; None if no stage reads it. `named`: the keys of sinks that
     are asked for, if not all at the end."""
     reader = next(topology.roots(share.topic_id), None)
@@ -242,7 +253,7 @@ def _find_wanted(
     if named:
         known = Topology(known.towards(named))
         passed &= known.by_stage.keys()
-    return _Wanted(
+    return Wanted(
         spans=share.spans,
         generation=share.generation,
         topic=reader[1].topic,
@@ -252,7 +263,7 @@ def _find_wanted(
     )
 
 
-def _bases_of(share: _Share, known: Topology, view: View) -> Vector:
+def _bases_of(share: PartShare, known: Topology, view: View) -> Vector:
     """Return where the last stage started that the share waits for. One that was removed since
     still counts: what was written before it was reported as lost."""
     bases: Vector = {}
@@ -262,41 +273,35 @@ def _bases_of(share: _Share, known: Topology, view: View) -> Vector:
     return bases
 
 
-def _ask(wanted: _Wanted) -> Iterable[Asked]:
+def _ask(wanted: Wanted) -> Iterable[Asked]:
     for span in wanted.spans:
         yield Asked(span=span, topic=wanted.topic, base=wanted.bases.get(span.key, 0))
 
 
-def _stages(wanted: _Wanted, topology: Topology, view: View) -> Iterable[StageJudgement]:
+def _stages(wanted: Wanted, topology: Topology, view: View) -> Iterable[StageJudgement]:
     """Yield every stage that the share passes, with those sinks that are not younger than the
     token."""
     known = topology.at(wanted.generation)
     for stage, found in groupby(known.sinks, key=lambda each: each.stage):
         if stage_key(stage) in wanted.stages:
-            sinks = tuple(_sink(wanted, each, view, known) for each in found)
+            mine = (each for each in found if not wanted.beyond or each.key in wanted.beyond)
+            sinks = tuple(_sink(wanted, each, view, known) for each in mine)
+            if not sinks:
+                continue  # those that a replay names were removed
             waits = (sink.wait for sink in sinks if sink.wait is not None)
             by = next((wait.blocked_by for wait in waits), view.blocked_by)
             by = Obstacle.STAGE_FAILED if stage.name in view.failed else by
-            drops_of = _drops_of(stage, wanted)
+            drops = drops_of(stage, wanted)
             yield StageJudgement(
                 name=stage.name,
                 blocked_by=by,
                 sinks=sinks,
-                drops_of=drops_of,
+                drops_of=drops,
                 next_run_at=view.next_run_at,
             )
 
 
-def _drops_of(stage: StageDefinition, wanted: _Wanted) -> frozenset[str]:
-    """Return the inputs of the share that this stage reads. A stage that reads other stages has
-    none: its batches have other ends than the records that they write."""
-    if not all(source.root for source in stage.inputs):
-        return frozenset()
-    topics = {span.topic_id for span in wanted.spans}
-    return frozenset(i.name for i in stage.inputs if topics & i.ids)
-
-
-def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> SinkJudgement:
+def _sink(wanted: Wanted, judged: StageSink, view: View, known: Topology) -> SinkJudgement:
     """Judge one sink. `reached` starts at the bases of its own stage; bases of other stages do not
     count. `known`: the stages and sinks that the token knows."""
     key, sink = judged.key, judged.sink
@@ -311,7 +316,7 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
         key=key,
         name=sink.name,
         required=asked and sink.awaited_since <= wanted.generation,
-        begun=_find_starts(wanted.spans),
+        begun=find_starts(wanted.spans),
         wanted=goal,
         covered=covered,
         vacuous=vectors.covers(wanted.bases, goal),
@@ -321,9 +326,3 @@ def _sink(wanted: _Wanted, judged: StageSink, view: View, known: Topology) -> Si
         versions_from=view.versions_from.get(key, 0),
         guarantee=sink.guarantee,
     )
-
-
-def _find_starts(spans: Iterable[Span]) -> Vector:
-    """Return the end of the first record of each partition."""
-    begins = vectors.starts(span for span in spans if span.start < span.end)
-    return {place: start + 1 for place, start in begins.items()}
