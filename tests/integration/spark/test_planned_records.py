@@ -96,6 +96,6 @@ def test_sinks_of_several_views_get_their_own(spark: SparkSession, raw_frame: Ra
 def test_records_that_meet_others_are_not_planned(raw_frame: RawFrame) -> None:
     raw = raw_frame([(TOPIC, 0, n, raw_order(order_id=n)) for n in range(3)])
     found = plan_records(
-        raw, ["any"], lambda frame, _: frame.repartition(3), lambda _: BatchRows({}), ()
+        raw, ["any"], lambda frame, _: frame.repartition(3), lambda _: BatchRows({}), steps=()
     )
     assert found is None

@@ -35,6 +35,10 @@ class Stage:
     paused: bool = False
     put_aside: int = 0
     starts: StageStopped | None = None
+    replayed: bool = True
+
+    def has_replayed(self) -> bool:
+        return self.replayed
 
     def start(self) -> None:
         if self.starts is not None:
@@ -150,6 +154,20 @@ def test_a_stage_starts_when_those_before_it_have_ended_and_can_be_read() -> Non
         *("load starts", "load writes", "load writes"),
     ]
     assert enrich.hidden_for <= 0, "its readers could see all before"
+
+
+def test_no_stage_starts_before_all_have_replayed_what_there_was() -> None:
+    log: list[str] = []
+    enrich, load = chain(log)
+    load.replayed = False
+
+    def each(count: int) -> None:
+        if count == 3:
+            assert not log
+            load.replayed = True
+
+    assert run(enrich, load, each=each)
+    assert log[0] == "enrich starts"
 
 
 def test_stages_that_need_nothing_of_each_other_run_at_the_same_time() -> None:

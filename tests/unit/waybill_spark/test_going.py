@@ -45,6 +45,9 @@ class Stage:
     def report_losses(self) -> None:
         self._do("reports", self.losses)
 
+    def start_replays(self) -> None:
+        self._do("replays", None)
+
     def start(self) -> None:
         self._do("starts", self.starts)
 
@@ -149,7 +152,7 @@ def test_a_stage_that_is_left_out_starts_by_an_order() -> None:
     stages = run.stages("a")
     assert follow_starts(stages, "a") == [1]
     assert names(stages) == {"a", "b"}
-    assert run.log == ["a opens", "a reports", "a starts"], "and nothing is done to the other"
+    assert run.log == ["a opens", "a reports", "a replays", "a starts"], "nothing is done to b"
     assert stages.is_whole
 
 
@@ -160,7 +163,7 @@ def test_a_stage_that_has_stopped_is_made_anew() -> None:
     run.failing.clear()
     run.log.clear()
     follow_starts(stages, "a")
-    assert run.log == ["a stops", "a opens", "a reports", "a starts"]
+    assert run.log == ["a stops", "a opens", "a reports", "a replays", "a starts"]
     assert names(stages) == {"a", "b"}
 
 
@@ -184,7 +187,8 @@ def test_a_later_claim_ends_the_run() -> None:
 def test_in_a_pause_a_started_stage_begins_no_batch() -> None:
     run = Run()
     follow_starts(run.stages("a"), "a", paused=True)
-    assert run.log == ["a pauses", "a opens", "a reports", "a moves claims", "a starts"]
+    moved = ["a moves claims", "a replays", "a starts"]
+    assert run.log == ["a pauses", "a opens", "a reports", *moved]
 
 
 def test_a_stage_that_cannot_be_closed_stays_stopped_and_the_other_goes_on() -> None:

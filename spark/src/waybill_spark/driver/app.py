@@ -14,7 +14,8 @@ from waybill_shared.contract.driver_news import SinkWait
 from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import StageDefinition
 from waybill_shared.contract.manifest.triggers import ends
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.slots import stage_key
+from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_spark.driver.definitions import (
     checkpoint_path,
     later_sinks,
@@ -28,13 +29,22 @@ from waybill_spark.driver.reading.blocking import Reading, readings
 from waybill_spark.driver.reading.ignored import Ignored
 from waybill_spark.driver.reading.pace import set_pause, set_trigger
 from waybill_spark.driver.reading.source import read_topics
+from waybill_spark.driver.replays import ReplayThread
 from waybill_spark.driver.sql.compile import CompiledStage
-from waybill_spark.driver.surroundings import DeadLetterRules, Surroundings, make_source
+from waybill_spark.driver.surroundings import (
+    DeadLetterRules,
+    Surroundings,
+    make_letters,
+    make_replays,
+    make_source,
+)
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.checkpoint import Checkpoint
 from waybill_spark.tracking.local_files import LocalFiles
+from waybill_spark.tracking.replaying import Replays
 from waybill_spark.tracking.sink import Sink
 from waybill_spark.tracking.stage import TrackedStage
+from waybill_spark.tracking.stopping import StageClosed
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +53,12 @@ SLOW_LOAD_MS: Final = 2_000  # a batch that a sink needs longer for is reported
 
 class RunningStage:
     """One stage: its tracked batches and the query that feeds them."""
+
+    failure: Exception | None = None
+    job_group: str | None = None  # of Spark's jobs for its batches
+    _failed_replay: Exception | None = None
+    _is_open = False
+    _is_closed = False
 
     def __init__(
         self,
@@ -53,21 +69,19 @@ class RunningStage:
         around: Surroundings,
     ) -> None:
         self.name = definition.name
+        self.key = stage_key(definition)
+        """Its key in the slot."""
         self.topics = tuple(each.topic for each in definition.inputs)
         """Those that it reads."""
         self.reads = frozenset(each.topic_id for each in definition.inputs)
         """Their ids."""
         self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         """The ids of topics that it writes."""
-        self.failure: Exception | None = None
-        self.job_group: str | None = None  # of Spark's jobs for its batches
         self._compiled = compiled
         self._around = around
         self._sinks = sinks
         self._journal = dead_letters.journal
         self._budget = dead_letters.budget
-        self._is_open = False
-        self._is_closed = False
         self._inputs = stage_inputs(definition)
         self._folder = around.checkpoint_folder / checkpoint_path(definition, self._inputs)
         self._query: StreamingQuery | None = None
@@ -99,6 +113,8 @@ class RunningStage:
             report_maintenance=around.report_maintenance,
             clock=around.clock,
         )
+        self._letters = make_letters(compiled, around)
+        self._replays = ReplayThread(self, make_replays(around))
         self.progress = self._tracked.progress
 
     def open(self) -> None:
@@ -171,6 +187,27 @@ class RunningStage:
     def watch(self) -> None:
         self._tracked.watch()
 
+    def start_replays(self) -> None:
+        """Replay dead letters from now on, until the stage is closed or a replay fails."""
+        self._replays.start()
+
+    def has_replayed(self) -> bool:
+        """Return True if once no letter was left to replay."""
+        return self._replays.has_caught_up()
+
+    def replays_done(self) -> list[Vector]:
+        """Return up to where each sink has the replays that name it."""
+        return self._tracked.replays_done()
+
+    def replay(self, replays: Replays) -> None:
+        """Bring dead letters to the sinks that lack them, as `TrackedStage.replay` does."""
+        try:
+            self._tracked.replay(replays, self._letters)
+        except Exception as error:
+            if not isinstance(error, StageClosed):
+                self._failed_replay = error
+            raise
+
     def unknown_fields(self) -> Ignored:
         return self._compiled.ignored
 
@@ -182,9 +219,8 @@ class RunningStage:
 
     def readings(self) -> tuple[Reading, ...]:
         """Return where it reads; nowhere if it has ended."""
-        return (
-            () if self.has_ended() else readings(self.name, self._inputs, self._tracked.positions())
-        )
+        positions = self._tracked.positions()
+        return () if self.has_ended() else readings(self.name, self._inputs, positions)
 
     def lacks(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Return True if a sink does not have everything below `ends`, or is to get it again."""
@@ -220,6 +256,8 @@ class RunningStage:
         Kafka may know the cause better than Spark does.
         """
         query = self._query
+        if self._failed_replay is not None:
+            return self._failed_replay
         if query is None or query.isActive or self.has_ended():
             return None
         if self.failure is None:
@@ -241,6 +279,7 @@ class RunningStage:
 
         Spark notes the end of a batch only after our part of it, so this is waited for, too.
         """
+        self._replays.stop()
         self._tracked.close()
         if self._query is not None:
             query = self._query

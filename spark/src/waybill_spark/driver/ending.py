@@ -1,7 +1,8 @@
 """Runs the stages of a pipeline that ends by itself, stage by stage.
 
 All sinks are claimed before, as in every run. A stage starts when those that write its inputs have
-ended, and readers can see all that they wrote: so it reads all of it. What a stage reads is what
+ended, and readers can see all that they wrote: so it reads all of it. Letters that were to be
+replayed when the run began are replayed before the first stage starts. What a stage reads is what
 its inputs contain when it starts; Spark ends its query after that. The run has finished when every
 stage has ended, nothing is hidden from readers, and Kafka has all commits: nobody repeats them
 after the run.
@@ -54,8 +55,12 @@ class Ending:
         return True
 
     def advance(self) -> None:
-        """Start each stage of which no other that has not ended writes an input."""
+        """Start each stage of which no other that has not ended writes an input. None starts before
+        all have replayed their letters.
+        """
         self._leave_out_stopped()
+        if not all(each.has_replayed() for each in self._waiting):
+            return
         self._end_done()
         written = {topic for each in (*self._waiting, *self._running) for topic in each.outputs}
         for stage in [each for each in self._waiting if not each.reads & written]:

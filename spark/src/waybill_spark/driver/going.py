@@ -152,4 +152,5 @@ def _open(stage: RunningStage, *, paused: bool) -> None:
     stage.report_losses()
     if paused:
         stage.move_claims()
+    stage.start_replays()
     stage.start()

@@ -120,8 +120,7 @@ class PipelineRun:
             first, going = PauseState(self._spec.paused, self._spec.pause_order), stages.going
             for stage in going:
                 stage.set_paused(paused=(control.pause or first).paused)
-            open_stages(stages)
-            self._put_dead_letters(stages)
+            self._open(stages)
             ending = Ending(stages, emitter) if self._spec.manifest.model.ends else None
             if ending is None:
                 start_stages(stages)
@@ -145,10 +144,14 @@ class PipelineRun:
         if control.mode is StopMode.DRAIN and drain.run(watcher, control):
             self._report(DriverEvent(kind="drained", run_id=self._spec.run_id))
 
-    def _put_dead_letters(self, stages: RunStages) -> None:
+    def _open(self, stages: RunStages) -> None:
+        """Open all stages, write the dead letters that a person asks for, and let them replay."""
+        open_stages(stages)
         stopped = [each for each in self._spec.stages if each.name in stages.stopped]
         self._not_put = put_dead_letters(stages.going, self._spec.dead_letters, stopped)
         reach(f"{self._spec.pipeline_uid}.after_put")
+        for stage in stages.going:
+            stage.start_replays()
 
     def _report_finished(self) -> None:
         """Report that all that there was is read. The driver ends after that."""
@@ -177,6 +180,7 @@ class PipelineRun:
             report_maintenance=self._report_maintenance,
             rewinds=self._spec.rewinds,
             dead_letters=self._spec.dead_letters,
+            replays_topic=f"{self._spec.topic_prefix}.replays",
         )
 
     def _stages(

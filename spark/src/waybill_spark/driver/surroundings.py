@@ -1,4 +1,4 @@
-"""What a stage of a run gets from outside."""
+"""What every stage of a driver shares, and how a stage reads outside of its query."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,14 +8,17 @@ from pyspark.sql import SparkSession
 
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.driver_news import TableMaintenance
+from waybill_shared.contract.events import pipeline_key
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.cluster import Kafka
 from waybill_shared.process.clock import Clock
+from waybill_spark.driver.letters import SparkLetters
 from waybill_spark.driver.limits import batch_limits
 from waybill_spark.driver.reading.topics import TopicSource
 from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.kafka.commit_emitter import CommitEmitter
+from waybill_spark.kafka.replay_messages import ReplayMessages
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget
 from waybill_spark.tracking.loads import Loads
@@ -42,6 +45,7 @@ class Surroundings:
     report_maintenance: Callable[[TableMaintenance], None]
     rewinds: tuple[StageRewind, ...]
     dead_letters: tuple[DeadLetterRequest, ...]
+    replays_topic: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +73,14 @@ def make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
         absent_s=around.topic_absent_s,
         whole=compiled.whole,
     )
+
+
+def make_letters(compiled: CompiledStage, around: Surroundings) -> SparkLetters:
+    absent_s = around.topic_absent_s
+    return SparkLetters(around.admin, around.spark, compiled, absent_s=absent_s)
+
+
+def make_replays(around: Surroundings) -> ReplayMessages:
+    """Return what reads the letters that stages of the pipeline are to replay."""
+    key = pipeline_key(around.identity.tenant, around.identity.pipeline_uid)
+    return ReplayMessages(around.admin, around.replays_topic, key)

@@ -100,18 +100,22 @@ class KafkaDeadJournal:
         self, producer: Producer, records: Sequence[DeadLetterRecord], fence: Fence
     ) -> list[DeadLetter]:
         """Write the records to their topics, and return where Kafka has put each."""
-        ids = self._of.topic_ids
         sending = _Sending(producer, "dead letters")
         for dead in records:
             record = dead.record
-            own = headers_of(dead, ids[record.topic], fence, self._of.pipeline)
+            own = headers_of(dead, self._source_id(dead), fence, self._of.pipeline)
             headers: _Headers = [*own]
             topic = self._of.topics[record.topic]
             sending.produce(topic, record.key, record.value, headers)
         return [
-            letter_of(dead, ids[dead.record.topic], place)
+            letter_of(dead, self._source_id(dead), place)
             for dead, place in zip(records, sending.finish(), strict=True)
         ]
+
+    def _source_id(self, dead: DeadLetterRecord) -> str:
+        """Return the id of the topic in which it died first: by now the name may have another."""
+        replayed = dead.record.replayed
+        return self._of.topic_ids[dead.record.topic] if replayed is None else replayed.source_id
 
 
 class _Sending:

@@ -3,7 +3,7 @@
 Every step is first analyzed on streaming frames, so that nothing silently means "per batch".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ from waybill_spark.guard.plans import refuse_executed
 from waybill_spark.sinks.opening import loader_of
 from waybill_spark.sinks.rows import select_all, select_for
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.dead_letters.records import DeadLetterRecord, RawRecord
+from waybill_spark.tracking.dead_letters.records import DeadLetterRecord, Place, RawRecord
 from waybill_spark.tracking.distributed_rows import Rows
 
 
@@ -116,13 +116,24 @@ class CompiledStage:
             raise
         return self._batch(lambda view, columns: kept[view].rows(columns), seen)
 
-    def plan_records(self, raw: DataFrame) -> SparkRecords | None:
-        """Plan the views once for a search among these raw records; None if that cannot be."""
+    def plan_records(
+        self, raw: DataFrame, places: Sequence[Place] | None = None
+    ) -> SparkRecords | None:
+        """Plan the views once for a search among these raw records; None if that cannot be.
+        `places`: where the search finds each of them, if not where the record says.
+        """
 
         def to_sinks(tables: Mapping[str, pa.Table]) -> BatchRows:
             return BatchRows(self._by_sink(lambda view, columns: select_for(tables[view], columns)))
 
-        return plan_records(raw, self._views(), self._select, to_sinks, self.stage.steps)
+        return plan_records(
+            raw,
+            self._views(),
+            self._select,
+            to_sinks,
+            steps=self.stage.steps,
+            places=places,
+        )
 
     def _read(
         self, raw: DataFrame, action: Callable[[str, DataFrame], dict[str, Seen]]

@@ -186,17 +186,21 @@ def plan_records(
     views: Sequence[str],
     select: Callable[[DataFrame, str], DataFrame],
     to_sinks: ToSinks,
+    *,
     steps: Sequence[Step],
+    places: Sequence[Place] | None = None,
 ) -> SparkRecords | None:
     """Read these raw records and plan each view over them; None if records do not stay apart.
-    `select` returns the rows of a view over raw records, in the session of their frame.
+    `select` returns the rows of a view over raw records, in the session of their frame. `places`:
+    of the records in their order, if not where they say.
     """
     table = raw.toArrow()
     spark = raw.sparkSession.newSession()
     for name, value in A_PARTITION_EACH.items():
         spark.conf.set(name, value)
-    positions = table.select(["topic", "partition", "offset"]).to_pydict()
-    places = [*zip(positions["topic"], positions["partition"], positions["offset"], strict=True)]
+    if places is None:
+        at = table.select(["topic", "partition", "offset"]).to_pydict()
+        places = [*zip(at["topic"], at["partition"], at["offset"], strict=True)]
     records = spark.createDataFrame(table)
     planned = {view: _plan(select(records, view), len(places)) for view in views}
     usable = {name: view for name, view in planned.items() if view is not None}
