@@ -9,6 +9,15 @@ from sim.faults import Family, kill_driver, kill_runner
 from sim.moves import minutes_pass
 
 PUTS: Final = Family("puts", ((3, operators.put), (1, kill_driver)))
+REPLAYS: Final = Family(
+    "replays",
+    (
+        (4, operators.replay),
+        (4, operators.ask_replays),
+        (3, operators.change_mood),
+        (1, kill_driver),
+    ),
+)
 RESCALES: Final = Family("rescales", ((4, operators.rescale), (1, kill_driver), (1, kill_runner)))
 SCHEDULES: Final = Family(
     "schedules",
@@ -26,7 +35,13 @@ SCHEDULES: Final = Family(
 """With pipelines that end by themselves, and begin again by a schedule."""
 ENDINGS: Final = "endings"
 """Scenarios in which pipelines end by themselves; some of them have a schedule."""
-SHARES: Final = {PUTS.name: 0.15, RESCALES.name: 0.1, ENDINGS: 0.15, SCHEDULES.name: 0.4}
+SHARES: Final = {
+    PUTS.name: 0.15,
+    REPLAYS.name: 0.2,
+    RESCALES.name: 0.1,
+    ENDINGS: 0.15,
+    SCHEDULES.name: 0.4,
+}
 """In so many scenarios; in all when that is asked for as a family."""
 
 
@@ -37,5 +52,5 @@ def takes_part(name: str, seed: int, only: Sequence[str]) -> bool:
 
 
 def families_apart(seed: int, only: Sequence[str], *, ends: bool) -> list[Family]:
-    each = (PUTS, RESCALES, SCHEDULES) if ends else (PUTS, RESCALES)
+    each = (PUTS, RESCALES, SCHEDULES) if ends else (PUTS, REPLAYS, RESCALES)
     return [family for family in each if takes_part(family.name, seed, only)]

@@ -1,9 +1,9 @@
-"""The last word of a driver on the sinks that go, with a change or with their pipeline."""
+"""What a driver reports: of each commit, and at last of the sinks that a change removes."""
 
 from typing import TYPE_CHECKING
 
 from sim.stages import open_journal, open_sink
-from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.events import Commit, Fact, StageDefinition
 from waybill_spark.driver.closing import _report as report_last
 from waybill_spark.driver.closing import find_staying, refuse_before_start
 from waybill_spark.driver.definitions import later_sinks, stage_inputs
@@ -25,6 +25,16 @@ def report_closing(driver: "Driver") -> None:
             ledger.sink.claim()
             ledger.read()
             report_last(ledger)
+
+
+def fact_of(driver: "Driver", commit: Commit) -> Fact:
+    return Fact(
+        tenant=driver.record.tenant,
+        pipeline_uid=driver.record.pipeline_uid,
+        generation=driver.record.generation,
+        at=driver.clock.now_ms(),
+        body=commit,
+    )
 
 
 def _ledgers(driver: "Driver", definition: StageDefinition) -> list[Ledger]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, cast
 
-from sim.closing import report_closing
+from sim.closing import fact_of, report_closing
 from sim.driver_world import Around
-from sim.failing import FAILURES, holding
+from sim.failing import FAILURES, failing, holding
 from sim.files import MemoryPath
 from sim.loads import SimLoads
 from sim.sinks import Storage
@@ -85,8 +85,7 @@ class Driver:
         self._orders: list[tuple[bool, int]] = []
         """To pause or to continue, which it has not read yet."""
         self._run: RunStages | None = None
-        self._starts: list[tuple[tuple[str, ...], int]] = []
-        """Of stages that are stopped, which it has not read yet."""
+        self._starts: list[tuple[tuple[str, ...], int]] = []  # of stages that are stopped
         self._beginning = False
         self._last: dict[tuple[str, str], Commit] = {}
         self._unanswered: set[tuple[str, str]] = set()
@@ -136,9 +135,11 @@ class Driver:
         return tuple(cast(list[SimStage], going))
 
     def work(self) -> None:
-        """A batch in every stage."""
+        """A batch in every stage, and the letters that are to be replayed."""
         for stage in self._stages:
-            if not self.dead and not self._paused:
+            if not self.dead and self._may_replay(stage):
+                self._guarded(partial(self._replay, stage))
+            if not (self.dead or self._paused) and stage in self._stages:
                 self._guarded(partial(self._step, stage))
 
     def repeat(self) -> None:
@@ -186,6 +187,8 @@ class Driver:
             self._pause = self._orders.pop(0)
         elif self._pause != self._reported:
             self._report_pause()
+        elif replaying := [each for each in self._stages if self._may_replay(each)]:
+            self._replay(replaying[self.world.pick(len(replaying))])
         elif not self._beginning and not self._has_finished():
             self._step(self._stages[self.world.pick(len(self._stages))])
 
@@ -198,12 +201,25 @@ class Driver:
         open_stages(run)
         stopped = [each for each in self.record.stages if each.name in run.stopped]
         self._not_put = put_dead_letters(run.going, self.record.dead_letters, stopped)
+        for stage in self._stages:
+            stage.start_replays()
         if self.ends:
             self._ending = Ending(run, self)
         else:
             start_stages(run)
         self._beginning = False
         self._report_pause()
+
+    def _may_replay(self, stage: SimStage) -> bool:
+        """Whether it may replay letters now, and there are some that the stage has not read yet."""
+        waits = self._beginning or self._paused or self.stopping or stage.busy
+        return not waits and stage.has_replays()
+
+    def _replay(self, stage: SimStage) -> None:
+        """As the thread for it does; no batch of the stage runs meanwhile."""
+        with failing(stage, self._fail_stage):
+            self.world.check_pause(self)
+            stage.replay()
 
     def _make(self, name: str) -> RunningStage:
         definition = next(each for each in self.record.stages if each.name == name)
@@ -266,15 +282,12 @@ class Driver:
     def _step(self, stage: SimStage) -> None:
         if stage.busy:
             return
-        try:
-            with holding([stage]):
-                if not self._paused:
-                    self.world.check_pause(self)
-                    stage.step()
-                if stage.has_hidden_rows() or self.world.pick(4) == 0:
-                    stage.watch()
-        except FAILURES as failure:
-            self._fail_stage(stage, failure)
+        with failing(stage, self._fail_stage):
+            if not self._paused:
+                self.world.check_pause(self)
+                stage.step()
+            if stage.has_hidden_rows() or self.world.pick(4) == 0:
+                stage.watch()
 
     def _fail_stage(self, stage: SimStage, failure: Exception) -> None:
         """As `Watcher` does it."""
@@ -309,18 +322,9 @@ class Driver:
         self.world.hear(self, DriverEnded(exit_code=1))
 
     def _send(self, commit: Commit) -> None:
-        if self.world.send(self._fact(commit)):
+        if self.world.send(fact_of(self, commit)):
             self._unanswered.discard((commit.stage, commit.sink))
 
     def emit_surely(self, commit: Commit) -> None:
         self.edge(f"{commit.stage}.closing")
-        self.world.append(self._fact(commit))
-
-    def _fact(self, commit: Commit) -> Fact:
-        return Fact(
-            tenant=self.record.tenant,
-            pipeline_uid=self.record.pipeline_uid,
-            generation=self.record.generation,
-            at=self.clock.now_ms(),
-            body=commit,
-        )
+        self.world.append(fact_of(self, commit))

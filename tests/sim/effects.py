@@ -16,6 +16,8 @@ from waybill_shared.contract.events import (
     StageDefinition,
 )
 from waybill_shared.contract.former_names import first_name
+from waybill_shared.contract.replays import LetterReplay
+from waybill_shared.contract.slots import key_of
 
 KEPT_OF = 3
 Effects = Mapping[tuple[str, str], frozenset[Row]]
@@ -87,6 +89,27 @@ def effects_beside(
             found[stage.name, sink.name] = mine
             written[sink.target] = written.get(sink.target, frozenset()) | mine
     return found
+
+
+def effects_of_letter(
+    record: PipelineRecord, generation: int, asked: LetterReplay, row: Row
+) -> Iterator[tuple[StageDefinition, SinkDefinition, frozenset[Row]]]:
+    """Yield what must be in the sinks that a replay names and in those after them, of a token of
+    that generation, if nothing dies on the way."""
+    uid, written = record.pipeline_uid, dict[str, frozenset[Row]]()
+    for stage in record.stages:
+        arriving = {each for i in stage.inputs if not i.root for each in written.get(i.topic, ())}
+        for sink in (s for s in stage.sinks if s.since <= generation):
+            named = key_of(stage, sink) in asked.sinks
+            taken = {row, *arriving} if named else arriving
+            rows = frozenset(
+                out for each in taken for out in transform(uid, first_name(stage), each)
+            )
+            rows = frozenset(as_written(rows, sink))
+            if rows:
+                yield stage, sink, rows
+            if sink.topic_id is not None:
+                written[sink.target] = written.get(sink.target, frozenset()) | rows
 
 
 def _arriving(

@@ -1,6 +1,6 @@
 """What may fail in a driver, and which of its stages are in a call."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from sim.spark import QueryFailed
@@ -28,3 +28,13 @@ def holding(stages: Sequence[SimStage]) -> Iterator[None]:
     finally:
         for stage in stages:
             stage.busy = False
+
+
+@contextmanager
+def failing(stage: SimStage, fail: Callable[[SimStage, Exception], None]) -> Iterator[None]:
+    """A call of a stage; `fail` gets what fails in it."""
+    try:
+        with holding([stage]):
+            yield
+    except FAILURES as failure:
+        fail(stage, failure)

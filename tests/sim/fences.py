@@ -7,6 +7,8 @@ from sim.contents import Contents, fence_keys
 from sim.flow import Taken
 from sim.graves import Grave
 from sim.log import Cluster, Place, Row
+from sim.replay_log import PLACE as REPLAYS_PLACE
+from sim.replay_log import REPLAYS_ID
 from sim.sinks import Batch, Storage
 from waybill_shared.contract.events import Fence, PipelineRecord, Range
 from waybill_shared.contract.slots import stage_key
@@ -38,6 +40,7 @@ class Fences:
         self._contents = Contents(world.cluster, world.storage)
         self._written: dict[str, set[Row]] = {}
         self._read: dict[tuple[str, int], set[Place]] = {}
+        self._replayed: dict[str, set[Place]] = {}
         self.rewound: set[str] = set()
         """The keys of sinks that were rewound, and the uids of their pipelines."""
         self.skipped: set[str] = set()
@@ -46,6 +49,7 @@ class Fences:
     def moved(self, key: str, before: Fence | None, after: Fence, batch: Batch | None) -> None:
         if before is not None:
             self._check_forward(key, before, after)
+        self._check_replays(key, before, after, batch)
         if after.rewind > (0 if before is None else before.rewind):
             self._world.say(f"{key} #{after.batch.sequence} is rewound to {after.position}")
             self.rewound |= {key, key.partition("/")[0]}
@@ -58,6 +62,9 @@ class Fences:
         if before is not None and batch is None and before.position == after.position:
             self._world.say(f"{key} #{after.batch.sequence} is held")
             return
+        if batch is not None and _is_replay(before, after, batch):
+            self._take_replay(key, after, batch)
+            return
         self._world.say(f"{key} #{after.batch.sequence} takes {_runs(after.inputs)}")
         self._check_contiguous(key, before, after)
         if batch is None:
@@ -66,6 +73,43 @@ class Fences:
         self._check_read(key, after, batch)
         self.taken.setdefault(key, []).append((after.batch.sequence, batch))
         self._check_once(key, after, batch)
+
+    def _take_replay(self, key: str, after: Fence, batch: Batch) -> None:
+        """I5: each letter once, into the sinks that lack it. I4: and none that died again."""
+        self._world.say(f"{key} #{after.batch.sequence} takes the letters of {batch.read}")
+        self._check_open(key)
+        self.taken.setdefault(key, []).append((after.batch.sequence, batch))
+        again = self._replayed.setdefault(key, set()).intersection(batch.read)
+        if again:
+            self._report("I5", f"{key} gets {again} twice")
+        self._replayed[key].update(batch.read)
+        asked, sink = self._world.storage.replays.asked, key.partition("/")[2]
+        for place in batch.read:
+            if sink not in asked[place.offset].sinks:
+                self._report("I5", f"{key} does not lack {place}, and gets it")
+        for place in self._dead(key).intersection(batch.read):
+            self._report("I4", f"{key} takes {place}, which is buried")
+
+    def _check_replays(
+        self, key: str, before: Fence | None, after: Fence, batch: Batch | None
+    ) -> None:
+        """I4: a sink passes no letter that names it, but those that it takes, and dead ones. I8: it
+        never goes back."""
+        low = 0 if before is None else before.replayed.get(REPLAYS_PLACE, 0)
+        high = after.replayed.get(REPLAYS_PLACE, 0)
+        if high < low:
+            self._report("I8", f"{key}: its replays go back from {low} to {high}")
+        uid, _, sink = key.partition("/")
+        due = {
+            Place(*REPLAYS_PLACE, offset)
+            for offset, asked in self._world.storage.replays.asked.items()
+            if low <= offset < high and asked.pipeline_uid == uid and sink in asked.sinks
+        }
+        for place in due.difference(() if batch is None else batch.read):
+            aside = [run for each in after.set_aside for run in each.ranges]
+            lost = _past(aside, REPLAYS_PLACE, place.offset) > place.offset
+            if not lost and place not in self._dead(key, maybe=True):
+                self._report("I4", f"{key} passes {place}, and did not get it")
 
     def _check_once(self, key: str, after: Fence, batch: Batch) -> None:
         """I5: each record once in each rewind; and each row once, if nobody was rewound."""
@@ -200,6 +244,14 @@ class Fences:
             self._report("I4", f"{key} takes {place}, which is buried")
         for place in due - set(batch.read) - self._dead(key, maybe=True):
             self._report("I4", f"{key} says that it took {place}, and did not read it")
+
+
+def _is_replay(before: Fence | None, after: Fence, batch: Batch) -> bool:
+    """Whether it is of letters; maybe all of them have died again."""
+    if batch.read:
+        return all(place.topic_id == REPLAYS_ID for place in batch.read)
+    held = before is not None and before.position == after.position
+    return held and before is not None and before.replayed != after.replayed
 
 
 def _past(aside: Iterable[Range], place: TopicPartition, at: int) -> int:

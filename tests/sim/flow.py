@@ -133,7 +133,7 @@ class Flow:
     def _past(self, key: str, at: Place) -> bool:
         if key not in self._passed:
             fence = self._contents.fence(key)
-            self._passed[key] = fence.frontier if fence is not None else {}
+            self._passed[key] = {} if fence is None else {**fence.frontier, **fence.replayed}
         passed = self._passed[key]
         return at.topic_id in topics_deleted_in(passed) or passed.get(at[:2], 0) > at.offset
 

@@ -121,9 +121,8 @@ class SimJournal:
         self._check_owner()
         self._edge(f"{self._stage.name}.journal.before_commit")
         self._check_owner()
-        ids = {source.topic: source.topic_id for source in self._stage.inputs}
         letters = [
-            letter_of(dead, ids[dead.record.topic], (DEAD_TOPIC, 0, len(self._graves.all) + number))
+            letter_of(dead, self._source_id(dead), (DEAD_TOPIC, 0, len(self._graves.all) + number))
             for number, dead in enumerate(records)
         ]
         named = (self._stage.name, self._stage.since, stage_key(self._stage))
@@ -142,12 +141,18 @@ class SimJournal:
         pass
 
     def _bury(self, letter: DeadLetter, generation: int) -> None:
-        place = Place(letter.topic_id, letter.partition, letter.offset)
+        at = letter.replayed or letter
+        place = Place(at.topic_id, at.partition, at.offset)
         row = self._row_at(place)
         key = stage_key(self._stage)
         grave = Grave(self._uid, generation, key, letter.sink, place, row)
         self._graves.all.append(grave)
         self._mourner.buried(grave)
+
+    def _source_id(self, dead: DeadLetterRecord) -> str:
+        ids = {source.topic: source.topic_id for source in self._stage.inputs}
+        at = dead.record.replayed
+        return ids[dead.record.topic] if at is None else at.source_id
 
     def _check_owner(self) -> None:
         if self._graves.owners.get(self._key) != self._owner:

@@ -30,6 +30,7 @@ def heal(world: World, wanted: str | None) -> None:
     world.checker.settled = True
     world.schedules.check()
     _all_ended(world)
+    world.replay_tokens.check_end()
     _tell_waiters(world)
     End(world).check()
 
@@ -86,7 +87,8 @@ def _round(world: World) -> None:
 
 def _all_ended(world: World) -> bool:
     """Also those that had their end before are asked again: it must still be told."""
-    return not world.unfinished() and sum(map(world.ask, world.issued)) == len(world.issued)
+    ended = not world.unfinished() and sum(map(world.ask, world.issued)) == len(world.issued)
+    return world.replay_tokens.all_ended() and ended
 
 
 def _busy(world: World) -> bool:

@@ -105,6 +105,18 @@ def put(world: World, pipeline: Pipeline) -> None:
 
 
 @_of_some
+def replay(world: World, pipeline: Pipeline) -> None:
+    """Some of what died comes back."""
+    record = pipeline.newest()
+    if record is not None and record.desired != "deleted":
+        world.replay_tokens.ask_for(record)
+
+
+def ask_replays(world: World) -> None:
+    world.replay_tokens.ask_some()
+
+
+@_of_some
 def rescale(world: World, pipeline: Pipeline) -> None:
     size = world.some(CHOICES)
     pipeline.command("rescale", f"to {size}", Rescale(parallelism=size))

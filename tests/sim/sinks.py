@@ -11,6 +11,7 @@ from typing import Protocol
 from sim.effects import of_life
 from sim.graves import REFUSED, Grave, Graves, fate
 from sim.log import Cluster, Place, Row, Transaction
+from sim.replay_log import ReplayLog
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.words import LossReason
@@ -79,6 +80,10 @@ class Storage:
     budget: int = BUDGET
     """How many dead letters a stage may write after a start."""
     graves: Graves = field(default_factory=Graves)
+    replays: ReplayLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.replays = ReplayLog(self.cluster)
 
     def table(self, name: str) -> Table:
         return self.tables.setdefault(name, Table())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol, cast
 
 from pyspark.sql import DataFrame
@@ -10,13 +11,15 @@ from sim.contents import fence_key
 from sim.effects import transform
 from sim.files import MemoryPath
 from sim.graves import FAILING, MALFORMED, SimJournal, fate
+from sim.letters import SimLetters
 from sim.log import Place, Row
+from sim.replay_log import PLACE as REPLAYS_PLACE
 from sim.sinks import Batch, KafkaSink, Storage, TableSink
 from sim.spark import Frame, Query, QueryFailed, static_frame
 from waybill_shared.contract.errors import ContractError, Problem
 from waybill_shared.contract.events import Commit, Fact, PipelineRecord, StageDefinition
 from waybill_shared.contract.former_names import first_name
-from waybill_shared.contract.slots import key_of
+from waybill_shared.contract.slots import key_of, stage_key
 from waybill_shared.contract.words import DeadReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.driver.definitions import (
@@ -90,6 +93,8 @@ class SimStage:
         self.outputs = frozenset(each.topic_id for each in definition.sinks) - {None}
         self.busy = False
         self._started = False
+        self._replays_at: int | None = None
+        self._caught_up = False
         self._uid = host.identity.pipeline_uid
         self._edge = host.edge
         self._storage = host.storage
@@ -120,6 +125,10 @@ class SimStage:
             report_maintenance=lambda _: None,
             clock=host.clock,
         )
+        self._key = stage_key(definition)
+        names = [sink.name for sink in self._sinks]
+        self._letters = SimLetters(self._uid, self.name, names, host.storage, host.edge)
+        self._letters.does = self._does
         topics = (source.topic for source in self._inputs)
         self._query = Query(self._cluster, folder, topics, host.storage.dice, ends=host.ends)
 
@@ -163,6 +172,26 @@ class SimStage:
 
     def stop(self) -> None:
         self._tracked.close()
+
+    def start_replays(self) -> None:
+        self._replays_at = min(e.get(REPLAYS_PLACE, 0) for e in self._tracked.replays_done())
+
+    def has_replays(self) -> bool:
+        """Whether there are letters of its pipeline that it has not read yet."""
+        at = self._replays_at
+        return at is not None and self._storage.replays.has_more(self._uid, at)
+
+    def has_replayed(self) -> bool:
+        self._caught_up = self._caught_up or not self.has_replays()
+        return self._caught_up
+
+    def replay(self) -> None:
+        """Read some of them, and replay its own."""
+        assert self._replays_at is not None
+        found = self._storage.replays.read(self._uid, self._replays_at, self._dice)
+        mine = [each for each in found.letters if each.asked.stage == self._key]
+        self._tracked.replay(replace(found, letters=mine), self._letters)
+        self._replays_at = found.end
 
     def step(self) -> None:
         """One batch, if there is anything to do."""

@@ -36,6 +36,7 @@ from waybill_spark.tracking.batch_writer import BatchWriter
 from waybill_spark.tracking.dead_letters.triage import Judged
 from waybill_spark.tracking.fencing import AlreadyDone, Write, decide
 from waybill_spark.tracking.ledger import Ledger
+from waybill_spark.tracking.next_fence import next_fence
 from waybill_spark.tracking.pieces import Ranges
 from waybill_spark.tracking.sink import Written
 from waybill_spark.tracking.stage import TrackedStage
@@ -48,12 +49,14 @@ from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_status.core.outcomes import judge as judging
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.judgements import Judgement
+from waybill_status.core.outcomes.shares import PartShare
 from waybill_status.core.outcomes.views import SlotReading, View, view_of
 from waybill_token_tracker.core.facts import _hop
 
 transact = Topics.transact
 
 _write = Ledger.write
+_next_fence = next_fence
 _write_batch = BatchWriter.write
 
 
@@ -195,6 +198,14 @@ def load_then_record_dead(
         each()
 
 
+def all_ledgers(ledgers: Iterable[Ledger], letter: object) -> list[Ledger]:
+    return [*ledgers]
+
+
+def without_replayed(*args: object, **named: object) -> Fence:
+    return replace(_next_fence(*args, **named), replayed={})  # type: ignore[arg-type]
+
+
 def past_no_dead(writer: BatchWriter, batch: Batch, judged: Judged) -> Batch:
     dropped = dict(judged.rows.dropped)
     return replace(batch, report=replace(batch.report, dropped=dropped))
@@ -247,7 +258,7 @@ async def not_found_out(*_: object) -> None:
 JUDGE_NAMED = judging._judge_named
 
 
-def named_now(claim: Claim, share: judging._Share, view: View, definition: Definition) -> Judgement:
+def named_now(claim: Claim, share: PartShare, view: View, definition: Definition) -> Judgement:
     return JUDGE_NAMED(claim, share, replace(view, removals=()), definition)
 
 

@@ -23,6 +23,7 @@ from sim.log import Cluster
 from sim.operations import Operations
 from sim.pipelines import Pipeline
 from sim.redis_server import RedisServer
+from sim.replay_tokens import ReplayTokens
 from sim.runner import RunnerProcess
 from sim.runs import Runs
 from sim.schedules import Schedules
@@ -96,6 +97,7 @@ class World:
         self._told: dict[str, str] = {}
         self.ingress = Ingress(self, lambda edge: self.interrupt("ingress", edge))
         self.status = Status(self)
+        self.replay_tokens = ReplayTokens(self, self.checker.report)
         self.waiters = Waiters(self, self.status.directory)
         self.partitions = [
             Hosts(self, Operations(self.records, partial(self._has, number)))
