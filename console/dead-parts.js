@@ -89,8 +89,8 @@ export function deadPart(name, signal) {
 /** @param {boolean} again */
 export function whatReplaysDo(again) {
 	return [
-		"Every stage, sink and pipeline that reads the topic gets them: also a sink that has such a record.",
-		again ? "What was sent before is sent once more." : "What was sent before is not sent again.",
+		"What comes of them goes into the sinks that lack it, and no others.",
+		again ? "What was replayed before is replayed once more." : "What was replayed before is not replayed again.",
 	];
 }
 
@@ -100,7 +100,7 @@ export function whatReplaysDo(again) {
  */
 export function progressLine({ replayed, already, leftOut }, all) {
 	const done = number(replayed + already + leftOut.size);
-	return h("p", { class: "busy" }, `${done} of ${count(all, "record")}…`);
+	return h("p", { class: "busy" }, `${done} of ${count(all, "letter")}…`);
 }
 
 /**
@@ -111,9 +111,9 @@ export function progressLine({ replayed, already, leftOut }, all) {
 export async function resentLines({ replayed, already, tokens, leftOut, error }) {
 	const [reason] = leftOut.values();
 	const words = [
-		`${count(replayed, "record")} sent again`,
-		already ? `${number(already)} had been sent before` : "",
-		leftOut.size ? `${number(leftOut.size)} cannot be sent: ${reason}` : "",
+		`${count(replayed, "letter")} replayed`,
+		already ? `${number(already)} were before` : "",
+		leftOut.size ? `${number(leftOut.size)} cannot be replayed: ${reason}` : "",
 	];
 	const said = h("p", {}, `${words.filter(Boolean).join(", ")}. `);
 	try {

@@ -78,13 +78,11 @@ export function groupPlace({ newest }) {
 }
 
 /**
- * Why none of them can be sent again; null: they can.
+ * Why none of them can be replayed; null: they can, as far as is known here.
  * @param {Group} group
- * @param {readonly string[]} inputs topics of the pipeline's inputs
  */
-export function whyNotSent({ newest }, inputs) {
-	if (inputs.includes(newest.source.topic)) return null;
+export function whyNotSent({ newest }) {
 	if (newest.source.topic.includes("://"))
 		return "They are rows of a file: mend them, and send them as records.";
-	return "They died between two stages, or in a topic that is no input now: send the records of the input again.";
+	return null;
 }

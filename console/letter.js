@@ -118,6 +118,7 @@ export function letterView(letter) {
 		["Reason", `${spelled(letter.reason)}${letter.rule ? `: rule ${letter.rule}` : ""}`],
 		["Message", letter.message],
 		["Stage", letter.sink ? `${letter.stage}, only sink ${letter.sink}` : letter.stage],
+		["Missing in", letter.lacking.join(", ") || "no sink that the pipeline has now"],
 		["Record", `${source.topic}[${source.partition}] offset ${source.offset}`],
 		["Lies at", `${letter.topic}[${letter.partition}] offset ${letter.offset}`],
 		["Since", time(letter.at, true)],

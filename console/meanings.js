@@ -156,6 +156,6 @@ export const SENTENCES = {
 	blocked: "{stage} is blocked: {why}.",
 	dead_letters: "Dead letters: {number}",
 	only_sink_lacks: "only {sink} lacks it",
-	sent_again: "Sent again as {place}.",
+	sent_again: "Replayed by {place}.",
 	left_out: "{records} dropped by rule {rule} in {stage}",
 };

@@ -1,4 +1,4 @@
-/** The dead letters of a pipeline: by cause, a list with filters, one of them whole, and sending them again. */
+/** The dead letters of a pipeline: by cause, a list with filters, one of them whole, and replaying them. */
 
 import { ask, pipelinePath, post, query } from "./api.js";
 import { causeCells, groupLine, progressLine, resentLines, whatReplaysDo } from "./dead-parts.js";
@@ -40,7 +40,7 @@ export function deadView(name, asked) {
 	const replay = h(
 		"button",
 		{ type: "button", onclick: () => void send([...chosen], []) },
-		"Send again",
+		"Replay",
 	);
 	const every = h("input", {
 		type: "checkbox",
@@ -73,7 +73,7 @@ export function deadView(name, asked) {
 				"span",
 				{ class: "send-again" },
 				replay,
-				h("label", {}, again, " also what was sent before"),
+				h("label", {}, again, " also what was replayed before"),
 			),
 		),
 		told,
@@ -92,8 +92,6 @@ export function deadView(name, asked) {
 	let letters = [];
 	/** @type {string | null} */
 	let cursor = null;
-	/** @type {string[] | null} topics of the pipeline's inputs; null: not known yet */
-	let inputs = null;
 	let only = ""; // the group that is shown
 	let room = PAGE;
 	let sending = false;
@@ -177,7 +175,7 @@ export function deadView(name, asked) {
 	/** @param {Group} group */
 	function groupRow(group) {
 		const shown = only === group.key;
-		const not = inputs && whyNotSent(group, inputs);
+		const not = whyNotSent(group);
 		const may = live.may("write");
 		const pick = h(
 			"button",
@@ -250,7 +248,7 @@ export function deadView(name, asked) {
 	}
 
 	function showChosen() {
-		say(replay, chosen.size ? `Send ${count(chosen.size, "record")} again` : "Send again");
+		say(replay, chosen.size ? `Replay ${count(chosen.size, "letter")}` : "Replay");
 		replay.disabled = chosen.size === 0 || sending;
 		set(/** @type {Element} */ (replay.parentElement), "hidden", !live.may("write"));
 	}
@@ -264,7 +262,7 @@ export function deadView(name, asked) {
 			const letter = await ask(`${path}/${encodeURIComponent(id)}`, { signal: abort.signal });
 			if (mine !== opening) return;
 			const one = live.may("write")
-				? h("button", { type: "button", onclick: () => void send([id], []) }, "Send this one again")
+				? h("button", { type: "button", onclick: () => void send([id], []) }, "Replay this one")
 				: null;
 			const close = h(
 				"button",
@@ -296,12 +294,22 @@ export function deadView(name, asked) {
 	 */
 	async function send(ids, which) {
 		const said = [...which, ...whatReplaysDo(again.checked)];
-		if (!(await confirmed(`Send ${count(ids.length, "record")} again?`, said, "Send"))) return;
+		if (!(await confirmed(`Replay ${count(ids.length, "letter")}?`, said, "Replay"))) return;
 		sending = true;
 		draw();
 		const progress = (/** @type {Resent} */ sent) => fill(told, progressLine(sent, ids.length));
-		const some = (/** @type {readonly string[]} */ each) =>
-			post(`${path}/replay`, { ids: each, again: again.checked });
+		let yes = false;
+		const some = async (/** @type {readonly string[]} */ each) => {
+			try {
+				return await post(`${path}/replay`, { ids: each, again: again.checked, yes });
+			} catch (error) {
+				const { type, detail } = /** @type {any} */ (error).body ?? {};
+				if (!String(type).endsWith("replay_not_confirmed")) throw error;
+				yes = await confirmed("Replay them all the same?", [detail], "Replay");
+				if (!yes) throw error;
+				return await post(`${path}/replay`, { ids: each, again: again.checked, yes });
+			}
+		};
 		const outcome = await resentLines(await resend(ids, some, progress));
 		sending = false;
 		if (!element.isConnected) return notice(`Dead letters of ${name}: `, ...outcome);
@@ -314,7 +322,6 @@ export function deadView(name, asked) {
 		await live.look();
 		showChosen();
 		const detail = await ask(pipelinePath(name), { signal: abort.signal }).catch(() => null);
-		inputs = detail && detail.inputs.map((/** @type {any} */ each) => each.topic);
 		stage.append(
 			...(detail?.stages ?? []).map((/** @type {any} */ each) => h("option", {}, each.name)),
 		);

@@ -131,7 +131,7 @@ CLAIMS: Final[list[tuple[str, str]]] = [
     ("backup", f"A token is valid for {TOKEN_LIFE}"),
     ("delivery", f"`waybill.commits` is kept for {TOKEN_LIFE}"),
     ("delivery", f"older than {TOKEN_LIFE} with 410"),
-    ("dead-letters", f"What was sent is remembered for {TOKEN_LIFE}"),
+    ("dead-letters", f"What was replayed is remembered for {TOKEN_LIFE}"),
     ("iceberg", f"`olderThan` is {TOKEN_LIFE}, the life of a token"),
     ("delivery", f"only after {default(Runner, 'stage_runner_topic_absent_s'):g} seconds, and"),
     ("delivery", f"created again only after {topic_ids.OTHER_ID_S:g} seconds"),

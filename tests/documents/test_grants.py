@@ -70,7 +70,7 @@ def test_commands_name_user_and_pattern() -> None:
     assert dead == [
         "ingress@team --operation Write --topic orders.in.dlq  # only to fetch files",
         "ingress@team --operation Read --topic orders.in.dlq  # only to replay dead letters",
-        "stage_runner@team --operation Write --topic orders.in.dlq",
+        "stage_runner@team --operation Read --operation Write --topic orders.in.dlq",
         "stage_runner@team --operation Create --topic orders.in.dlq  # only to create topics",
         "status@team --operation Read --topic orders.in.dlq  # only to list dead letters",
     ]

@@ -109,13 +109,14 @@ class IssuedTokenOf(Generic[Handle]):
 class ReplayedOf(Generic[Handle]):
     """The result of a replay of dead letters; `token` is for exactly these.
 
-    `replayed` of their records were sent now, `already` before. A record that two sinks refused has
-    two dead letters.
+    `replayed` of them are replayed now, `already` were before. `sinks`: those that get a record,
+    each after its stage.
     """
 
     token: Handle
     replayed: int
     already: int
+    sinks: tuple[str, ...]
     request_id: str | None
     raw: Mapping[str, object] = field(default_factory=no_json, repr=False, compare=False)
 
@@ -125,6 +126,7 @@ class ReplayedOf(Generic[Handle]):
             token=hold(fields.text("token")),
             replayed=fields.whole("replayed"),
             already=fields.whole("already"),
+            sinks=tuple(fields.texts("sinks")),
             request_id=fields.text_or_none("request_id"),
             raw=fields.raw,
         )

@@ -89,7 +89,12 @@ def token_for(
 
 
 def replay(
-    pipeline: str, ids: Iterable[str], *, again: bool = False, if_match: str | None = None
+    pipeline: str,
+    ids: Iterable[str],
+    *,
+    again: bool = False,
+    yes: bool = False,
+    if_match: str | None = None,
 ) -> Question:
     if isinstance(ids, str):
         raise TypeError("ids should be an iterable: put a single id into a list")
@@ -98,7 +103,10 @@ def replay(
         raise Unusable("there are no dead letters to replay")
     path = f"{pipeline_path(pipeline)}/dead-letters/replay"
     headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
-    return replace(post(path, {"ids": wanted, "again": again}), headers=headers)
+    return replace(
+        post(path, {"ids": wanted, "again": again, **({"yes": True} if yes else {})}),
+        headers=headers,
+    )
 
 
 def merge(tokens: Iterable[AnyToken]) -> Question:

@@ -1,7 +1,7 @@
 """An input and its dead-letter topic on a broker, as a driver fills it."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from confluent_kafka import Message
@@ -12,10 +12,11 @@ from integration.conftest import Surroundings
 from integration.waiting import eventually
 from message_builders import make_letter_headers
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.codec import encode
+from waybill_shared.contract.codec import decode, encode
 from waybill_shared.contract.dead_letters import Headers, LetterId
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import PipelineRecord, pipeline_key
+from waybill_shared.contract.replays import LetterReplay, ReplayMessage, ReplayPosition
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait, read_to_end
 from waybill_shared.kafka.topics import create_missing
@@ -80,6 +81,7 @@ class Grave:
             named.OFFSET: str(offset),
             named.UID: self.record.pipeline_uid,
             named.TOPIC_ID: self.topic_id,
+            named.STAGE: "enrich",
             **(more or {}),
         }
         reports: list[Message] = []
@@ -94,10 +96,30 @@ class Grave:
         at, where = position_of(reports[0])
         return LetterId(topic=self.dead, partition=at, offset=where, source=offset)
 
+    def asked(self) -> list[tuple[ReplayPosition, LetterReplay]]:
+        """What is to be replayed of the pipeline."""
+        return [*written(self._around, self._admin, self.record.pipeline_uid)]
+
     def standing(self) -> list[Standing]:
         """What the input holds."""
         messages = read_to_end(self._around.kafka, self.topic, range(PARTITIONS))
         return [standing(message) for message in messages]
+
+
+def written(
+    around: Surroundings, admin: KafkaAdmin, *uids: str
+) -> Iterator[tuple[ReplayPosition, LetterReplay]]:
+    """What is to be replayed of these pipelines, as a reader of committed records finds it."""
+    topic = f"{around.prefix}.replays"
+    found = admin.identify([topic])[topic]
+    for message in read_to_end(around.kafka, topic, found.partitions):
+        body = decode(ReplayMessage, message.value() or b"").body
+        if isinstance(body, LetterReplay) and body.pipeline_uid in uids:
+            partition, offset = position_of(message)
+            yield (
+                ReplayPosition(topic_id=found.topic_id, partition=partition, offset=offset),
+                body,
+            )
 
 
 def standing(message: Message) -> Standing:

@@ -211,7 +211,7 @@ def test_dead_letters_that_are_sent_once_more_with_a_key_are_sent_once_more_once
     assert first.json()["replayed"] == 1
     again = done(lambda: other.post(path, json=body, headers=headers))
     assert again.content == first.content
-    assert len(grave.standing()) == 1
+    assert len(grave.asked()) == 1
     once_more = {"Idempotency-Key": fresh_key()}
     assert done(lambda: ingress.post(path, json=body, headers=once_more)).json()["replayed"] == 1
-    assert len(grave.standing()) == 2
+    assert len(grave.asked()) == 2

@@ -192,4 +192,4 @@ def test_a_replay_that_was_carried_out_by_who_was_killed_is_nobody_elses(
     assert another.json()["type"] == "urn:waybill:problem:key_reused"
     answer = done(partial(replay, other, *letters))
     assert (answer.json()["replayed"], answer.json()["already"]) == (2, 0)
-    assert len(grave.standing()) == 2
+    assert len(grave.asked()) == 2

@@ -1,4 +1,4 @@
-"""Dead letters that are sent again, on a broker: as they were, each once, whoever is killed."""
+"""Dead letters that are replayed, on a broker: each has one message, whoever is killed."""
 
 import asyncio
 import os
@@ -13,22 +13,21 @@ from typing import Any, TypeVar
 
 import httpx2
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from contracts.replays import ReplayLogContract
 from integration.conftest import Serving, Surroundings, serving
-from integration.ingress.letters import PARTITIONS, Grave, create
+from integration.ingress.letters import PARTITIONS, Grave, create, written
 from integration.ingress.test_records import opened
 from integration.waiting import eventually
 from waybill_ingress.adapters.kafka.replays import KafkaReplays
-from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
+from waybill_shared.contract import dead_letters as named
+from waybill_shared.contract.dead_letters import LetterId
+from waybill_shared.contract.replays import LetterReplay, ReplayPosition
 from waybill_shared.kafka.admin import KafkaAdmin, make_admin
-from waybill_shared.kafka.clients import position_of, read_to_end
 from waybill_shared.process.failpoints import FOLDER, REACHED
 
 T = TypeVar("T")
 WAIT_S = 120.0
-OWN = (("a", b"1"), ("b", None), ("a", b""), ("a", b"1"))
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +37,8 @@ def admin(surroundings: Surroundings) -> KafkaAdmin:
 
 class Logs:
     def __init__(self, around: Surroundings, admin: KafkaAdmin) -> None:
-        self._kafka = around.kafka
-        self.topic = f"{around.prefix}.{uuid.uuid4().hex[:8]}"
-        create(admin, self.topic)
-        self.topic_id = admin.identify([self.topic])[self.topic].topic_id
+        self._around = around
+        self._admin = admin
         self.uids = (str(uuid.uuid4()), str(uuid.uuid4()))
         self.log = KafkaReplays(admin, around.prefix)
         self.other_log = KafkaReplays(admin, around.prefix)
@@ -52,9 +49,8 @@ class Logs:
 
         return asyncio.run(run())
 
-    def standing(self) -> list[tuple[int, int, bytes | None]]:
-        messages = read_to_end(self._kafka, self.topic, range(PARTITIONS))
-        return [(*position_of(message), message.value()) for message in messages]
+    def written(self) -> list[tuple[ReplayPosition, LetterReplay]]:
+        return [*written(self._around, self._admin, *self.uids)]
 
 
 class TestKafkaReplays(ReplayLogContract):
@@ -134,73 +130,73 @@ def grave(surroundings: Surroundings, admin: KafkaAdmin) -> Grave:
     return grave
 
 
-def test_records_stand_there_again_byte_for_byte_and_the_token_is_for_them(
+def bury(grave: Grave, number: int, **more: str) -> LetterId:
+    told = {getattr(named, name.upper()): text for name, text in more.items()}
+    return grave.bury(number, key=b"%d" % number, partition=number % PARTITIONS, more=told)
+
+
+def test_each_letter_has_a_message_and_the_token_is_for_these(
     surroundings: Surroundings, grave: Grave, ingress: Process
 ) -> None:
-    keys, values = (None, b"", b"\x00\xff"), (None, b"", b"\xff{")
-    cases = [(key, value, own) for key in keys for value in values for own in ((), OWN)]
-    places = [
-        grave.bury(number, key=key, value=value, own=own, partition=number % PARTITIONS)
-        for number, (key, value, own) in enumerate(cases)
-    ]
-    done = ingress.done(grave, *places)
-    assert (done["replayed"], done["already"]) == (len(cases), 0)
-    standing = sorted(grave.standing(), key=lambda each: (each.offset, each.partition))
-    ids = [str(place).encode() for place in places]
-    assert [(each.key, each.value, each.headers) for each in standing] == [
-        (key, value, (*own, (REPLAY_OF, letter)))
-        for (key, value, own), letter in zip(cases, ids, strict=True)
-    ]
+    places = [bury(grave, number) for number in range(5)]
+    only = bury(grave, 5, sink="enrich/lake@1")
+    done = ingress.done(grave, *places, only)
+    assert (done["replayed"], done["already"], done["sinks"]) == (6, 0, ["enrich/lake"])
+    asked = grave.asked()
+    assert {each.letter for _, each in asked} == {*places, only}
+    assert {(each.stage, each.sinks) for _, each in asked} == {("enrich@1", ("enrich/lake@1",))}
+    assert {each.topic_id for _, each in asked} == {grave.topic_id}
     covered = {
-        (span.partition, offset)
+        (span.topic_id, span.partition, offset)
         for part in opened(surroundings, done["token"]).parts
         for span in part.spans
         for offset in range(span.start, span.end)
     }
-    assert covered == {(each.partition, each.offset) for each in standing}
+    assert covered == {(at.topic_id, at.partition, at.offset) for at, _ in asked}
+    assert grave.standing() == [], "nothing is written to the input"
 
 
 def test_the_same_again_is_the_same_token_also_of_another_process(
     grave: Grave, two: tuple[Process, Process]
 ) -> None:
-    one, other = grave.bury(1), grave.bury(2)
+    one, other = bury(grave, 1), bury(grave, 2)
     first, second = two
     token = first.done(grave, one, other)["token"]
     for process in (first, second):
         same = process.done(grave, other, one)
         assert (same["token"], same["replayed"], same["already"]) == (token, 0, 2)
-    assert len(grave.standing()) == 2
+    assert len(grave.asked()) == 2
     again = second.done(grave, one, again=True)
     assert (again["token"] != token, again["replayed"]) == (True, 1)
-    assert len(grave.standing()) == 3
+    assert len(grave.asked()) == 3
 
 
-def test_killed_inside_its_transaction_nothing_was_sent_and_the_next_one_sends_it(
+def test_killed_inside_its_transaction_nothing_is_replayed_and_the_next_one_does_it(
     grave: Grave, doomed: Process, ingress: Process
 ) -> None:
     """The next one ends what the killed one left open, and does not wait until its time is over."""
-    place = grave.bury(1)
+    place = bury(grave, 1)
     doomed.killed_at("before_commit", grave, place)
     done = ingress.done(grave, place)
-    assert (done["replayed"], len(grave.standing())) == (1, 1)
+    assert (done["replayed"], len(grave.asked())) == (1, 1)
 
 
-def test_killed_between_the_transaction_and_the_answer_it_was_sent_once(
+def test_killed_between_the_transaction_and_the_answer_it_is_replayed_once(
     surroundings: Surroundings, grave: Grave, doomed: Process, ingress: Process
 ) -> None:
-    place = grave.bury(1)
+    place = bury(grave, 1)
     doomed.killed_at("after_commit", grave, place)
     done = ingress.done(grave, place)
     assert (done["replayed"], done["already"]) == (0, 1)
-    (standing,) = grave.standing()
+    ((position, _),) = grave.asked()
     (part,) = opened(surroundings, done["token"]).parts
     (span,) = part.spans
-    assert (span.start, span.end) == (standing.offset, standing.offset + 1)
+    assert (span.start, span.end) == (position.offset, position.offset + 1)
 
 
-def test_many_at_the_same_time_send_it_once(grave: Grave, two: tuple[Process, Process]) -> None:
+def test_many_at_the_same_time_do_it_once(grave: Grave, two: tuple[Process, Process]) -> None:
     """In two processes: who is shut out is told to try again."""
-    place = grave.bury(1)
+    place = bury(grave, 1)
     tokens: set[str] = set()
 
     def ask(number: int) -> None:
@@ -217,31 +213,15 @@ def test_many_at_the_same_time_send_it_once(grave: Grave, two: tuple[Process, Pr
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, range(8)))
     assert len(tokens) == 1
-    assert len(grave.standing()) == 1
+    assert len(grave.asked()) == 1
 
 
-def test_record_that_the_topic_never_takes_is_refused_and_none_was_sent(
+def test_a_topic_that_was_created_anew_is_no_matter(
     admin: KafkaAdmin, grave: Grave, ingress: Process
 ) -> None:
-    """Its limit is lower by now than it was."""
-    good, bad = grave.bury(1), grave.bury(2, value=b"x" * 2_000)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, grave.topic)
-    change = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
-    resource.add_incremental_config(change)
-    admin.client.incremental_alter_configs([resource])[resource].result()
-    answer = ingress.replay(grave, good, bad)
-    assert answer.json()["type"] == "urn:waybill:problem:records_refused_by_kafka"
-    assert grave.standing() == []
-    assert ingress.done(grave, good)["replayed"] == 1
-
-
-def test_input_that_was_created_anew_refuses_its_dead(
-    admin: KafkaAdmin, grave: Grave, ingress: Process
-) -> None:
-    place = grave.bury(1)
+    """The record is in its dead-letter topic."""
+    place = bury(grave, 1)
     admin.client.delete_topics([grave.topic])[grave.topic].result()
     eventually(lambda: not admin.identify([grave.topic]), within_s=WAIT_S)
     create(admin, grave.topic)
-    answer = ingress.replay(grave, place)
-    assert (answer.status_code, answer.json()["title"]) == (409, "source recreated")
-    assert grave.standing() == []
+    assert ingress.done(grave, place)["replayed"] == 1

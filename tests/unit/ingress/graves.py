@@ -3,23 +3,33 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from builders import make_sink
 from message_builders import make_letter_headers
-from unit.ingress.fakes import OLD_ID, FakeKafka
+from unit.ingress.fakes import OLD_ID, pipeline, source
 from waybill_ingress.core.dead_letters import (
     ExpiredDeadLetter,
     Found,
     FoundDeadLetter,
-    Resent,
     too_many,
 )
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.replays import LetterReplay, Replay, ReplayPosition
 
+REPLAYS_ID = "cmVwbGF5cy5yZXBsYXlzLg"
+DLQ_ID = "ZGVhZC5kZWFkLmRlYWQuZA"
 OWN: Headers = (("trace", b"1"), ("trace", b"2"), ("empty", b""), ("null", None))
+
+
+def burying_pipeline() -> PipelineRecord:
+    """One with a stage of two sinks, so that something lacks what died."""
+    sinks = (make_sink("lake"), make_sink("copy"))
+    stage = StageDefinition(name="copy", since=1, inputs=(source(),), sinks=sinks)
+    return replace(pipeline(source()), stages=(stage,))
 
 
 def place(offset: int, at: int | None = None, *, topic: str = "orders.in.dlq") -> LetterId:
@@ -44,11 +54,14 @@ class FakeLetters:
             named.PIPELINE: "orders",
             named.UID: "uid-1",
             named.TOPIC_ID: OLD_ID,
+            named.STAGE: "copy",
             **{getattr(named, name.upper()): text for name, text in changes.items()},
         }
         headers = make_letter_headers(facts, own=OWN)
         value = b'{"id": %d}' % offset
-        self.there[where] = FoundDeadLetter(key=b"\x00k", value=value, headers=headers)
+        self.there[where] = FoundDeadLetter(
+            key=b"\x00k", value=value, headers=headers, topic_id=DLQ_ID
+        )
         return str(where)
 
     async def read(self, places: Sequence[LetterId], *, bytes_max: int) -> Found:
@@ -64,20 +77,16 @@ class Killed(BaseException):
 
 @dataclass
 class FakeReplayLog:
-    """`ReplayLog` over `kafka`: what is concluded counts, all at once.
+    """`ReplayLog` in memory: what is concluded counts, all at once.
 
     `at`: what happens at a point, by its name: "send", "conclude", "concluded".
     """
 
-    kafka: FakeKafka
-    standing: list[tuple[int, int, Resent]] = field(default_factory=list)
+    end: int = 50
+    written: list[tuple[ReplayPosition, LetterReplay]] = field(default_factory=list)
     answers: list[Replay] = field(default_factory=list)
     at: dict[str, BaseException] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def sent(self) -> list[Resent]:
-        return [each for _, _, each in self.standing]
 
     @asynccontextmanager
     async def transaction(self, tenant: str, pipeline_uid: str) -> AsyncIterator["FakeTransaction"]:
@@ -94,30 +103,28 @@ class FakeTransaction:
         self._log = log
         self._uid = uid
         self._number = number
-        self._open: list[tuple[int, int, Resent]] = []
+        self._open: list[tuple[ReplayPosition, LetterReplay]] = []
 
     async def read(self) -> Sequence[Replay]:
         self._require()
         return [each for each in self._log.answers if each.pipeline_uid == self._uid]
 
-    async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
+    async def send(self, letters: Sequence[LetterReplay]) -> Sequence[ReplayPosition]:
         await asyncio.sleep(0)  # others go first here
         self._require()
         self._log.reach("send")
-        ends = self._log.kafka.ends_now
-        for each in records:
-            at = ends[each.partition]
-            ends[each.partition] = at + 1
-            self._open.append((each.partition, at, each))
-        self._log.kafka.topic_id = self._log.kafka.becomes or self._log.kafka.topic_id
-        return [(partition, at) for partition, at, _ in self._open]
+        for each in letters:
+            position = ReplayPosition(topic_id=REPLAYS_ID, partition=3, offset=self._log.end)
+            self._log.end += 1
+            self._open.append((position, each))
+        return [position for position, _ in self._open]
 
     async def conclude(self, answer: Replay) -> None:
         self._require()
         self._log.reach("conclude")
-        self._log.standing += self._open
+        self._log.written += self._open
         self._log.answers.append(answer)
-        self._log.kafka.ends_now = {p: end + 1 for p, end in self._log.kafka.ends_now.items()}
+        self._log.end += 2  # the answer and a marker
         self._log.reach("concluded")
 
     def _require(self) -> None:

@@ -67,7 +67,7 @@ def make_app(
     writer = Records(known, kafka, kafka, mint, limits, spool=RecordSpool)
     sealing = RandomMint(RING, FixedClock())
     graves = letters or FakeLetters()
-    replays = Replays(known, graves, FakeReplayLog(kafka), sealing)
+    replays = Replays(known, graves, FakeReplayLog(), sealing)
     commands, told = (
         Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),
         answers or FakeAnswers(),

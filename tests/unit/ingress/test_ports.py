@@ -9,9 +9,10 @@ import pytest
 from contracts.follower import FollowerContract
 from contracts.log import LogContract, TopicsContract
 from contracts.replays import ReplayLogContract
-from unit.ingress.fakes import NEW_ID, OLD_ID, FakeDirectory, FakeKafka
+from unit.ingress.fakes import NEW_ID, FakeDirectory, FakeKafka
 from unit.ingress.graves import FakeReplayLog
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.replays import LetterReplay, ReplayPosition
 
 T = TypeVar("T")
 
@@ -65,18 +66,16 @@ class TestFakeTopics(TopicsContract):
 
 
 class Graves:
-    topic = "orders.in"
-    topic_id = OLD_ID
     uids = ("uid-1", "uid-2")
 
     def __init__(self) -> None:
-        self.log = self.other_log = FakeReplayLog(FakeKafka())
+        self.log = self.other_log = FakeReplayLog()
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         return finished(work)
 
-    def standing(self) -> list[tuple[int, int, bytes | None]]:
-        return [(partition, at, each.value) for partition, at, each in self.log.standing]
+    def written(self) -> list[tuple[ReplayPosition, LetterReplay]]:
+        return self.log.written
 
 
 class TestFakeReplayLog(ReplayLogContract):

@@ -1,4 +1,4 @@
-"""Dead letters that are sent again: each once, and a token for exactly those asked for."""
+"""Dead letters that are replayed: each once, and a token for exactly those asked for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,39 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clocks import FixedClock
-from unit.ingress.fakes import (
-    NEW_ID,
-    OLD_ID,
-    RING,
-    FakeDirectory,
-    FakeKafka,
-    pipeline,
-    source,
-    span,
-    unsealed,
+from unit.ingress.fakes import RING, FakeDirectory, FakeKafka, unsealed
+from unit.ingress.graves import (
+    DLQ_ID,
+    REPLAYS_ID,
+    FakeLetters,
+    FakeReplayLog,
+    Killed,
+    burying_pipeline,
+    place,
 )
-from unit.ingress.graves import OWN, FakeLetters, FakeReplayLog, Killed, place
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.replays import ReplayReceipt, Replays
 from waybill_ingress.core.dead_letters import BYTES_MAX, LETTERS_MAX, ExpiredDeadLetter
 from waybill_shared.access.authentication import ANYONE
-from waybill_shared.contract.dead_letters import REPLAY_OF, LetterId
+from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Refusal, Retryable
-from waybill_shared.contract.events import PipelineRecord, StageDefinition
+from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.vectors import Span
+
+BOTH = ("copy/copy@1", "copy/lake@1")
 
 
 class World:
     def __init__(self, record: PipelineRecord | None = None) -> None:
-        self.kafka = FakeKafka(ends_now={0: 50, 1: 7})
         self.letters = FakeLetters()
-        self.log = FakeReplayLog(self.kafka)
-        self.directory = FakeDirectory(record or pipeline(source()))
+        self.log = FakeReplayLog()
+        self.directory = FakeDirectory(record or burying_pipeline())
         self.clock = FixedClock()
         self.mint = RandomMint(RING, self.clock)
-        registry = Registry(self.directory, self.directory, self.kafka, self.mint)
+        registry = Registry(self.directory, self.directory, FakeKafka(), self.mint)
         self.replays = Replays(registry, self.letters, self.log, self.mint)
 
     async def ask(self, *ids: str, again: bool = False) -> ReplayReceipt:
@@ -53,12 +52,12 @@ class World:
     def refusal(self, *ids: str) -> Refusal:
         with pytest.raises(Refusal) as refused:
             self.replay(*ids)
-        assert self.log.sent == []
+        assert self.sent() == []
         return refused.value
 
     def sent(self) -> list[int]:
         """By the offsets at which they died."""
-        return [each.offset for each in self.log.sent]
+        return [asked.letter.source for _, asked in self.log.written]
 
 
 @pytest.fixture
@@ -70,85 +69,93 @@ def spans(done: ReplayReceipt) -> tuple[Span, ...]:
     return tuple(span for part in unsealed(done.token).parts for span in part.spans)
 
 
-def test_a_record_goes_to_its_place_as_it_was_and_says_whose_replay_it_is(world: World) -> None:
+def span(start: int, end: int) -> Span:
+    return Span(topic_id=REPLAYS_ID, partition=3, start=start, end=end)
+
+
+def test_a_letter_has_a_message_and_the_token_its_position(world: World) -> None:
     letter = world.letters.bury(17)
     done = world.replay(letter)
-    (sent,) = world.log.sent
-    assert (sent.topic, sent.partition, sent.key, sent.value) == (
-        "orders.in",
-        0,
-        b"\x00k",
-        b'{"id": 17}',
+    ((position, asked),) = world.log.written
+    assert (str(asked.letter), asked.letter_topic_id) == (letter, DLQ_ID)
+    assert (asked.stage, asked.sinks, asked.size) == ("copy@1", BOTH, len(b'\x00k{"id": 17}'))
+    assert done == ReplayReceipt(
+        token=done.token, replayed=1, already=0, sinks=("copy/copy", "copy/lake")
     )
-    assert sent.headers == (*OWN, (REPLAY_OF, letter.encode()))
-    assert (done.replayed, done.already) == (1, 0)
-    assert spans(done) == (span(0, 50, 51),)
-    assert unsealed(done.token).parts[0].counted
+    (part,) = unsealed(done.token).parts
+    assert (part.spans, part.into) == ((span(position.offset, position.offset + 1),), BOTH)
+    assert part.counted
 
 
-def test_the_same_again_is_the_same_token_and_nothing_is_sent(world: World) -> None:
+def test_the_same_again_is_the_same_token_and_nothing_is_written(world: World) -> None:
     letters = [world.letters.bury(offset) for offset in (17, 3, 40)]
     first = world.replay(*letters)
     for ids in (letters, letters[::-1], [*letters, letters[0]]):
-        assert world.replay(*ids) == ReplayReceipt(token=first.token, replayed=0, already=3)
+        assert world.replay(*ids) == replace(first, replayed=0, already=3)
     assert world.sent() == [17, 3, 40]
     assert len(world.log.answers) == 1
 
 
-def test_part_of_what_was_sent_has_a_token_of_its_own_which_stays_the_same(world: World) -> None:
+def test_part_of_what_was_replayed_has_a_token_of_its_own_which_stays_the_same(
+    world: World,
+) -> None:
     one, other = world.letters.bury(1), world.letters.bury(2)
     both = world.replay(one, other)
     part = world.replay(other)
     assert part.token != both.token
-    assert spans(part) == (span(0, 51, 52),)
+    assert spans(part) == (span(51, 52),)
     assert world.replay(other).token == part.token
     assert world.replay(one, other).token == both.token
     assert world.sent() == [1, 2]
 
 
-def test_what_is_new_among_what_was_sent_is_sent_and_the_token_has_both(world: World) -> None:
+def test_what_is_new_among_what_was_replayed_is_replayed_and_the_token_has_both(
+    world: World,
+) -> None:
     old, new = world.letters.bury(1), world.letters.bury(2)
     world.replay(old)
     world.clock.now += TOKEN_LIFE_MS // 2
-    world.directory.records["orders"] = replace(pipeline(source()), generation=3)
+    world.directory.records["orders"] = replace(burying_pipeline(), generation=3)
     done = world.replay(old, new)
     assert (done.replayed, done.already, world.sent()) == (1, 1, [1, 2])
     token = unsealed(done.token)
     assert [(part.generation, part.spans) for part in token.parts] == [
-        (2, (span(0, 50, 51),)),
-        (3, (span(0, 52, 53),)),
+        (2, (span(50, 51),)),
+        (3, (span(53, 54),)),
     ]
     assert token.lives_since == FixedClock().now_ms()
     assert world.replay(new, old).token == done.token
 
 
-def test_again_sends_all_once_more_and_later_requests_mean_the_newest(world: World) -> None:
+def test_again_replays_all_once_more_and_later_requests_mean_the_newest(world: World) -> None:
     one, other = world.letters.bury(1), world.letters.bury(2)
     first = world.replay(one, other)
     again = world.replay(one, again=True)
-    assert (again.replayed, again.already, spans(again)) == (1, 0, (span(0, 53, 54),))
+    assert (again.replayed, again.already, spans(again)) == (1, 0, (span(54, 55),))
     assert world.replay(one).token == again.token
     both = world.replay(one, other)
     assert both.token != first.token
-    assert spans(both) == (span(0, 51, 52), span(0, 53, 54))
+    assert spans(both) == (span(51, 52), span(54, 55))
     assert world.sent() == [1, 2, 1]
 
 
-def test_two_letters_of_one_record_are_one_record(world: World) -> None:
-    """Two sinks have refused it: whichever is replayed, both get it again."""
-    one = world.letters.bury(5, 200, sink="both/lake@1", reason="refused")
-    other = world.letters.bury(5, 201, sink="both/copy@1", reason="refused")
-    assert world.replay(one, other).replayed == 1
+def test_two_letters_of_one_record_go_to_a_sink_each(world: World) -> None:
+    one = world.letters.bury(5, 200, sink="copy/lake@1", reason="refused")
+    other = world.letters.bury(5, 201, sink="copy/copy@1", reason="refused")
+    done = world.replay(one, other)
+    assert done.replayed == 2
+    assert [asked.sinks for _, asked in world.log.written] == [("copy/copy@1",), ("copy/lake@1",)]
+    assert [part.into for part in unsealed(done.token).parts] == [
+        ("copy/copy@1",),
+        ("copy/lake@1",),
+    ]
     assert world.replay(other).already == 1
-    assert world.sent() == [5]
 
 
-def test_a_record_that_died_again_is_another_record(world: World) -> None:
-    first = world.letters.bury(17)
-    world.replay(first)
-    second = world.letters.bury(50)
-    done = world.replay(second)
-    assert (done.replayed, world.sent()) == (1, [17, 50])
+def test_a_record_that_died_again_is_another_letter(world: World) -> None:
+    world.replay(world.letters.bury(17))
+    done = world.replay(world.letters.bury(17, 300))
+    assert (done.replayed, world.sent()) == (1, [17, 17])
 
 
 def test_what_no_token_is_old_enough_for_is_forgotten(world: World) -> None:
@@ -159,28 +166,28 @@ def test_what_no_token_is_old_enough_for_is_forgotten(world: World) -> None:
 
 
 @pytest.mark.parametrize("point", ["send", "conclude"])
-def test_killed_before_it_counts_nothing_was_sent(world: World, point: str) -> None:
+def test_killed_before_it_counts_nothing_is_replayed(world: World, point: str) -> None:
     letter = world.letters.bury(17)
     world.log.at[point] = Killed()
     with pytest.raises(Killed):
         world.replay(letter)
-    assert world.log.sent == []
+    assert world.sent() == []
     assert world.replay(letter).replayed == 1
     assert world.sent() == [17]
 
 
-def test_killed_between_the_transaction_and_the_answer_it_is_sent_once(world: World) -> None:
+def test_killed_between_the_transaction_and_the_answer_it_is_replayed_once(world: World) -> None:
     letter = world.letters.bury(17)
     world.log.at["concluded"] = Killed()
     with pytest.raises(Killed):
         world.replay(letter)
     done = world.replay(letter)
-    assert (done.replayed, done.already, spans(done)) == (0, 1, (span(0, 50, 51),))
+    assert (done.replayed, done.already, spans(done)) == (0, 1, (span(50, 51),))
     assert done.token == world.log.answers[0].token
     assert world.sent() == [17]
 
 
-def test_two_at_the_same_time_send_it_once_and_who_is_shut_out_may_ask_again(world: World) -> None:
+def test_two_at_the_same_time_do_it_once_and_who_is_shut_out_may_ask_again(world: World) -> None:
     letter = world.letters.bury(17)
 
     async def both() -> tuple[ReplayReceipt | BaseException, ReplayReceipt | BaseException]:
@@ -191,51 +198,6 @@ def test_two_at_the_same_time_send_it_once_and_who_is_shut_out_may_ask_again(wor
     assert isinstance(second, ReplayReceipt)
     assert world.replay(letter) == replace(second, replayed=0, already=1)
     assert world.sent() == [17]
-
-
-def test_topic_that_is_another_after_the_write_refuses_all_and_nothing_counts(world: World) -> None:
-    world.kafka.becomes = NEW_ID
-    refused = world.refusal(world.letters.bury(17))
-    assert refused.slug == "source_recreated"
-    assert f"orders.in now has id {NEW_ID}" in refused.detail
-    assert world.log.answers == []
-
-
-def test_topic_that_is_another_before_the_write_refuses_all(world: World) -> None:
-    world.kafka.topic_id = NEW_ID
-    letter = world.letters.bury(17)
-    refused = world.refusal(letter, letter)
-    assert refused.slug == "source_recreated"
-    assert [each["index"] for each in rejected(refused)] == [0, 1]
-
-
-def test_topic_that_the_pipeline_reads_anew_refuses_what_died_in_the_one_before() -> None:
-    world = World(pipeline(replace(source(), topic_id=NEW_ID)))
-    refused = world.refusal(world.letters.bury(17))
-    assert refused.slug == "source_recreated"
-    assert f"it had id {OLD_ID}, it has {NEW_ID}" in refused.detail
-    assert "waybill dlq show" in str(refused.members["hint"])
-
-
-def test_record_that_died_between_stages_is_refused() -> None:
-    inner = replace(source("inner"), topic="orders.inner", root=False)
-    stages = (
-        StageDefinition(name="copy", since=1, inputs=(source(),), sinks=()),
-        StageDefinition(name="load", since=1, inputs=(inner,), sinks=()),
-    )
-    world = World(replace(pipeline(source()), stages=stages))
-    good, bad = world.letters.bury(1), world.letters.bury(2, topic="orders.inner")
-    refused = world.refusal(good, bad)
-    assert refused.slug == "source_not_an_input"
-    assert "died between stages: in orders.inner" in refused.detail
-    assert "send what it was made of" in str(refused.members["hint"])
-    assert [each["index"] for each in rejected(refused)] == [1]
-
-
-def test_topic_that_is_not_read_any_more_is_refused(world: World) -> None:
-    refused = world.refusal(world.letters.bury(2, topic="orders.old"))
-    assert refused.slug == "source_not_an_input"
-    assert "does not read orders.old any more" in refused.detail
 
 
 @pytest.mark.parametrize("since", [None, FixedClock().now_ms()])
@@ -266,12 +228,12 @@ def test_text_that_is_no_id_is_not_found(world: World, text: str) -> None:
 
 def test_all_that_is_wrong_is_named_and_the_first_kind_counts(world: World) -> None:
     world.letters.there[place(4)] = ExpiredDeadLetter(since=None)
-    good, inner = world.letters.bury(1), world.letters.bury(2, topic="orders.inner")
-    refused = world.refusal(good, inner, str(place(4)), str(place(9)), str(place(9)))
+    good, lost = world.letters.bury(1), world.letters.bury(2, stage="gone")
+    refused = world.refusal(good, lost, str(place(4)), str(place(9)), str(place(9)))
     assert refused.slug == "dead_letter_not_found"
-    assert refused.detail.endswith("; and 3 more, so none was sent")
+    assert refused.detail.endswith("; and 3 more, so none was replayed")
     assert [(each["index"], each["problem"]) for each in rejected(refused)] == [
-        (1, "source_not_an_input"),
+        (1, "sinks_gone"),
         (2, "dead_letter_gone"),
         (3, "dead_letter_not_found"),
         (4, "dead_letter_not_found"),
@@ -283,11 +245,6 @@ def test_too_many_are_refused(world: World) -> None:
     world.letters.bytes_each = BYTES_MAX
     letters = [world.letters.bury(offset) for offset in (1, 2)]
     assert world.refusal(*letters).members["bytes_max"] == BYTES_MAX
-
-
-def test_input_that_is_being_set_up_is_a_matter_of_moments() -> None:
-    world = World(pipeline(source(bases=())))
-    assert world.refusal(world.letters.bury(17)).slug == "input_not_ready"
 
 
 def rejected(refusal: Refusal) -> Sequence[dict[str, object]]:
@@ -302,10 +259,10 @@ REQUESTS = st.lists(
 
 
 @given(REQUESTS, st.sets(st.integers(0, 6)))
-def test_whatever_is_asked_each_is_sent_once_for_each_time_that_it_was_to_be_sent_again(
+def test_whatever_is_asked_each_is_replayed_once_for_each_time_that_it_was_to_be(
     requests: list[tuple[list[int], bool]], killed: set[int]
 ) -> None:
-    """The token has where each stands since the last time, whoever was killed in between."""
+    """The token has the last message of each, whoever was killed in between."""
     world = World()
     letters = [world.letters.bury(offset) for offset in range(5)]
     expected: list[int] = []
@@ -322,7 +279,7 @@ def test_whatever_is_asked_each_is_sent_once_for_each_time_that_it_was_to_be_sen
             world.log.at.clear()
         else:
             world.replay(*ids, again=again)
-        newest = {r.offset: r.new_offset for answer in world.log.answers for r in answer.records}
+        newest = {asked.letter.source: at.offset for at, asked in world.log.written}
         covered = {at for each in spans(world.replay(*ids)) for at in range(each.start, each.end)}
         assert covered == {newest[offset] for offset in unique}
     assert world.sent() == expected

@@ -5,7 +5,7 @@ from fastapi.testclient import TestClient
 
 from local_client import local_client
 from unit.ingress.fakes import FakeKafka, unsealed
-from unit.ingress.graves import FakeLetters, place
+from unit.ingress.graves import FakeLetters, burying_pipeline, place
 from unit.ingress.in_memory import make_app
 from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
 from waybill_ingress.core.dead_letters import LETTERS_MAX
@@ -20,7 +20,7 @@ def letters() -> FakeLetters:
 
 @pytest.fixture
 def client(letters: FakeLetters) -> TestClient:
-    app = make_app(FakeKafka(), letters=letters)
+    app = make_app(FakeKafka(), letters=letters, known_pipeline=burying_pipeline())
     return local_client(app, raise_server_exceptions=False)
 
 
@@ -32,7 +32,9 @@ def test_replay_is_answered_with_a_token_and_the_same_one_again(
     assert answer.status_code == 200
     told = answer.json()
     assert (told["replayed"], told["already"], told["request_id"]) == (1, 0, "mine")
-    assert unsealed(told["token"]).parts[0].generation == 2
+    (part,) = unsealed(told["token"]).parts
+    assert (part.generation, part.into) == (2, ("copy/copy@1", "copy/lake@1"))
+    assert told["sinks"] == ["copy/copy", "copy/lake"]
     assert ReplayAnswer.model_validate(told)
     same = client.post(PATH, json=wanted).json()
     assert (same["token"], same["replayed"], same["already"]) == (told["token"], 0, 1)

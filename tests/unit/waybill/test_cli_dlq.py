@@ -80,29 +80,47 @@ def test_one_that_is_gone_is_an_error(server: ScriptedServer, command: Command) 
 
 
 def test_a_replay_prints_its_token(server: ScriptedServer, command: Command) -> None:
-    done = Response(json={"token": "wb1.x", "replayed": 1, "already": 1, "request_id": "r"})
+    done = Response(
+        json={
+            "token": "wb1.x",
+            "replayed": 1,
+            "already": 1,
+            "sinks": ["load/lake"],
+            "request_id": "r",
+        }
+    )
     server.answer("POST", f"{PATH}/replay", done)
     told = command("dlq", "replay", "orders", "L1", "L2")
     assert told.stdout.strip() == "wb1.x"
-    assert "1 record sent again, 1 were sent before" in told.stderr
+    assert "1 letter replayed, 1 were before, into load/lake" in told.stderr
 
 
 def test_all_are_replayed_only_when_that_was_said(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, page(LETTER, OTHER), page(LETTER, OTHER))
     refused = command("dlq", "replay", "orders", "--all")
     assert refused.exit_code == 2
-    assert "this sends 2 dead letters again, and there is no terminal to ask on" in refused.stderr
-    done = Response(json={"token": "wb1.x", "replayed": 2, "already": 0, "request_id": "r"})
+    assert "this replays 2 dead letters, and there is no terminal to ask on" in refused.stderr
+    done = Response(
+        json={
+            "token": "wb1.x",
+            "replayed": 2,
+            "already": 0,
+            "sinks": ["load/lake"],
+            "request_id": "r",
+        }
+    )
     server.answer("POST", f"{PATH}/replay", done)
     told = command("dlq", "replay", "orders", "--all", "--yes", "-o", "json").stdout
-    assert json.loads(told) == {"token": "wb1.x", "replayed": 2, "already": 0, "left_out": []}
+    assert json.loads(told) == {
+        "token": "wb1.x", "replayed": 2, "already": 0, "sinks": ["load/lake"], "left_out": []
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("on_terminal")
 def test_who_says_no_sends_none(server: ScriptedServer, command: Command) -> None:
     server.answer("GET", PATH, page(LETTER, OTHER))
     refused = command("dlq", "replay", "orders", "--all", stdin="n\n")
-    assert "This sends 2 dead letters again. Send them?" in refused.stderr
+    assert "This replays 2 dead letters. Replay them?" in refused.stderr
     assert refused.exit_code == 1
     assert not server.asked("POST", f"{PATH}/replay")
 
@@ -112,7 +130,9 @@ REFUSED = problem(
     "L1: orders.inner is no input",
     rejected=[{"index": 0, "reason": "orders.inner is no input"}],
 )
-SENT = Response(json={"token": "wb1.x", "replayed": 1, "already": 0, "request_id": "r"})
+SENT = Response(
+    json={"token": "wb1.x", "replayed": 1, "already": 0, "sinks": ["load/lake"], "request_id": "r"}
+)
 
 
 def test_all_leaves_out_what_cannot_be_sent_and_says_so(
@@ -134,6 +154,32 @@ def test_an_id_that_cannot_be_sent_is_an_error(server: ScriptedServer, command: 
     assert "nothing to replay" not in told.stderr
 
 
+AGES = problem(
+    409,
+    "an old row may take the place of a newer one in newest",
+    type="urn:waybill:problem:replay_not_confirmed",
+)
+
+
+def test_where_an_old_row_may_replace_a_newer_one_it_asks_first(
+    server: ScriptedServer, command: Command
+) -> None:
+    server.answer("POST", f"{PATH}/replay", AGES, SENT)
+    refused = command("dlq", "replay", "orders", "L1")
+    assert refused.exit_code == 2
+    assert "in newest, and there is no terminal to ask on" in refused.stderr
+    assert command("dlq", "replay", "orders", "L1", "--yes").stdout.strip() == "wb1.x"
+    assert [json.loads(r.body).get("yes") for r in server.requests if r.body] == [None, True]
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_who_says_yes_gets_it_all_the_same(server: ScriptedServer, command: Command) -> None:
+    server.answer("POST", f"{PATH}/replay", AGES, SENT)
+    told = command("dlq", "replay", "orders", "L1", stdin="y\n")
+    assert told.stdout.split()[-1] == "wb1.x"
+    assert [json.loads(r.body).get("yes") for r in server.requests if r.body] == [None, True]
+
+
 def test_what_is_too_much_at_once_is_sent_in_parts(
     server: ScriptedServer, command: Command
 ) -> None:
@@ -141,7 +187,7 @@ def test_what_is_too_much_at_once_is_sent_in_parts(
     server.answer("POST", "/v1/tokens", Response(json={"token": "wb1.both"}))
     told = command("dlq", "replay", "orders", "L1", "L2")
     assert told.stdout.strip() == "wb1.both"
-    assert "2 records sent again" in told.stderr
+    assert "2 letters replayed" in told.stderr
 
 
 def test_what_was_sent_before_a_fault_has_its_token(

@@ -10,7 +10,13 @@ from waybill.errors import ProblemError
 from waybill.testing import Response, ScriptedServer, problem
 
 PATH = "/v1/pipelines/orders/dead-letters/replay"
-ANSWER = {"token": "wb1.abc", "replayed": 1, "already": 2, "request_id": "r-1"}
+ANSWER = {
+    "token": "wb1.abc",
+    "replayed": 1,
+    "already": 2,
+    "sinks": ["load/lake"],
+    "request_id": "r-1",
+}
 
 
 def test_replay_asks_for_the_ids_and_holds_the_token(
@@ -20,9 +26,10 @@ def test_replay_asks_for_the_ids_and_holds_the_token(
     done = client.replay("orders", (each for each in ("a:0:1:2", "a:0:2:9")))
     assert json.loads(server.requests[0].body) == {"ids": ["a:0:1:2", "a:0:2:9"], "again": False}
     assert (done.token, done.replayed, done.already) == ("wb1.abc", 1, 2)
-    assert (done.request_id, done.raw) == ("r-1", ANSWER)
-    client.replay("orders", ["a:0:1:2"], again=True, generation=3)
-    assert json.loads(server.requests[1].body)["again"] is True
+    assert (done.sinks, done.request_id, done.raw) == (("load/lake",), "r-1", ANSWER)
+    client.replay("orders", ["a:0:1:2"], again=True, yes=True, generation=3)
+    body = json.loads(server.requests[1].body)
+    assert (body["again"], body["yes"]) == (True, True)
     assert server.requests[1].headers["if-match"] == '"3"'
 
 

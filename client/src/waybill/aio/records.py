@@ -97,21 +97,23 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         ids: Iterable[str],
         *,
         again: bool = False,
+        yes: bool = False,
         generation: int | None = None,
     ) -> AsyncReplayed:
-        """Send dead letters again, to the topics that they come from, and return a token for them.
+        """Replay dead letters in the stages where they died, and return a token for them.
 
-        Each is sent once, however often you ask for it, and the same ids get the same token. With
-        `again` they are sent once more. All stages, sinks and pipelines that read the topic get
-        them, also a sink that has such a record already.
+        What comes of them goes into the sinks that lack it, and no others. Each is replayed once,
+        however often you ask for it, and the same ids get the same token. With `again` they are
+        replayed once more. With `yes` also where old rows may take the place of newer ones, which
+        is a Conflict else.
 
-        If one cannot be sent, none is, and `rejected` has the index of each that cannot. Then the
-        error is NotFound, Expired (retention deleted it) or Conflict (its topic was created again,
-        or is no input of the pipeline). TooLarge: send less than 1,000 at once. `generation`: as
-        for `send`.
+        If one cannot be replayed, none is, and `rejected` has the index of each that cannot. Then
+        the error is NotFound, Expired (retention deleted it) or Conflict (its sinks are gone, or
+        it would be all that one contains). TooLarge: ask for less than 1,000 at once.
+        `generation`: as for `send`.
         """
         if_match = self._generations.if_match(pipeline, generation)
-        question = questions.replay(pipeline, ids, again=again, if_match=if_match)
+        question = questions.replay(pipeline, ids, again=again, yes=yes, if_match=if_match)
         return AsyncReplayed.read(await self._ask(question), self._hold)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:

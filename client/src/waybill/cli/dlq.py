@@ -1,6 +1,6 @@
 """The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`, `dlq put`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from itertools import islice
@@ -24,6 +24,7 @@ from waybill.cli.session import (
     direct,
 )
 from waybill.dead_letters import RecordLocation
+from waybill.errors import Conflict
 from waybill.fields import Fields
 
 TIMEOUT_S = 60.0  # topics are read while it is asked
@@ -130,23 +131,22 @@ def replay(
     stage: StageOption = None,
     since: SinceOption = None,
     again: Annotated[
-        bool, typer.Option("--again", help="also those that were sent again before")
+        bool, typer.Option("--again", help="also those that were replayed before")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="with --all: do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
     output: OutputOption = Form.TABLE,
 ) -> None:
-    """Send dead letters again, to the topics that they come from, and print a token for them.
+    """Replay dead letters in the stages where they died, and print a token for them.
 
-    Every stage, sink and pipeline that reads the topic gets the record again, also a sink that has
-    its row: right for upserts, doubled rows for append. A record is sent once, however often you
-    ask for it; --again sends it one more time. --all leaves out those that cannot be sent, such as
-    those that failed between two stages, and says which.
+    What comes of them goes into the sinks that lack it, and no others: `waybill dlq show` names
+    them beforehand. A letter is replayed once, however often you ask for it; --again does it one
+    more time. --all leaves out those that cannot be replayed, and says which.
 
     \b
     Example:
       waybill dlq replay orders --all --reason malformed | xargs waybill token wait
 
-    Exit codes: 0 ok · 1 error, also when one of the ids cannot be sent: then none is · 2 usage
+    Exit codes: 0 ok · 1 error, also when one of the ids cannot be replayed: then none is · 2 usage
     """
     if bool(ids) == everything:
         raise typer.BadParameter("give ids, or --all")
@@ -154,11 +154,11 @@ def replay(
         filters = {"reason": reason, "stage": stage, "since": since}
         wanted = list(ids or (letter.text("id") for letter in _letters(name, filters)))
         if wanted and everything and not yes:
-            what = f"this sends {render.count(len(wanted), 'dead letter')} again"
-            require_yes(what, "Send them?", "if all are meant, add --yes")
-        sending = Sending(client, name, again=again, leave_out=everything)
+            what = f"this replays {render.count(len(wanted), 'dead letter')}"
+            require_yes(what, "Replay them?", "if all are meant, add --yes")
+        sending = Sending(client, name, again=again, yes=yes, leave_out=everything)
         try:
-            sending.send(wanted)
+            _send(sending, wanted)
             if not sending.done:
                 render.talk("there is nothing to replay")
         finally:  # what was sent before a fault has its token, too
@@ -185,7 +185,7 @@ def put(  # noqa: PLR0917 - options of a command line
     """Put a record into its dead-letter topic before any batch reads it.
 
     For a record that nobody else can find: one that ends the driver, or lets its batch hang. Its
-    token ends dead_lettered, with the reason and who asked. `waybill dlq replay` sends it again.
+    token ends dead_lettered, with the reason and who asked. `waybill dlq replay` brings it back.
 
     The pipeline is restarted: its driver is killed at once, and the next one does this before its
     first batch. What the killed batch had written is not written again. A paused pipeline stays
@@ -218,6 +218,18 @@ def _read_location(text: str) -> RecordLocation:
         raise typer.BadParameter(str(error)) from None
 
 
+def _send(sending: Sending, wanted: Sequence[str]) -> None:
+    """Replay them; ask where an old row may take the place of a newer one."""
+    try:
+        sending.send(wanted)
+    except Conflict as refusal:
+        if refusal.slug != "replay_not_confirmed" or sending.yes:
+            raise
+        require_yes(str(refusal), "Replay them all the same?", "if that is meant, add --yes")
+        sending.yes = True
+        sending.send(wanted)
+
+
 def _print(sending: Sending, output: Form) -> None:
     for letter, why in islice(sending.left_out.items(), LEFT_OUT_SHOWN):
         render.talk(f"left out: {letter}: {why}")
@@ -227,11 +239,12 @@ def _print(sending: Sending, output: Form) -> None:
         return
     token = sending.token()
     if output is Form.JSON:
-        done = {"replayed": sending.replayed, "already": sending.already}
+        done = {"replayed": sending.replayed, "already": sending.already, "sinks": sending.sinks}
         render.as_json({"token": token, **done, "left_out": list(sending.left_out)})
     else:
-        before = f", {sending.already} were sent before" if sending.already else ""
-        render.talk(f"{render.count(sending.replayed, 'record')} sent again{before}")
+        before = f", {sending.already} were before" if sending.already else ""
+        into = f", into {', '.join(sending.sinks)}" if sending.sinks else ""
+        render.talk(f"{render.count(sending.replayed, 'letter')} replayed{before}{into}")
         render.exactly(token)
 
 
@@ -264,5 +277,7 @@ def _flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, obj
     for key, each in value.items():
         if isinstance(each, Mapping):
             yield from _flat(each, f"{before}{key}.")
+        elif isinstance(each, list) and each and all(isinstance(one, str) for one in each):
+            yield f"{before}{key}", ", ".join(each)
         else:
             yield f"{before}{key}", each

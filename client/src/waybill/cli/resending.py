@@ -1,4 +1,4 @@
-"""Sends dead letters again, as many as are wanted, in as many requests as that takes."""
+"""Replays dead letters, as many as are wanted, in as many requests as that takes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -13,13 +13,18 @@ AT_ONCE: Final = 1_000  # dead letters in one request
 
 
 class Sending:
-    """The dead letters that one command sends again; what was sent is known after a fault, too.
+    """The dead letters that one command replays; what was done is known after a fault, too.
 
-    `left_out`: the ids that cannot be sent, and why. Without `leave_out` one of those is a fault.
+    `left_out`: the ids that cannot be replayed, and why. Without `leave_out` one of those is a
+    fault.
     """
 
-    def __init__(self, client: "Client", pipeline: str, *, again: bool, leave_out: bool) -> None:
+    def __init__(
+        self, client: "Client", pipeline: str, *, again: bool, yes: bool, leave_out: bool
+    ) -> None:
         self.left_out: dict[str, str] = {}
+        self.yes = yes
+        """Whether old rows may take the place of newer ones."""
         self._client = client
         self._pipeline = pipeline
         self._again = again
@@ -29,6 +34,11 @@ class Sending:
     @property
     def replayed(self) -> int:
         return sum(done.replayed for done in self.done)
+
+    @property
+    def sinks(self) -> list[str]:
+        """Those that get a record, each after its stage."""
+        return sorted({name for done in self.done for name in done.sinks})
 
     @property
     def already(self) -> int:
@@ -43,11 +53,14 @@ class Sending:
         tokens = [done.token for done in self.done]
         return str(tokens[0] if len(tokens) == 1 else self._client.merge(tokens))
 
+    def _replay(self, ids: Sequence[str]) -> "Replayed":
+        return self._client.replay(self._pipeline, ids, again=self._again, yes=self.yes)
+
     def _send(self, ids: Sequence[str]) -> None:
         if not ids:
             return
         try:
-            self.done.append(self._client.replay(self._pipeline, ids, again=self._again))
+            self.done.append(self._replay(ids))
         except TooLarge:
             if len(ids) == 1:
                 raise

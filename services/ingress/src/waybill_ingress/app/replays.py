@@ -1,10 +1,10 @@
-"""Sends dead letters to their topics again.
+"""Replays dead letters in the stages where they died.
 
-Promise: each is sent once, whatever crashes and whoever asks at the same time, unless it is asked
-for with `again`. The token is for exactly those that were asked for.
+Promise: each is replayed once, whatever crashes and whoever asks at the same time, unless it is
+asked for with `again`. The token is for exactly those that were asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,23 +12,15 @@ from typing import Protocol
 from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.dead_letters import (
-    BYTES_MAX,
-    Found,
-    Resent,
-    inputs_of,
-    read_ids,
-    refuse_recreated,
-    resent_of,
-)
+from waybill_ingress.core.dead_letters import BYTES_MAX, Found, find_aged, letters_of, read_ids
 from waybill_ingress.core.if_match import Demand
-from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, record_of
+from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, replayed_letter
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import LetterReplay, Replay, ReplayedLetter, ReplayPosition
 
 
 class DeadLetterLookup(Protocol):
@@ -48,11 +40,8 @@ class ReplayTransaction(Protocol):
     async def read(self) -> Sequence[Replay]:
         """Return all answers that were ever committed for the pipeline, in their order."""
 
-    async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
-        """Start a transaction and write these. Return partition and offset of each.
-
-        Raises Refusal for a record that its topic never accepts.
-        """
+    async def send(self, letters: Sequence[LetterReplay]) -> Sequence[ReplayPosition]:
+        """Start a transaction and write a message for each. Return their positions."""
 
     async def conclude(self, answer: Replay) -> None:
         """Commit with the answer. After Retryable nobody knows whether it is committed."""
@@ -70,26 +59,28 @@ class ReplayLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    pipeline: PipelineRecord
-    resent: Sequence[Resent]
-    request_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReceipt:
-    """How many records were sent, and how many had been sent before."""
+    """How many letters are replayed now, and how many were before. `sinks`: the names of those that
+    get a record.
+    """
 
     token: str
     replayed: int
     already: int
+    sinks: tuple[str, ...]
 
 
 def receipt_of(answer: Replay) -> ReplayReceipt:
     """Return the receipt as it was given, or would have been."""
-    replayed = sum(record.at == answer.at for record in answer.records)
-    already = len(answer.records) - replayed
-    return ReplayReceipt(token=answer.token, replayed=replayed, already=already)
+    replayed = sum(each.at == answer.at for each in answer.letters)
+    already = len(answer.letters) - replayed
+    sinks = names_of(key for each in answer.letters for key in each.sinks)
+    return ReplayReceipt(token=answer.token, replayed=replayed, already=already, sinks=sinks)
+
+
+def names_of(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of sinks, each with that of its stage."""
+    return tuple(sorted({key.rpartition("@")[0] for key in keys}))
 
 
 class Replays:
@@ -112,70 +103,78 @@ class Replays:
         ids: Sequence[str],
         *,
         again: bool,
+        confirmed: bool = False,
         request_id: str,
         resumed: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
-        """Send the letters and return a token for them.
+        """Replay the letters and return a token for them.
 
-        `resumed`: an earlier attempt of this request may have an answer; then that is returned.
+        `confirmed`: also where old rows may take the place of newer ones. `resumed`: an earlier
+        attempt of this request may have an answer; then that is returned.
         """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if resumed and (mine := await self._find_answer(record, request_id)) is not None:
             return receipt_of(mine)
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
-        resent = resent_of(record, places, found)
+        letters = letters_of(record, places, found, now_ms=self._mint.now_ms())
         async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
             answers = await transaction.read()
-            planned = plan(resent, answers, again=again, now_ms=self._mint.now_ms())
-            asked = _Asked(pipeline=record, resent=resent, request_id=request_id)
-            token = planned.token or await self._answer(transaction, asked, planned)
+            planned = plan(letters, answers, again=again, now_ms=self._mint.now_ms())
+            if not confirmed:
+                _refuse_unconfirmed(record, planned)
+            answer = await self._answer(transaction, record, planned, request_id)
         count_token("replay")
-        return ReplayReceipt(token=token, replayed=len(planned.fresh), already=len(planned.kept))
+        return ReplayReceipt(
+            token=answer.token,
+            replayed=len(planned.fresh),
+            already=len(planned.kept),
+            sinks=names_of(key for each in answer.letters for key in each.sinks),
+        )
 
     async def _find_answer(self, record: PipelineRecord, request_id: str) -> Replay | None:
         """Return the answer to that request, if any. An earlier attempt is fenced by this."""
         async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
             return answer_to(request_id, await transaction.read())
 
-    async def _answer(self, transaction: ReplayTransaction, asked: _Asked, planned: Plan) -> str:
-        record = asked.pipeline
-        await self._check_topics(asked, planned)
-        places = await transaction.send(planned.fresh)
-        await self._check_topics(asked, planned)
-        now_ms, generation = self._mint.now_ms(), record.generation
+    async def _answer(
+        self,
+        transaction: ReplayTransaction,
+        record: PipelineRecord,
+        planned: Plan,
+        request_id: str,
+    ) -> Replay:
+        """Return the answer with the token. It is committed, unless it was before."""
+        positions = await transaction.send(planned.fresh) if planned.token is None else ()
         sent = [
-            record_of(each, place, generation=generation, now_ms=now_ms)
-            for each, place in zip(planned.fresh, places, strict=True)
+            replayed_letter(each, position, generation=record.generation)
+            for each, position in zip(planned.fresh, positions, strict=True)
         ]
-        records = (*planned.kept, *sent)
-        token = self._mint.seal(
-            parts_of(record, records),
-            tenant=record.tenant,
-            oldest_at=min(each.at for each in records),
-        ).token
+        letters = (*planned.kept, *sent)
         answer = Replay(
             tenant=record.tenant,
             pipeline_uid=record.pipeline_uid,
-            at=now_ms,
-            request_id=asked.request_id,
-            token=token,
-            records=records,
+            at=planned.fresh[0].at if planned.fresh else self._mint.now_ms(),
+            request_id=request_id,
+            token=planned.token or self._seal(record, letters),
+            letters=letters,
         )
-        await transaction.conclude(answer)
-        return token
+        if planned.token is None:
+            await transaction.conclude(answer)
+        return answer
 
-    async def _check_topics(self, asked: _Asked, planned: Plan) -> None:
-        """Check that the topics are the ones that the pipeline reads. Raises Refusal.
+    def _seal(self, record: PipelineRecord, letters: Sequence[ReplayedLetter]) -> str:
+        return self._mint.seal(
+            parts_of(record, letters),
+            tenant=record.tenant,
+            oldest_at=min(each.at for each in letters),
+        ).token
 
-        It is done before and after the write, so each was the same topic all the time. What was
-        written to another one does not count, because nothing is committed yet.
-        """
-        for source in inputs_of(asked.pipeline, planned.fresh):
-            try:
-                await self._registry.present(asked.pipeline, source, fresh=True)
-            except Refusal as refusal:
-                if refusal.slug is not Slug.TOPIC_RECREATED:
-                    raise
-                refuse_recreated(asked.resent, source, refusal.detail)
+
+def _refuse_unconfirmed(record: PipelineRecord, planned: Plan) -> None:
+    aged = find_aged(record, planned.fresh)
+    if aged:
+        detail = f"an old row may take the place of a newer one in {', '.join(aged)}"
+        hint = "set orderBy there, so that the newer one stays; or confirm it with `yes: true`"
+        raise Refusal(Slug.REPLAY_NOT_CONFIRMED, detail, hint=hint, sinks=list(aged))

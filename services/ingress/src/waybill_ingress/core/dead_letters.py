@@ -1,38 +1,44 @@
-"""Decides which dead letters can be sent to their topic again, and why others cannot."""
+"""Decides which dead letters can be replayed, by which messages, and why others cannot. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from waybill_ingress.core.inputs import not_ready
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, place_of, split_headers
 from waybill_shared.contract.errors import Refusal
-from waybill_shared.contract.events import InputDefinition, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.lacking_sinks import find_harm, find_lacking
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.replays import Source
+from waybill_shared.contract.replays import LetterReplay
+from waybill_shared.contract.slots import stage_key
 
 LETTERS_MAX: Final = 1_000  # in one request: its answer has half of the size that Kafka accepts
-BYTES_MAX: Final = 32_000_000  # of records in one transaction, and readers wait for its end
+BYTES_MAX: Final = 32_000_000  # of their records: a stage takes so many at once
 ID_CHARACTERS_MAX: Final = 400  # no id is longer
 HINTS: Final[Mapping[Slug, str]] = {
     Slug.DEAD_LETTER_NOT_FOUND: "`waybill dlq list` shows the ids of a pipeline's dead letters",
     Slug.DEAD_LETTER_GONE: "a dead-letter topic with a longer retention.ms keeps them longer",
-    Slug.SOURCE_RECREATED: "send it as a new record: `waybill dlq show` has its key and its value",
-    Slug.SOURCE_NOT_AN_INPUT: "send what it was made of: the outcome of its token names records"
-    " of an input. Or send it as a new record of an input: `waybill dlq show` has it",
+    Slug.SINKS_GONE: "send it as a new record: `waybill dlq show` has its key and its value",
+    Slug.REPLAY_REPLACES: "send it as a new record with all others of its batch",
 }
-"""In order of precedence, if several letters cannot be sent for several reasons."""
+"""In order of precedence, if several letters cannot be replayed for several reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDeadLetter:
-    """A record of a dead-letter topic, as it is there."""
+    """A record of a dead-letter topic, as it is there. `topic_id`: of that topic."""
 
     key: bytes | None
     value: bytes | None
     headers: Headers
+    topic_id: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many bytes key and value have."""
+        return len(self.key or b"") + len(self.value or b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,32 +55,8 @@ Found = Mapping[LetterId, FoundDeadLetter | ExpiredDeadLetter]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resent:
-    """The record that died, as it was before, and its position then: it is sent to that topic
-    again.
-    """
-
-    id: str
-    topic: str
-    topic_id: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    own_headers: Headers
-
-    @property
-    def source(self) -> Source:
-        return (self.topic_id, self.partition, self.offset)
-
-    @property
-    def headers(self) -> Headers:
-        return (*self.own_headers, (named.REPLAY_OF, self.id.encode()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Wrong:
-    """The reason why a dead letter cannot be sent."""
+    """The reason why a dead letter cannot be replayed."""
 
     problem: Slug
     reason: str
@@ -99,80 +81,76 @@ def too_many(detail: str) -> Refusal:
     )
 
 
-def resent_of(record: PipelineRecord, places: Sequence[LetterId], found: Found) -> list[Resent]:
-    """Return the records of all letters. Raises a Refusal that names each that cannot be sent
-    again.
+def letters_of(
+    record: PipelineRecord, places: Sequence[LetterId], found: Found, *, now_ms: int
+) -> list[LetterReplay]:
+    """Return the message for each letter, once. Raises a Refusal that names each that cannot be
+    replayed. Those into the same sinks follow one another, because a stage takes them together.
     """
-    read = [_read(record, place, found.get(place)) for place in places]
-    _refuse([str(place) for place in places], read)
-    return [each for each in read if isinstance(each, Resent)]
+    read = [_read(record, place, found.get(place), now_ms) for place in places]
+    letters = {each.letter: each for each in read if isinstance(each, LetterReplay)}
+    harm = {sinks: _find_replaced(record, sinks) for sinks in {e.sinks for e in letters.values()}}
+    checked = [(isinstance(e, LetterReplay) and harm[e.sinks]) or e for e in read]
+    _refuse([str(place) for place in places], checked)
+    return sorted(letters.values(), key=lambda each: (each.stage, each.sinks))
 
 
-def inputs_of(record: PipelineRecord, resent: Iterable[Resent]) -> list[InputDefinition]:
-    """Return the inputs that the records go to. Raises Refusal while one of them is being
-    set up.
-    """
-    topics = {each.topic for each in resent}
-    inputs = [source for source in record.root_inputs().values() if source.topic in topics]
-    for source in inputs:
-        if not source.bases:
-            reason = f"input {source.name} of {record.name} has no starting offsets yet"
-            raise not_ready(Slug.INPUT_NOT_READY, reason)
-    return inputs
-
-
-def refuse_recreated(resent: Sequence[Resent], source: InputDefinition, why: str) -> None:
-    """Refuse all records that come from that topic, because it was created again."""
-    wrong = _Wrong(problem=Slug.SOURCE_RECREATED, reason=why)
-    _refuse(
-        [each.id for each in resent],
-        [wrong if each.topic == source.topic else None for each in resent],
-    )
+def find_aged(record: PipelineRecord, letters: Iterable[LetterReplay]) -> tuple[str, ...]:
+    """Return the names of sinks that may get an old row in place of a newer one."""
+    into = {key for each in letters for key in each.sinks}
+    return find_harm(record.manifest.model, record.stages, into).aged
 
 
 def _read(
-    record: PipelineRecord, place: LetterId, found: FoundDeadLetter | ExpiredDeadLetter | None
-) -> Resent | _Wrong:
+    record: PipelineRecord,
+    place: LetterId,
+    found: FoundDeadLetter | ExpiredDeadLetter | None,
+    now_ms: int,
+) -> LetterReplay | _Wrong:
     if isinstance(found, ExpiredDeadLetter):
         return _expired(place, found)
     letter = None if found is None else split_headers(found.headers)
     if found is None or letter is None or not _is_meant(record, place, letter.facts):
         return _unknown(f"it is no dead letter of pipeline {record.name}")
-    topic, topic_id = letter.facts[named.TOPIC], letter.facts[named.TOPIC_ID]
-    misplaced = _find_misplaced(record, topic, topic_id)
-    if misplaced is not None:
-        return misplaced
-    return Resent(
-        id=str(place),
-        topic=topic,
-        topic_id=topic_id,
-        partition=int(letter.facts[named.PARTITION]),
-        offset=place.source,
-        key=found.key,
-        value=found.value,
-        own_headers=letter.own,
+    said = letter.facts
+    lacking = find_lacking(record.stages, said)
+    if not lacking:
+        return _sinks_gone(record, said)
+    return LetterReplay(
+        tenant=record.tenant,
+        pipeline_uid=record.pipeline_uid,
+        at=now_ms,
+        stage=stage_key(lacking[0].stage),
+        sinks=tuple(sorted(each.key for each in lacking)),
+        letter=place,
+        letter_topic_id=found.topic_id,
+        topic=said[named.TOPIC],
+        topic_id=said[named.TOPIC_ID],
+        partition=int(said[named.PARTITION]),
+        size=found.size,
     )
 
 
-def _is_meant(record: PipelineRecord, place: LetterId, told: Mapping[str, str]) -> bool:
-    meant = told[named.UID], told[named.OFFSET]
-    return meant == (record.pipeline_uid, str(place.source)) and told[named.PARTITION].isdecimal()
+def _is_meant(record: PipelineRecord, place: LetterId, said: Mapping[str, str]) -> bool:
+    numbers = [said[named.PARTITION], said.get(named.GENERATION, "1")]
+    mine = (said[named.UID], said[named.OFFSET]) == (record.pipeline_uid, str(place.source))
+    return mine and all(number.isdecimal() for number in numbers)
 
 
-def _find_misplaced(record: PipelineRecord, topic: str, topic_id: str) -> _Wrong | None:
-    """Return why a record that died in that topic cannot be sent there again; None if it can."""
-    read = {source.topic: source for stage in record.stages for source in stage.inputs}
-    source = read.get(topic)
-    if source is None:
-        reason = f"pipeline {record.name} does not read {topic} any more"
-        return _Wrong(problem=Slug.SOURCE_NOT_AN_INPUT, reason=reason)
-    if not source.root:
-        reason = f"it died between stages: in {topic}, which another stage writes"
-        return _Wrong(problem=Slug.SOURCE_NOT_AN_INPUT, reason=reason)
-    if source.topic_id != topic_id:
-        reason = f"{topic} was created again: it had id {topic_id}, it has {source.topic_id}"
-        return _Wrong(problem=Slug.SOURCE_RECREATED, reason=reason)
-    return None
+def _sinks_gone(record: PipelineRecord, said: Mapping[str, str]) -> _Wrong:
+    only = said.get(named.SINK)
+    what = f"stage {said[named.STAGE]}" if only is None else f"sink {only.rpartition('@')[0]}"
+    reason = f"pipeline {record.name} has no {what} any more that lacks it"
+    return _Wrong(problem=Slug.SINKS_GONE, reason=reason)
+
+
+def _find_replaced(record: PipelineRecord, sinks: Iterable[str]) -> _Wrong | None:
+    """Return why a letter for these sinks would become all that one contains, if it would."""
+    replaced = find_harm(record.manifest.model, record.stages, sinks).replaced
+    if not replaced:
+        return None
+    reason = f"each batch replaces what {', '.join(replaced)} contains, and it would be a batch"
+    return _Wrong(problem=Slug.REPLAY_REPLACES, reason=reason)
 
 
 def _expired(place: LetterId, found: ExpiredDeadLetter) -> _Wrong:
@@ -186,7 +164,7 @@ def _unknown(reason: str) -> _Wrong:
 
 
 def _refuse(ids: Sequence[str], read: Sequence[object]) -> None:
-    """Raise a Refusal for the most important reason, if one of the letters cannot be sent."""
+    """Raise a Refusal for the most important reason, if one of the letters cannot be replayed."""
     wrong = [(index, each) for index, each in enumerate(read) if isinstance(each, _Wrong)]
     if not wrong:
         return
@@ -194,6 +172,6 @@ def _refuse(ids: Sequence[str], read: Sequence[object]) -> None:
     index, first = min(wrong, key=lambda each: order.index(each[1].problem))
     detail = f"dead letter {ids[index][:ID_CHARACTERS_MAX]}: {first.reason}"
     if len(wrong) > 1:
-        detail += f"; and {len(wrong) - 1} more, so none was sent"
+        detail += f"; and {len(wrong) - 1} more, so none was replayed"
     rejected = [{"index": at, **asdict(each)} for at, each in wrong]
     raise Refusal(first.problem, detail, hint=HINTS[first.problem], rejected=rejected)

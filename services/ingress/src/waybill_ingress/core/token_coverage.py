@@ -142,15 +142,22 @@ def named_spans(topic_id: str, positions: Iterable[NamedSpan]) -> tuple[Span, ..
 def merge_parts(tokens: Iterable[Token]) -> tuple[Part, ...]:
     """Return parts that cover exactly what the tokens cover.
 
-    Generations stay apart, because a generation says which sinks the token waits for.
+    Generations stay apart, because a generation says which sinks the token waits for. So do
+    replays into different sinks.
     """
-    spans: dict[tuple[str, int, bool], list[Span]] = {}
+    spans: dict[tuple[str, int, bool, tuple[str, ...]], list[Span]] = {}
     for part in (part for token in tokens for part in token.parts):
-        key = (part.pipeline_id, part.generation, part.counted)
+        key = (part.pipeline_id, part.generation, part.counted, part.into)
         spans.setdefault(key, []).extend(part.spans)
     return tuple(
-        Part(pipeline_id=owner, generation=generation, spans=merge_spans(covered), counted=counted)
-        for (owner, generation, counted), covered in sorted(spans.items())
+        Part(
+            pipeline_id=owner,
+            generation=generation,
+            spans=merge_spans(covered),
+            counted=counted,
+            into=into,
+        )
+        for (owner, generation, counted, into), covered in sorted(spans.items())
     )
 
 

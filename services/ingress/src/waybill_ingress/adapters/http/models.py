@@ -132,7 +132,10 @@ class ReplayRequest(StrictRequest):
         min_length=1, description=f"of dead letters, at most {LETTERS_MAX:,}, as a list of them has"
     )
     again: bool = Field(
-        default=False, description="`true`: send also what was sent before, one more time"
+        default=False, description="`true`: also what was replayed before, one more time"
+    )
+    yes: bool = Field(
+        default=False, description="`true`: also where old rows may take the place of newer ones"
     )
 
 
@@ -140,13 +143,12 @@ class ReplayAnswer(BaseModel):
     model_config = with_example("ingress/replay")
 
     token: str = Field(
-        description="for exactly the records of these dead letters, where they are now; the same"
-        " for the same ids, as long as none of them is sent again"
+        description="for exactly these dead letters; the same for the same ids, as long as none of"
+        " them is replayed again"
     )
-    replayed: int = Field(
-        description="records that were sent: one that two sinks refused has two dead letters"
-    )
-    already: int = Field(description="records that had been sent before, and were not now")
+    replayed: int = Field(description="how many are replayed now")
+    already: int = Field(description="how many were replayed before, and are not now")
+    sinks: list[str] = Field(description="those that get a record, each after its stage")
     request_id: str
 
 

@@ -1,4 +1,4 @@
-"""The route that sends dead letters again: HTTP in, a token out."""
+"""The route that replays dead letters: HTTP in, a token out."""
 
 from dataclasses import asdict
 from typing import Final
@@ -21,22 +21,21 @@ from waybill_shared.http.request_ids import request_id
 
 BODY_BYTES_MAX: Final = 2 * LETTERS_MAX * ID_CHARACTERS_MAX
 RESPONSES: Final[Responses] = {
-    200: {"model": ReplayAnswer, "description": "they are in their topics again"},
+    200: {"model": ReplayAnswer, "description": "their stages process them again"},
     **refusals(
         *OF_BODIES,
         *OF_KEYS,
         Slug.BAD_IF_MATCH,
         Slug.PIPELINE_NOT_FOUND,
         Slug.DEAD_LETTER_NOT_FOUND,
-        Slug.SOURCE_NOT_AN_INPUT,
-        Slug.SOURCE_RECREATED,
+        Slug.SINKS_GONE,
+        Slug.REPLAY_REPLACES,
+        Slug.REPLAY_NOT_CONFIRMED,
         Slug.DEAD_LETTER_GONE,
         Slug.TOO_MANY_DEAD_LETTERS,
         Slug.INVALID,
-        Slug.RECORDS_REFUSED_BY_KAFKA,
         Slug.PIPELINE_NOT_READY,
         Slug.PIPELINE_BEHIND,
-        Slug.INPUT_NOT_READY,
         Slug.NOT_AVAILABLE_NOW,
     ),
 }
@@ -47,15 +46,14 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
 
     @router.post(
         "/dead-letters/replay",
-        summary="Send dead letters to the topics that they come from, and get a token for them",
+        summary="Replay dead letters in the stages where they died, and get a token for them",
         responses=RESPONSES,
         openapi_extra={**OF_WRITES, **body_as(ReplayRequest)},
     )
     async def replay(request: Request, pipeline: str) -> Response:
-        """Send these dead letters to their topics again. Key, value and headers are those of the
-        record that died, and `waybill-replay-of` is added. All of them are sent or none, and each
-        once, however often it is asked for. Every stage, sink and pipeline that reads the topic
-        gets them: also a sink that has such a record.
+        """Let the stages where these letters died process their records again, and write what comes
+        of it into the sinks that lack it, and no others. All of them are replayed or none, and each
+        once, however often it is asked for. The answer names the sinks.
         """
         demand = read_demand(request.headers.get("if-match"))
         body = await read_body(request, bytes_max=BODY_BYTES_MAX)
@@ -68,6 +66,7 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
                 pipeline,
                 wanted.ids,
                 again=wanted.again,
+                confirmed=wanted.yes,
                 request_id=id or request_id(request),
                 resumed=resumed,
                 demand=demand,

@@ -46,8 +46,8 @@ class KafkaDeadLetterLookup:
                 self._part(topics[topic], list(group), wanted, found)
         size = 0
         for place, message in self._messages(wanted):
-            letter = _letter(message)
-            size += len(letter.key or b"") + len(letter.value or b"")
+            letter = _letter(message, topics[place.topic].topic_id)
+            size += letter.size
             if size > bytes_max:
                 raise too_many(f"their records have more than {bytes_max} bytes")
             found[place] = letter
@@ -145,6 +145,8 @@ def _order(place: LetterId) -> tuple[str, int, int]:
     return place.topic, place.partition, place.offset
 
 
-def _letter(message: Message) -> FoundDeadLetter:
+def _letter(message: Message, topic_id: str) -> FoundDeadLetter:
     headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
-    return FoundDeadLetter(key=message.key(), value=message.value(), headers=tuple(headers))
+    return FoundDeadLetter(
+        key=message.key(), value=message.value(), headers=tuple(headers), topic_id=topic_id
+    )

@@ -36,7 +36,7 @@ from waybill_shared.contract import codec
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.errors import InvalidMessage, Refusal, Retryable
 from waybill_shared.contract.problems import Slug
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.errors import explain
@@ -61,7 +61,7 @@ COMMIT_TIMEOUT_S: Final = 10.0
 RECORD_BYTES_MAX: Final = 100_000_000  # here; the broker decides what a topic accepts
 NEVER_ACCEPTED: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
 T = TypeVar("T")
-M = TypeVar("M", Replay, ConnectorProgress)
+M = TypeVar("M", ReplayMessage, ConnectorProgress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,8 @@ class ExclusiveTransaction(Generic[M]):
     def __init__(self, admin: KafkaAdmin, what: TransactionPurpose[M]) -> None:
         self._admin = admin
         self._what: TransactionPurpose[M] = what
+        self.topic_id = ""
+        """The id of the log when it was claimed."""
         self._partition = 0
         self._open = False
         self._one_at_a_time = threading.Lock()
@@ -116,6 +118,16 @@ class ExclusiveTransaction(Generic[M]):
         if identity is None:
             raise Retryable(f"topic {topic} does not exist; create it with the admin step")
         self._partition = partition_of(self._what.key, len(identity.partitions))
+        self.topic_id = identity.topic_id
+
+    def message(self, content: M) -> Outgoing:
+        """Return a message for the log, as `conclude` writes one."""
+        return Outgoing(
+            topic=self._what.topic,
+            partition=self._partition,
+            key=self._what.key.encode(),
+            value=codec.encode(content),
+        )
 
     async def read(self) -> Sequence[M]:
         return await asyncio.to_thread(self._read)
@@ -156,13 +168,7 @@ class ExclusiveTransaction(Generic[M]):
         return self._write(records)
 
     def _conclude(self, report: M) -> None:
-        message = Outgoing(
-            topic=self._what.topic,
-            partition=self._partition,
-            key=self._what.key.encode(),
-            value=codec.encode(report),
-        )
-        self._write([message])
+        self._write([self.message(report)])
         reach(f"{self._what.place}.before_commit")
         try:
             self._producer.commit(COMMIT_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Sends dead letters to their topics again in exclusive transactions. Fulfils `ReplayLog`."""
+"""Writes what is to be replayed in exclusive transactions. Fulfils `ReplayLog`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -11,16 +11,14 @@ from waybill_ingress.adapters.kafka.exclusive_transaction import (
     TransactionPurpose,
     exclusive_transaction,
 )
-from waybill_ingress.core.dead_letters import Resent
 from waybill_shared.contract.events import pipeline_key
-from waybill_shared.contract.replays import Replay
+from waybill_shared.contract.replays import LetterReplay, Replay, ReplayMessage, ReplayPosition
 from waybill_shared.kafka.admin import KafkaAdmin
-from waybill_shared.kafka.transactions import Outgoing
 
 AT_ONCE: Final = 2  # in this process: each has threads that wait for Kafka
 FENCED_BY_ANOTHER: Final = "another request replays dead letters of this pipeline at this moment"
 UNSURE: Final = (
-    "it is not known whether they were sent: ask for the same again, without `again`, to find out"
+    "it is not known whether it is done: ask for the same again, without `again`, to find out"
 )
 
 
@@ -44,7 +42,7 @@ class KafkaReplays:
             id=f"{self._prefix}/ingress/replay/{key}",
             topic=f"{self._prefix}.replays",
             key=key,
-            kind=Replay,
+            kind=ReplayMessage,
             place=f"{pipeline_uid}.replay",
             fenced=FENCED_BY_ANOTHER,
             unsure=UNSURE,
@@ -56,21 +54,20 @@ class KafkaReplays:
 class KafkaReplayTransaction:
     """One such transaction. Fulfils `ReplayTransaction`."""
 
-    def __init__(self, transaction: ExclusiveTransaction[Replay]) -> None:
-        self.read = transaction.read
-        self.conclude = transaction.conclude
+    def __init__(self, transaction: ExclusiveTransaction[ReplayMessage]) -> None:
         self._transaction = transaction
 
-    async def send(self, records: Sequence[Resent]) -> Sequence[tuple[int, int]]:
-        return await self._transaction.send(
-            [
-                Outgoing(
-                    topic=each.topic,
-                    partition=each.partition,
-                    key=each.key,
-                    value=each.value,
-                    headers=each.headers,
-                )
-                for each in records
-            ]
-        )
+    async def read(self) -> Sequence[Replay]:
+        bodies = [message.body for message in await self._transaction.read()]
+        return [body for body in bodies if isinstance(body, Replay)]
+
+    async def conclude(self, answer: Replay) -> None:
+        await self._transaction.conclude(ReplayMessage(body=answer))
+
+    async def send(self, letters: Sequence[LetterReplay]) -> Sequence[ReplayPosition]:
+        transaction = self._transaction
+        messages = [transaction.message(ReplayMessage(body=each)) for each in letters]
+        return [
+            ReplayPosition(topic_id=transaction.topic_id, partition=partition, offset=offset)
+            for partition, offset in await transaction.send(messages)
+        ]
