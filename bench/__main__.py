@@ -19,6 +19,7 @@ from bench.latency import R1, R2
 from bench.lifecycle import R41, R43, R44, R45
 from bench.pasts import R42
 from bench.rebuild import R15
+from bench.replays import R49R
 from bench.report import machine, save, table
 from bench.sending import R14
 from bench.sinks import R22, R22U, R23F
@@ -50,6 +51,7 @@ OF_A_STAGE = (
     R47,
     R48,
     R49,
+    R49R,
 )
 OF_SERVICES = (
     R4,
