@@ -108,6 +108,7 @@ DEEP = {
     ),
     "e2e/test_putting.py": ("",),
     "e2e/test_renames.py": ("",),
+    "e2e/test_replays_killed.py": ("",),
     "e2e/test_returns.py": ("",),
     "e2e/test_rewinds.py": ("",),
     "e2e/test_schedules.py": ("",),
@@ -166,7 +167,7 @@ DEEP = {
     "integration/ingress/test_repeats_without_kafka.py": ("",),
     "integration/ingress/test_replays.py": (
         "killed_inside_its_transaction",
-        "created_anew_refuses_its_dead",
+        "created_anew_is_no_matter",
     ),
     "integration/ingress/test_sending.py": (
         "[rows.ndjson]",

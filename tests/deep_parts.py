@@ -16,10 +16,8 @@ from tiers import BUDGET_S
 ROOT = Path(__file__).parents[1]
 WORKERS = 2
 PARTS = 7
-PART_S = 600.0
-"""`make test-deep PART=2/7` takes ten minutes."""
-BEGIN_S = 60.0
-"""Until the first test runs: its collection, and a stack."""
+PART_S = 600.0  # `make test-deep PART=2/7` takes ten minutes
+BEGIN_S = 60.0  # until the first test runs: its collection, and a stack
 COMMITS = 20
 """What the last commits touched is what has changed: a clone may know no other branch."""
 TIMES = ROOT / ".bench" / "test_times.json"
@@ -63,6 +61,7 @@ DEEP_S = {
     "e2e/test_postgres.py": 65,
     "e2e/test_putting.py": 60,
     "e2e/test_renames.py": 60,
+    "e2e/test_replays_killed.py": 120,
     "e2e/test_returns.py": 35,
     "e2e/test_rewinds.py": 90,
     "e2e/test_schedules.py": 60,
@@ -238,6 +237,7 @@ AREAS = {
         "e2e/test_checkpoints",
         "e2e/test_dead_letters",
         "e2e/test_pieces",
+        "e2e/test_replays_killed",
         "e2e/test_stopped_stages",
         "integration/spark/test_csv_records",
         "integration/spark/test_decode_report",

@@ -120,11 +120,11 @@ def test_a_dead_letter_is_looked_at_and_sent_again(page: Page, running: TwoStage
     expect(group).to_contain_text("1 × ")
     group.get_by_role("button", name="Replay this group").click()
     expect(page.locator("dialog")).to_contain_text("Only these: 1 × ")
-    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("button", name="Replay", exact=True).last.click()
     page.get_by_role("link", name="Follow their token").click()
     expect(page.locator(".outcome")).to_have_text("complete", timeout=WAIT_MS)
     page.goto(f"/t/{token}")
-    expect(page.locator(".dead")).to_contain_text("Sent again as")
+    expect(page.locator(".dead")).to_contain_text("Replayed by")
     assert page.evaluate("window.hurt") is None
 
 
