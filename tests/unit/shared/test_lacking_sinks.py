@@ -42,6 +42,11 @@ def test_other_letters_are_of_all_sinks_of_that_time() -> None:
     assert lacking(letter(generation="3")) == ["enrich/lake@1", "enrich/copy@1", "enrich/late@3"]
 
 
+def test_a_letter_may_name_its_stage_as_it_was() -> None:
+    renamed = replace(STAGE, name="prepare", was=("enrich",))
+    assert lacking(letter(), renamed) == ["enrich/lake@1", "enrich/copy@1"]
+
+
 def test_a_letter_that_names_no_generation_is_of_the_first() -> None:
     facts = letter()
     del facts[named.GENERATION]

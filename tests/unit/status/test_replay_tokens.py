@@ -177,6 +177,15 @@ def test_sinks_may_be_asked_for_by_name() -> None:
     assert judged(asked(ENRICH, sinks="copy"), known).kind == OutcomeKind.UNKNOWN
 
 
+@pytest.mark.parametrize("name", ["copy", "twin"])
+def test_a_sink_may_be_asked_for_as_it_was(name: str) -> None:
+    enrich, load = stages_of(content())
+    twin = replace(enrich.sinks[1], name="twin", was=("copy",))
+    known = with_stages(content(copy=7), replace(enrich, sinks=(enrich.sinks[0], twin)), load)
+    claim = replace(asked(COPY, sinks=name), names={name: frozenset(["copy", "twin"])})
+    assert judged(claim, known).kind == OutcomeKind.COMPLETE
+
+
 @pytest.mark.parametrize(
     ("stage", "into", "expected"),
     [

@@ -11,6 +11,7 @@ from typing import Final
 
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.former_names import is_meant
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.topology import StageSink, Topology
@@ -38,7 +39,8 @@ def find_lacking(
     generation = int(letter.get(named.GENERATION, FIRST_GENERATION))
     for stage in stages:
         reads = any(source.topic == letter[named.TOPIC] for source in stage.inputs)
-        if stage.name == letter[named.STAGE] and stage.since <= generation and reads:
+        meant = is_meant(stage, (letter[named.STAGE],))
+        if meant and stage.since <= generation and reads:
             sinks = Topology([stage]).sinks
             return tuple(each for each in sinks if _lacks(each, letter, generation))
     return ()

@@ -27,6 +27,11 @@ class Claim:
     beyond: bool = False
     """True if its pipeline follows the token's own in a `through` request."""
 
+    @property
+    def sink_names(self) -> frozenset[str]:
+        """All names of the sinks that are asked for by name."""
+        return frozenset(each for name in self.asked.sinks for each in self.names_of(name))
+
     def names_of(self, asked: str) -> frozenset[str]:
         """Return all names of the sink that is asked for by one of them."""
         return self.names.get(asked, frozenset((asked,)))

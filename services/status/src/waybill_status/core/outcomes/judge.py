@@ -131,8 +131,7 @@ def _judge_named(claim: Claim, share: PartShare, view: View, definition: Definit
     a sink that was removed since: what it lacks then will never reach it."""
     topology, removed = Topology(definition.stages), _find_removed(share, view)
     known = Topology((*topology.stages, *removed.stages))
-    names = {each for name in claim.asked.sinks for each in claim.names_of(name)}
-    awaited = known.awaited(share.topic_id, share.generation, names)
+    awaited = known.awaited(share.topic_id, share.generation, claim.sink_names)
     found = {w.key: w.sink for w in awaited if not claim.keys or w.key in claim.keys}
     wanted = _find_wanted(share, known, view, tuple(found))
     if not found or wanted is None:
@@ -160,7 +159,7 @@ def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Defini
     topology, removed = Topology(definition.stages), _find_removed(share, view)
     known = Topology((*topology.stages, *removed.stages)).at(share.generation)
     beyond = {each.key: each for each in known.beyond(share.into)}
-    required = last_of(known, beyond.values(), share.generation, claim.asked.sinks)
+    required = last_of(known, beyond.values(), share.generation, claim.sink_names)
     present = [key for key in required if key in topology.by_key]
     keys, over = present or required, _find_end(definition)
     if not keys:
@@ -179,7 +178,7 @@ def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Defini
     )
     decisive = Decisive(
         keys=keys,
-        names=frozenset(beyond[key].sink.name for key in keys if claim.asked.sinks),
+        names=names_of([beyond[key].sink for key in keys if claim.asked.sinks], claim),
         reported=[key for key in required if key not in keys],
         over=[] if ended is None else [(ended, keys)],
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
