@@ -78,11 +78,10 @@ export function groupPlace({ newest }) {
 }
 
 /**
- * Why none of them can be replayed; null: they can, as far as is known here.
+ * Why none of them can be replayed; null: some can.
  * @param {Group} group
  */
-export function whyNotSent({ newest }) {
-	if (newest.source.topic.includes("://"))
-		return "They are rows of a file: mend them, and send them as records.";
-	return null;
+export function whyNotSent({ newest, letters }) {
+	const can = letters.some((each) => !each.not_replayable);
+	return can ? null : `None can be replayed: ${newest.not_replayable}.`;
 }

@@ -110,6 +110,13 @@ export function valueView(text, base64) {
 	return h("pre", { tabindex: 0 }, brief(text));
 }
 
+/** @param {any} place */
+function replayedAs(place) {
+	if (!place) return "no, as far as is known";
+	const how = place.edited ? ", with an edited record" : "";
+	return `by ${place.topic}[${place.partition}] offset ${place.offset}${how}`;
+}
+
 /** @param {any} letter */
 export function letterView(letter) {
 	const { source } = letter;
@@ -122,6 +129,7 @@ export function letterView(letter) {
 		["Record", `${source.topic}[${source.partition}] offset ${source.offset}`],
 		["Lies at", `${letter.topic}[${letter.partition}] offset ${letter.offset}`],
 		["Since", time(letter.at, true)],
+		["Replayed", replayedAs(letter.replayed_as)],
 		["Error", letter.error],
 		["Batch", letter.batch],
 	];

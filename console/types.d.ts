@@ -172,6 +172,9 @@ type ManifestVersion = { generation: number; manifest: string; until: string | n
 /** Dead letters of one cause, newest first; `newest` is the first of them. */
 type Group = { key: string; title: string; newest: any; letters: any[] };
 
+/** What a person made of a dead record; null: as it was */
+type Edited = { value: string } | null;
+
 /** `leftOut`: ids that cannot be sent, and why; `error`: what ended it, after what was sent */
 type Resent = {
   replayed: number;

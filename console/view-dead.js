@@ -4,7 +4,7 @@ import { ask, pipelinePath, post, query } from "./api.js";
 import { causeCells, groupLine, progressLine, resentLines, whatReplaysDo } from "./dead-parts.js";
 import { confirmed, fill, h, notice, say, set, time, trouble, wide } from "./dom.js";
 import { groupKey, groupsOf, groupTitle, whyNotSent } from "./groups.js";
-import { letterView } from "./letter.js";
+import { letterPanel } from "./letter-panel.js";
 import { live } from "./live.js";
 import { DEATHS } from "./meanings.js";
 import { resend } from "./resending.js";
@@ -207,6 +207,8 @@ export function deadView(name, asked) {
 			type: "checkbox",
 			"aria-label": `Choose ${letter.id}`,
 			"data-id": letter.id,
+			disabled: Boolean(letter.not_replayable),
+			title: letter.not_replayable,
 			onchange: (/** @type {Event} */ event) => {
 				if (/** @type {HTMLInputElement} */ (event.target).checked) chosen.add(letter.id);
 				else chosen.delete(letter.id);
@@ -237,7 +239,7 @@ export function deadView(name, asked) {
 
 	function chooseAll() {
 		for (const each of /** @type {NodeListOf<HTMLInputElement>} */ (
-			body.querySelectorAll("input[data-id]")
+			body.querySelectorAll("input[data-id]:enabled")
 		)) {
 			each.checked = every.checked;
 			const id = each.getAttribute("data-id") ?? "";
@@ -261,22 +263,10 @@ export function deadView(name, asked) {
 		try {
 			const letter = await ask(`${path}/${encodeURIComponent(id)}`, { signal: abort.signal });
 			if (mine !== opening) return;
-			const one = live.may("write")
-				? h("button", { type: "button", onclick: () => void send([id], []) }, "Replay this one")
-				: null;
-			const close = h(
-				"button",
-				{ type: "button", class: "small", onclick: () => fill(panel) },
-				"Close",
-			);
+			const replayIt = (/** @type {Edited} */ edited) => void send([id], [], edited);
 			fill(
 				panel,
-				h(
-					"div",
-					{ class: "panel" },
-					h("div", { class: "actions" }, one, close),
-					letterView(letter),
-				),
+				letterPanel(letter, replayIt, () => fill(panel)),
 			);
 			panel.scrollIntoView({ block: "nearest" });
 		} catch (error) {
@@ -291,23 +281,27 @@ export function deadView(name, asked) {
 	/**
 	 * @param {string[]} ids
 	 * @param {string[]} which of them these are
+	 * @param {Edited} edited
 	 */
-	async function send(ids, which) {
+	async function send(ids, which, edited = null) {
 		const said = [...which, ...whatReplaysDo(again.checked)];
-		if (!(await confirmed(`Replay ${count(ids.length, "letter")}?`, said, "Replay"))) return;
+		const what = edited ? "Replay the edited record?" : `Replay ${count(ids.length, "letter")}?`;
+		if (!(await confirmed(what, said, "Replay"))) return;
 		sending = true;
 		draw();
 		const progress = (/** @type {Resent} */ sent) => fill(told, progressLine(sent, ids.length));
 		let yes = false;
+		const request = (/** @type {readonly string[]} */ each) =>
+			post(`${path}/replay`, { ids: each, again: again.checked, yes, ...(edited && { edited }) });
 		const some = async (/** @type {readonly string[]} */ each) => {
 			try {
-				return await post(`${path}/replay`, { ids: each, again: again.checked, yes });
+				return await request(each);
 			} catch (error) {
 				const { type, detail } = /** @type {any} */ (error).body ?? {};
 				if (!String(type).endsWith("replay_not_confirmed")) throw error;
 				yes = await confirmed("Replay them all the same?", [detail], "Replay");
 				if (!yes) throw error;
-				return await post(`${path}/replay`, { ids: each, again: again.checked, yes });
+				return await request(each);
 			}
 		};
 		const outcome = await resentLines(await resend(ids, some, progress));

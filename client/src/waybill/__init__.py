@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
 from waybill.batches import OffsetRange, SinkBatch, StageBatch
 from waybill.conditions import PipelineCondition, PipelineStuck
-from waybill.dead_letters import DeadLetter, Dropped, RecordLocation
+from waybill.dead_letters import DeadLetter, Dropped, Edit, RecordLocation
 from waybill.errors import (
     Conflict,
     Expired,
@@ -86,6 +86,7 @@ __all__ = [
     "Conflict",
     "DeadLetter",
     "Dropped",
+    "Edit",
     "Event",
     "Expired",
     "FailedRecord",

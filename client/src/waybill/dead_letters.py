@@ -4,7 +4,9 @@ Never talks to anything.
 """
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
+from typing import TypedDict
 
 from waybill.fields import Fields
 
@@ -38,6 +40,34 @@ class RecordLocation:
             partition=fields.whole("partition"),
             offset=fields.whole("offset"),
         )
+
+
+class Edit(TypedDict, total=False):
+    """What is changed of a dead record: its value, its key, or both. What is absent stays as it
+    was; None means none."""
+
+    value: str | bytes | None
+    key: str | bytes | None
+
+
+def edit_body(edit: Edit) -> dict[str, str | None]:
+    """Return the edit as the API has it."""
+    body: dict[str, str | None] = {}
+    if "key" in edit:
+        body |= _member("key", edit["key"])
+    if "value" in edit:
+        body |= _member("value", edit["value"])
+    return body
+
+
+def _member(name: str, content: str | bytes | None) -> dict[str, str | None]:
+    """Return the content as text, or in base64 if it is no UTF-8."""
+    if not isinstance(content, bytes):
+        return {name: content}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(content).decode()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

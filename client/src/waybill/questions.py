@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote
 
+from waybill.dead_letters import Edit, edit_body
 from waybill.errors import Unusable
 from waybill.manifests import manifest_name
 from waybill.models import Position, Span
@@ -94,6 +95,7 @@ def replay(
     *,
     again: bool = False,
     yes: bool = False,
+    edited: Edit | None = None,
     if_match: str | None = None,
 ) -> Question:
     if isinstance(ids, str):
@@ -101,12 +103,16 @@ def replay(
     wanted = list(ids)
     if not wanted:
         raise Unusable("there are no dead letters to replay")
+    if edited is not None and len(wanted) != 1:
+        raise Unusable("an edit belongs to a single dead letter")
     path = f"{pipeline_path(pipeline)}/dead-letters/replay"
     headers = JSON if if_match is None else {**JSON, "If-Match": if_match}
-    return replace(
-        post(path, {"ids": wanted, "again": again, **({"yes": True} if yes else {})}),
-        headers=headers,
-    )
+    body: dict[str, object] = {"ids": wanted, "again": again}
+    if yes:
+        body["yes"] = True
+    if edited is not None:
+        body["edited"] = edit_body(edited)
+    return replace(post(path, body), headers=headers)
 
 
 def merge(tokens: Iterable[AnyToken]) -> Question:

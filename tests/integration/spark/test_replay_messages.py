@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from integration.conftest import Surroundings
 from integration.spark.manifests import LAKE_SINK
 from integration.spark.test_journal import OWN, admin, dead, entry, fences, lying, opened, source
-from integration.spark.test_rows import make_stage
+from integration.spark.test_rows import make_stage, raw_order
 from message_builders import make_letter_replay, make_replay
 from waybill_shared.contract import codec
 from waybill_shared.contract.dead_letters import LetterId
-from waybill_shared.contract.replays import LetterReplay, ReplayMessage
+from waybill_shared.contract.replays import EditedRecord, LetterReplay, ReplayMessage
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait
 from waybill_spark.driver.letters import SparkLetters
@@ -44,6 +44,19 @@ def asked_for(admin: KafkaAdmin, message: Message, offset: int) -> LetterReplay:
 def letters(spark: SparkSession, admin: KafkaAdmin) -> SparkLetters:
     stage = make_stage(spark, "SELECT order_id FROM orders", sinks=(LAKE_SINK,))
     return SparkLetters(admin, spark, stage, absent_s=0.1)
+
+
+def test_a_record_that_a_person_has_edited_is_found_so(
+    letters: SparkLetters, source: str, fences: Fences
+) -> None:
+    opened(source, fences).write([dead(source, 7)], entry(source))
+    (first,) = lying(fences, source)
+    edited = EditedRecord(key=None, value=raw_order(order_id=5))
+    asked = replace(asked_for(fences.admin, first, 7), edited=edited)
+    (found,) = letters.find([asked])
+    assert found == RawRecord(
+        topic=source, partition=1, offset=7, key=None, value=edited.value, headers=OWN
+    )
 
 
 def test_a_record_is_found_as_it_was_when_it_died(

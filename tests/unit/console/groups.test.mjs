@@ -36,11 +36,11 @@ test("another stage, sink, rule or topic is another group", () => {
   assert.equal(groupsOf([letter("7 of 9"), letter("12 of 9.5")])[0].title, "… of …");
 });
 
-test("rows of a file cannot be replayed, all else can", () => {
-  const why = (topic) => whyNotSent(groupsOf([letter("no", { source: { topic, partition: 0, offset: 1 } })])[0]);
-  assert.equal(why("orders.in"), null);
-  assert.equal(why("orders.inner"), null);
-  assert.match(why("https://files.example/prices.csv"), /rows of a file/);
+test("a group of which no letter can be replayed says why", () => {
+  const why = (...reasons) => whyNotSent(groupsOf(reasons.map((reason) => letter("no", { not_replayable: reason })))[0]);
+  assert.equal(why(null), null);
+  assert.equal(why("its stage is gone", null), null);
+  assert.equal(why("its stage is gone", "its sink is gone"), "None can be replayed: its stage is gone.");
 });
 
 const ids = (number) => Array.from({ length: number }, (_, i) => `L${i}`);

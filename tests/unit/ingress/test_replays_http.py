@@ -67,6 +67,43 @@ def test_generation_that_is_not_known_is_a_matter_of_moments(
     assert answer.json()["type"] == "urn:waybill:problem:pipeline_behind"
 
 
+def test_an_edited_record_is_sent_as_text_or_in_base64(
+    client: TestClient, letters: FakeLetters
+) -> None:
+    wanted = {"ids": [letters.bury(17)]}
+    text, base64 = {"value": '{"id": 7}'}, {"value_base64": "eyJpZCI6IDd9"}
+    first = client.post(PATH, json={**wanted, "edited": text}).json()
+    same = client.post(PATH, json={**wanted, "edited": base64}).json()
+    assert (same["token"], same["already"]) == (first["token"], 1)
+    other = client.post(PATH, json={**wanted, "edited": {**text, "key": None}})
+    assert other.json()["type"] == "urn:waybill:problem:replayed_before"
+    wrong = client.post(PATH, json={**wanted, "again": True, "edited": {"value": "{"}})
+    assert (wrong.status_code, wrong.json()["rejected"][0]["index"]) == (422, 0)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {},
+        {"value": "a", "value_base64": "YQ=="},
+        {"key_base64": "?"},
+        {"value": 1},
+        {"headers": []},
+    ],
+)
+def test_an_edit_that_says_nothing_or_too_much_is_invalid(
+    client: TestClient, letters: FakeLetters, edited: dict[str, object]
+) -> None:
+    answer = client.post(PATH, json={"ids": [letters.bury(17)], "edited": edited})
+    assert (answer.status_code, answer.json()["title"]) == (422, "invalid")
+
+
+def test_an_edit_is_of_one_letter(client: TestClient, letters: FakeLetters) -> None:
+    ids = [letters.bury(1), letters.bury(2)]
+    answer = client.post(PATH, json={"ids": ids, "edited": {"value": '{"id": 7}'}})
+    assert (answer.status_code, answer.json()["title"]) == (422, "invalid")
+
+
 @pytest.mark.parametrize("body", [{}, {"ids": []}, {"ids": "x"}, {"ids": [1]}, {"id": ["x"]}])
 def test_wrong_request_is_invalid(client: TestClient, body: dict[str, object]) -> None:
     answer = client.post(PATH, json=body)

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from builders import ORDERS_ID, make_input, make_sink, make_stage
+from builders import ORDERS_ID, make_input, make_record, make_sink, make_stage
 from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.events import StageDefinition
-from waybill_shared.contract.lacking_sinks import ReplayHarm, find_harm, find_lacking
+from waybill_shared.contract.lacking_sinks import (
+    Obstacles,
+    ReplayHarm,
+    find_harm,
+    find_lacking,
+)
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.reading import read_manifest
 
@@ -114,3 +119,32 @@ def test_a_sink_that_each_batch_replaces_would_have_nothing_else() -> None:
 
 def test_so_would_one_that_gets_what_comes_of_it() -> None:
     assert harm("enrich/inner@1") == ReplayHarm(replaced=("whole",), aged=("newest",))
+
+
+def obstacle(**changes: str) -> str | None:
+    stages = (
+        STAGE,
+        make_stage("load", inputs=(make_input(),), sinks=(make_sink("whole"), make_sink("newest"))),
+    )
+    record = replace(make_record(), stages=stages, manifest=read_manifest(MANIFEST))
+    return Obstacles(record).of(letter(**changes))
+
+
+def test_a_letter_that_a_sink_lacks_can_be_replayed() -> None:
+    assert obstacle() is None
+    assert obstacle(stage="load", sink="load/newest@1") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"stage": "gone"}, "pipeline orders has no stage gone any more that lacks it"),
+        ({"sink": "enrich/old@1"}, "pipeline orders has no sink enrich/old any more that lacks it"),
+        ({"topic": "https://a.example/b.csv"}, "it is a row of a file"),
+        ({"stage": "load"}, "each batch replaces what whole contains"),
+    ],
+)
+def test_any_other_says_why_it_cannot(changes: dict[str, str], why: str) -> None:
+    said = obstacle(**changes)
+    assert said is not None
+    assert said.startswith(why)

@@ -65,6 +65,8 @@ def letter(
         key=None,
         value="{}",
         truncated=False,
+        not_replayable=None,
+        replayed_as=None,
     )
 
 

@@ -20,6 +20,7 @@ from waybill_shared.process.health import Health
 from waybill_status.adapters.http.dead_letters import dead_letters_router
 from waybill_status.adapters.http.models import DeadLettersAnswer
 from waybill_status.app.dead_letters.reading import DeadLetterReader, dead_topics
+from waybill_status.app.dead_letters.replays import KnownReplays
 from waybill_status.app.pipelines.lookup import Pipelines
 from waybill_status.core.dead_letters.dead_letter_view import DeadLetter
 
@@ -45,9 +46,15 @@ def topics() -> FakeTopics:
 
 
 @pytest.fixture
-def client(topics: FakeTopics) -> Iterator[TestClient]:
+def replays() -> KnownReplays:
+    return KnownReplays()
+
+
+@pytest.fixture
+def client(topics: FakeTopics, replays: KnownReplays) -> Iterator[TestClient]:
     owners = FakeOwners(orders())
-    reader = DeadLetterReader(Pipelines(owners.directory, owners, FakeStore()), topics)
+    pipelines = Pipelines(owners.directory, owners, FakeStore())
+    reader = DeadLetterReader(pipelines, topics, replays)
     with local_client(create_app("status", [dead_letters_router(reader)], Health())) as client:
         yield client
 
@@ -78,6 +85,8 @@ def test_the_newest_come_first_page_by_page(client: TestClient, topics: FakeTopi
         "key": None,
         "value": "{}",
         "truncated": False,
+        "not_replayable": None,
+        "replayed_as": None,
     }
 
 

@@ -38,6 +38,12 @@ def test_the_newest_message_of_a_letter_is_known() -> None:
     assert known.of(PIPELINE, letter(18)) == at(41)
 
 
+def test_it_is_known_that_a_record_was_edited() -> None:
+    known = KnownReplays()
+    known.accept(message(replace(make_replayed(17, 40), edited="a digest")))
+    assert known.of(PIPELINE, letter(17)) == replace(at(40), edited=True)
+
+
 def test_nothing_is_known_of_other_letters_and_pipelines() -> None:
     known = KnownReplays()
     known.accept(message(make_replayed(17, 40)))

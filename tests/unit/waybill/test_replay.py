@@ -70,3 +70,15 @@ def test_replay_is_not_repeated_by_itself(server: ScriptedServer, client: Client
     with pytest.raises(ProblemError):
         client.replay("orders", ["a:0:1:2"])
     assert len(server.requests) == 1
+
+
+def test_an_edit_has_text_as_it_is_and_other_bytes_in_base64(
+    server: ScriptedServer, client: Client
+) -> None:
+    server.answer("POST", PATH, Response(json=ANSWER))
+    client.replay("orders", ["a:0:1:2"], edited={"value": b'{"id": 7}', "key": None})
+    client.replay("orders", ["a:0:1:2"], edited={"key": b"\xff"})
+    edits = [json.loads(each.body)["edited"] for each in server.requests]
+    assert edits == [{"value": '{"id": 7}', "key": None}, {"key_base64": "/w=="}]
+    with pytest.raises(Unusable, match="a single dead letter"):
+        client.replay("orders", ["a:0:1:2", "a:0:1:3"], edited={"key": "k"})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from waybill import questions
 from waybill.aio.outcomes import AsyncOutcomeCalls
 from waybill.aio.tokens import AsyncIssuedToken, AsyncReceipt, AsyncReplayed, AsyncToken
+from waybill.dead_letters import Edit
 from waybill.models import Position, Span
 from waybill.payloads import Records
 from waybill.pipelines import Pipeline
@@ -98,6 +99,7 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         *,
         again: bool = False,
         yes: bool = False,
+        edited: Edit | None = None,
         generation: int | None = None,
     ) -> AsyncReplayed:
         """Replay dead letters in the stages where they died, and return a token for them.
@@ -107,13 +109,19 @@ class AsyncRecordCalls(AsyncOutcomeCalls):
         replayed once more. With `yes` also where old rows may take the place of newer ones, which
         is a Conflict else.
 
+        `edited`, as `{"value": b"…"}`, is for a single id: the stage processes this record in place
+        of the one that died. Invalid: it does not fit the schema of its input. Conflict: the letter
+        was replayed before, as it was or with another edit; `again` means both.
+
         If one cannot be replayed, none is, and `rejected` has the index of each that cannot. Then
         the error is NotFound, Expired (retention deleted it) or Conflict (its sinks are gone, or
         it would be all that one contains). TooLarge: ask for less than 1,000 at once.
         `generation`: as for `send`.
         """
         if_match = self._generations.if_match(pipeline, generation)
-        question = questions.replay(pipeline, ids, again=again, yes=yes, if_match=if_match)
+        question = questions.replay(
+            pipeline, ids, again=again, yes=yes, edited=edited, if_match=if_match
+        )
         return AsyncReplayed.read(await self._ask(question), self._hold)
 
     async def merge(self, tokens: Iterable[AnyToken]) -> AsyncToken:

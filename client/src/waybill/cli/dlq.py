@@ -1,9 +1,10 @@
-"""The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`, `dlq put`."""
+"""The commands about dead letters: `dlq list`, `dlq show`, `dlq replay`, `dlq edit`, `dlq put`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -11,10 +12,11 @@ import typer
 from waybill import questions
 from waybill.cli import render
 from waybill.cli.asking import require_yes
+from waybill.cli.editing import edit_in_editor, edit_of_options, refuse_unreplayable
 from waybill.cli.flow import flow_of
 from waybill.cli.phase_view import DRIVER_WAIT_S
 from waybill.cli.render import Form, OutputOption
-from waybill.cli.resending import Sending
+from waybill.cli.resending import Sending, report, send_asking
 from waybill.cli.session import (
     PipelineArgument,
     TimeoutOption,
@@ -23,15 +25,13 @@ from waybill.cli.session import (
     connect_to_change,
     direct,
 )
-from waybill.dead_letters import RecordLocation
-from waybill.errors import Conflict
+from waybill.dead_letters import Edit, RecordLocation
 from waybill.fields import Fields
 
 TIMEOUT_S = 60.0  # topics are read while it is asked
-LEFT_OUT_SHOWN = 5
 HEADER = ("ID", "AT", "STAGE", "SINK", "REASON", "FROM", "MESSAGE")
 
-dlq = command_group("List, show, replay and put records that a pipeline cannot process.")
+dlq = command_group("List, show, replay, edit and put records that a pipeline cannot process.")
 
 
 def _refuse_no_time(since: str | None) -> str | None:
@@ -110,13 +110,56 @@ def show(name: PipelineArgument, id: IdArgument, output: OutputOption = Form.TAB
     \b
     Exit codes: 0 ok · 1 error, also when retention has removed it
     """
-    with closing(direct(TIMEOUT_S)) as connection:
-        letter = connection.ask(questions.dead_letter(name, id))
+    letter = _letter(name, id)
     if output is Form.JSON:
         render.as_json(letter.raw)
         return
     rows = [(key, str(value)) for key, value in _flat(letter.raw) if value is not None]
     render.data(render.table(rows))
+
+
+@dlq.command("edit")
+def edit(
+    name: PipelineArgument,
+    id: IdArgument,
+    *,
+    value: Annotated[
+        Path | None,
+        typer.Option("--value", metavar="FILE", help="the new value; - for standard input"),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="TEXT", help="the new key")] = None,
+    again: Annotated[bool, typer.Option("--again", help="also if it was replayed before")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    output: OutputOption = Form.TABLE,
+) -> None:
+    """Edit the record of a dead letter, replay it in its place, and print a token.
+
+    Its value opens in $EDITOR, unless you give --value or --key. What you save must fit the schema
+    of the input; else it opens again. The dead letter stays as it is, and shows that it was
+    replayed. As with `waybill dlq replay`, what comes of the record goes into the sinks that lack
+    it, and no others.
+
+    \b
+    Example:
+      waybill dlq edit orders orders.in.dlq:0:17:4711
+
+    \b
+    Exit codes: 0 ok · 1 error, also when nothing was changed, or it cannot be replayed · 2 usage
+    """
+    letter = _letter(name, id)
+    refuse_unreplayable(letter)
+    with connect_to_change() as client:
+
+        def send(edited: Edit) -> None:
+            sending = Sending(client, name, again=again, yes=yes, edited=edited)
+            send_asking(sending, [id])
+            report(sending, output)
+
+        edited = edit_of_options(value, key)
+        if edited:
+            send(edited)
+        else:
+            edit_in_editor(letter, send)
 
 
 @dlq.command("replay")
@@ -158,11 +201,11 @@ def replay(
             require_yes(what, "Replay them?", "if all are meant, add --yes")
         sending = Sending(client, name, again=again, yes=yes, leave_out=everything)
         try:
-            _send(sending, wanted)
+            send_asking(sending, wanted)
             if not sending.done:
                 render.talk("there is nothing to replay")
         finally:  # what was sent before a fault has its token, too
-            _print(sending, output)
+            report(sending, output)
 
 
 @dlq.command("put")
@@ -218,34 +261,9 @@ def _read_location(text: str) -> RecordLocation:
         raise typer.BadParameter(str(error)) from None
 
 
-def _send(sending: Sending, wanted: Sequence[str]) -> None:
-    """Replay them; ask where an old row may take the place of a newer one."""
-    try:
-        sending.send(wanted)
-    except Conflict as refusal:
-        if refusal.slug != "replay_not_confirmed" or sending.yes:
-            raise
-        require_yes(str(refusal), "Replay them all the same?", "if that is meant, add --yes")
-        sending.yes = True
-        sending.send(wanted)
-
-
-def _print(sending: Sending, output: Form) -> None:
-    for letter, why in islice(sending.left_out.items(), LEFT_OUT_SHOWN):
-        render.talk(f"left out: {letter}: {why}")
-    if (more := len(sending.left_out) - LEFT_OUT_SHOWN) > 0:
-        render.talk(f"left out: {more} more")
-    if not sending.done:
-        return
-    token = sending.token()
-    if output is Form.JSON:
-        done = {"replayed": sending.replayed, "already": sending.already, "sinks": sending.sinks}
-        render.as_json({"token": token, **done, "left_out": list(sending.left_out)})
-    else:
-        before = f", {sending.already} were before" if sending.already else ""
-        into = f", into {', '.join(sending.sinks)}" if sending.sinks else ""
-        render.talk(f"{render.count(sending.replayed, 'letter')} replayed{before}{into}")
-        render.exactly(token)
+def _letter(name: str, id: str) -> Fields:
+    with closing(direct(TIMEOUT_S)) as connection:
+        return connection.ask(questions.dead_letter(name, id))
 
 
 def _letters(name: str, filters: Mapping[str, str | None]) -> Iterator[Fields]:

@@ -114,7 +114,7 @@ def build(settings: Settings, stack: ExitStack) -> tuple[FastAPI, Loop]:
     routers = [
         *_pipeline_routers(loop, pipelines, KafkaInputEnds(admin), slots, connectors),
         batches_router(Batches(pipelines, KafkaPastCommits(admin, settings.topic("commits")))),
-        dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin))),
+        dead_letters_router(DeadLetterReader(pipelines, KafkaDeadTopics(kafka, admin), replays)),
         *_token_routers(settings, tokens, pipelines),
         watches_router(book, deliveries, watched),
         event_log_router(loop.log, News(followers.events)),

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from waybill_shared.contract import dead_letters as named
-from waybill_shared.contract.events import StageDefinition
+from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.former_names import is_meant
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
 from waybill_shared.contract.topology import StageSink, Topology
 
+FILE: Final = "://"  # in what a letter of a fetched file has instead of a topic
 FIRST_GENERATION: Final = 1
 """The one that is meant by a letter that does not name it: those of before did not."""
 
@@ -58,6 +59,40 @@ def find_harm(
         replaced=tuple(name for name, each in known if each.replaces),
         aged=tuple(name for name, each in known if each.may_age),
     )
+
+
+class Obstacles:
+    """Why letters of one pipeline cannot be replayed, as far as its present definition says it."""
+
+    def __init__(self, record: PipelineRecord) -> None:
+        self._record = record
+        self._replaced: dict[frozenset[str], tuple[str, ...]] = {}
+
+    def of(self, letter: Mapping[str, str]) -> str | None:
+        """Return the reason; None if the letter can be replayed. `letter`: what its headers say."""
+        record = self._record
+        into = frozenset(each.key for each in find_lacking(record.stages, letter))
+        if not into:
+            return describe_gone(record.name, letter)
+        if into not in self._replaced:
+            harm = find_harm(record.manifest.model, record.stages, into)
+            self._replaced[into] = harm.replaced
+        replaced = self._replaced[into]
+        return describe_replaced(replaced) if replaced else None
+
+
+def describe_gone(pipeline: str, letter: Mapping[str, str]) -> str:
+    """Return the reason where no sink lacks the letter."""
+    if FILE in letter[named.TOPIC]:
+        return "it is a row of a file: mend it, and send it as a record"
+    only = letter.get(named.SINK)
+    what = f"stage {letter[named.STAGE]}" if only is None else f"sink {only.rpartition('@')[0]}"
+    return f"pipeline {pipeline} has no {what} any more that lacks it"
+
+
+def describe_replaced(sinks: Iterable[str]) -> str:
+    """Return the reason where a letter would become all that these sinks contain."""
+    return f"each batch replaces what {', '.join(sinks)} contains, and it would be a batch"
 
 
 def _lacks(each: StageSink, letter: Mapping[str, str], generation: int) -> bool:

@@ -110,6 +110,8 @@ class Slug(StrEnum):
         "each batch replaces what a sink contains, and a replay would be a batch")
     REPLAY_NOT_CONFIRMED = ("replay_not_confirmed", 409, Acts.CALLER,
         "old rows may replace newer ones: confirm it with `yes: true`; `sinks` says where")
+    REPLAYED_BEFORE = ("replayed_before", 409, Acts.CALLER,
+        "a dead letter with another record than this edited one: confirm it with `again: true`")
     NOT_ALLOWED_NOW = ("not_allowed_now", 409, Acts.CALLER,
         "the phase of the pipeline does not allow it; `errors` say what it allows")
     REWIND_NOT_CONFIRMED = ("rewind_not_confirmed", 409, Acts.CALLER,

@@ -5,6 +5,7 @@ is in the transaction of its messages.
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from waybill_shared.contract.dead_letters import LetterId
 
@@ -16,6 +17,24 @@ class ReplayPosition:
     topic_id: str
     partition: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedRecord:
+    """What a person made of a record. A stage processes it in place of the one that died."""
+
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def size(self) -> int:
+        """How many bytes key and value have."""
+        return len(self.key or b"") + len(self.value or b"")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of key and value."""
+        return sha256(repr((self.key, self.value)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +52,7 @@ class LetterReplay:
     topic_id: str
     partition: int
     size: int  # of the record, in bytes
+    edited: EditedRecord | None = None  # None: the record as it was when it died
 
     @property
     def source(self) -> tuple[str, int, int]:
@@ -49,6 +69,7 @@ class ReplayedLetter:
     position: ReplayPosition
     generation: int  # of the pipeline then
     at: int
+    edited: str | None = None  # the digest of its record, if a person has edited it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

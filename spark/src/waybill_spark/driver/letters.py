@@ -113,12 +113,13 @@ def _as_it_was(asked: LetterReplay, message: Message) -> RawRecord:
     letter = raw_record(asked.letter.topic, message)
     headers = split_headers(letter.headers)
     assert headers is not None, "others are no letters"
+    content = asked.edited or letter
     return RawRecord(
         topic=asked.topic,
         partition=asked.partition,
         offset=asked.letter.source,
-        key=letter.key,
-        value=letter.value,
+        key=content.key,
+        value=content.value,
         headers=headers.own,
     )
 

@@ -12,7 +12,15 @@ from typing import Protocol
 from waybill_ingress.app.measuring import count_token
 from waybill_ingress.app.ports import SealingClock
 from waybill_ingress.app.registry import Registry
-from waybill_ingress.core.dead_letters import BYTES_MAX, Found, find_aged, letters_of, read_ids
+from waybill_ingress.core.dead_letters import (
+    BYTES_MAX,
+    Found,
+    FoundDeadLetter,
+    find_aged,
+    letters_of,
+    read_ids,
+)
+from waybill_ingress.core.edits import RecordEdit, with_edit
 from waybill_ingress.core.if_match import Demand
 from waybill_ingress.core.replays import Plan, answer_to, parts_of, plan, replayed_letter
 from waybill_shared.contract.callers import Caller
@@ -104,14 +112,16 @@ class Replays:
         *,
         again: bool,
         confirmed: bool = False,
+        edit: RecordEdit | None = None,
         request_id: str,
         resumed: bool = False,
         demand: Demand | None = None,
     ) -> ReplayReceipt:
         """Replay the letters and return a token for them.
 
-        `confirmed`: also where old rows may take the place of newer ones. `resumed`: an earlier
-        attempt of this request may have an answer; then that is returned.
+        `confirmed`: also where old rows may take the place of newer ones. `edit`: what is changed
+        of the record of the only letter. `resumed`: an earlier attempt of this request may have an
+        answer; then that is returned.
         """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if resumed and (mine := await self._find_answer(record, request_id)) is not None:
@@ -119,6 +129,8 @@ class Replays:
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         letters = letters_of(record, places, found, now_ms=self._mint.now_ms())
+        if edit is not None:
+            letters = [_edited(record, each, found, edit) for each in letters]
         async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
             answers = await transaction.read()
             planned = plan(letters, answers, again=again, now_ms=self._mint.now_ms())
@@ -170,6 +182,14 @@ class Replays:
             tenant=record.tenant,
             oldest_at=min(each.at for each in letters),
         ).token
+
+
+def _edited(
+    record: PipelineRecord, asked: LetterReplay, found: Found, edit: RecordEdit
+) -> LetterReplay:
+    letter = found[asked.letter]
+    assert isinstance(letter, FoundDeadLetter), "others were refused"
+    return with_edit(record, asked, letter, edit)
 
 
 def _refuse_unconfirmed(record: PipelineRecord, planned: Plan) -> None:

@@ -8,7 +8,12 @@ from waybill_shared.contract import dead_letters as named
 from waybill_shared.contract.dead_letters import Headers, LetterId, place_of, split_headers
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.lacking_sinks import find_harm, find_lacking
+from waybill_shared.contract.lacking_sinks import (
+    describe_gone,
+    describe_replaced,
+    find_harm,
+    find_lacking,
+)
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import LetterReplay
@@ -115,7 +120,7 @@ def _read(
     said = letter.facts
     lacking = find_lacking(record.stages, said)
     if not lacking:
-        return _sinks_gone(record, said)
+        return _Wrong(problem=Slug.SINKS_GONE, reason=describe_gone(record.name, said))
     return LetterReplay(
         tenant=record.tenant,
         pipeline_uid=record.pipeline_uid,
@@ -137,20 +142,12 @@ def _is_meant(record: PipelineRecord, place: LetterId, said: Mapping[str, str]) 
     return mine and all(number.isdecimal() for number in numbers)
 
 
-def _sinks_gone(record: PipelineRecord, said: Mapping[str, str]) -> _Wrong:
-    only = said.get(named.SINK)
-    what = f"stage {said[named.STAGE]}" if only is None else f"sink {only.rpartition('@')[0]}"
-    reason = f"pipeline {record.name} has no {what} any more that lacks it"
-    return _Wrong(problem=Slug.SINKS_GONE, reason=reason)
-
-
 def _find_replaced(record: PipelineRecord, sinks: Iterable[str]) -> _Wrong | None:
     """Return why a letter for these sinks would become all that one contains, if it would."""
     replaced = find_harm(record.manifest.model, record.stages, sinks).replaced
     if not replaced:
         return None
-    reason = f"each batch replaces what {', '.join(replaced)} contains, and it would be a batch"
-    return _Wrong(problem=Slug.REPLAY_REPLACES, reason=reason)
+    return _Wrong(problem=Slug.REPLAY_REPLACES, reason=describe_replaced(replaced))
 
 
 def _expired(place: LetterId, found: ExpiredDeadLetter) -> _Wrong:

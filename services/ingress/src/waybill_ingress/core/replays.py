@@ -1,15 +1,24 @@
 """Decides which dead letters are replayed now, and which were before.
 
 A letter is replayed once. A record that two sinks refused has two letters, and each goes to its own
-sink; one that dies again has another letter.
+sink; one that dies again has another letter. So what a person edits afterwards is refused, unless
+the letter is to be replayed once more.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.dead_letters import LetterId
+from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.replays import LetterReplay, Replay, ReplayedLetter, ReplayPosition
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.replays import (
+    EditedRecord,
+    LetterReplay,
+    Replay,
+    ReplayedLetter,
+    ReplayPosition,
+)
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.contract.tokens import Part, pipeline_id
 from waybill_shared.contract.vectors import record_spans
@@ -29,9 +38,14 @@ class Plan:
 def plan(
     letters: Sequence[LetterReplay], answers: Iterable[Replay], *, again: bool, now_ms: int
 ) -> Plan:
-    """Return the plan. `answers` are all answers for the pipeline so far, in their order."""
+    """Return the plan. `answers` are all answers for the pipeline so far, in their order. Raise
+    Refusal if an edited record would not be processed, because its letter was replayed before.
+    """
     answers = list(answers)
     known = {} if again else newest(answers, now_ms)
+    for each in letters:
+        if each.edited is not None and each.letter in known:
+            _refuse_another(each.letter, each.edited, known[each.letter])
     fresh = tuple(each for each in letters if each.letter not in known)
     kept = tuple(known[each.letter] for each in letters if each.letter in known)
     if fresh:
@@ -64,6 +78,7 @@ def replayed_letter(
         position=position,
         generation=generation,
         at=asked.at,
+        edited=None if asked.edited is None else asked.edited.digest,
     )
 
 
@@ -85,3 +100,12 @@ def parts_of(record: PipelineRecord, letters: Iterable[ReplayedLetter]) -> list[
         )
         for (generation, sinks), places in sorted(found.items())
     ]
+
+
+def _refuse_another(letter: LetterId, edited: EditedRecord, before: ReplayedLetter) -> None:
+    """Raise Refusal if the letter was replayed with another record than this one."""
+    if before.edited != edited.digest:
+        was = "as it was" if before.edited is None else "with another edit"
+        detail = f"dead letter {letter} was replayed before, {was}; nothing was replayed"
+        hint = "with `again: true` the edited record is processed as well"
+        raise Refusal(Slug.REPLAYED_BEFORE, detail, hint=hint)

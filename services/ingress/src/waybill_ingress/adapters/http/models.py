@@ -1,10 +1,12 @@
 """Requests and answers over HTTP, as types: they check requests and document answers."""
 
+from base64 import b64decode
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from waybill_ingress.core.dead_letters import LETTERS_MAX
+from waybill_ingress.core.edits import RecordEdit
 from waybill_ingress.core.token_coverage import NamedSpan
 from waybill_shared.contract.connector_view import ConnectorDetail
 from waybill_shared.http.examples import with_example
@@ -125,6 +127,39 @@ class AcceptedAnswer(BaseModel):
     action: str
 
 
+class EditBody(StrictRequest):
+    """What is changed of a record: a member that is absent stays as it was, null means none."""
+
+    key: str | None = None
+    key_base64: str | None = Field(default=None, description="where it is no UTF-8")
+    value: str | None = Field(default=None, description="it must fit the schema of its input")
+    value_base64: str | None = Field(default=None, description="where it is no UTF-8")
+
+    @model_validator(mode="after")
+    def _changes_something_once(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("an edit changes key or value")
+        for name in ("key", "value"):
+            if self.model_fields_set >= {name, f"{name}_base64"}:
+                raise ValueError(f"{name} is given twice")
+        self.edit()
+        return self
+
+    def edit(self) -> RecordEdit:
+        edit = RecordEdit()
+        if self.model_fields_set & {"key", "key_base64"}:
+            edit["key"] = _bytes(self.key, self.key_base64)
+        if self.model_fields_set & {"value", "value_base64"}:
+            edit["value"] = _bytes(self.value, self.value_base64)
+        return edit
+
+
+def _bytes(text: str | None, base64: str | None) -> bytes | None:
+    if base64 is not None:
+        return b64decode(base64, validate=True)
+    return None if text is None else text.encode()
+
+
 class ReplayRequest(StrictRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"ids": ["orders.in.dlq:0:4:17"]}})
 
@@ -137,6 +172,15 @@ class ReplayRequest(StrictRequest):
     yes: bool = Field(
         default=False, description="`true`: also where old rows may take the place of newer ones"
     )
+    edited: EditBody | None = Field(
+        default=None, description="of the only letter: its record is processed so, not as it was"
+    )
+
+    @model_validator(mode="after")
+    def _edits_one_letter(self) -> Self:
+        if self.edited is not None and len(self.ids) != 1:
+            raise ValueError("edited belongs to a single id")
+        return self
 
 
 class ReplayAnswer(BaseModel):

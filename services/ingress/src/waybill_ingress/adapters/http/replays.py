@@ -11,6 +11,7 @@ from waybill_ingress.adapters.http.models import ReplayAnswer, ReplayRequest
 from waybill_ingress.adapters.http.records import OF_WRITES, location_of
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.core.dead_letters import ID_CHARACTERS_MAX, LETTERS_MAX
+from waybill_ingress.core.edits import EDITED_BYTES_MAX
 from waybill_ingress.core.if_match import read_demand
 from waybill_shared.contract.problems import Slug
 from waybill_shared.http.answers import answer_with
@@ -19,7 +20,8 @@ from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, Responses, body_as, refusals
 from waybill_shared.http.request_ids import request_id
 
-BODY_BYTES_MAX: Final = 2 * LETTERS_MAX * ID_CHARACTERS_MAX
+ESCAPED: Final = 6  # bytes that JSON may need for one byte of a record
+BODY_BYTES_MAX: Final = 2 * LETTERS_MAX * ID_CHARACTERS_MAX + ESCAPED * EDITED_BYTES_MAX
 RESPONSES: Final[Responses] = {
     200: {"model": ReplayAnswer, "description": "their stages process them again"},
     **refusals(
@@ -31,8 +33,10 @@ RESPONSES: Final[Responses] = {
         Slug.SINKS_GONE,
         Slug.REPLAY_REPLACES,
         Slug.REPLAY_NOT_CONFIRMED,
+        Slug.REPLAYED_BEFORE,
         Slug.DEAD_LETTER_GONE,
         Slug.TOO_MANY_DEAD_LETTERS,
+        Slug.RECORDS_REJECTED,
         Slug.INVALID,
         Slug.PIPELINE_NOT_READY,
         Slug.PIPELINE_BEHIND,
@@ -53,7 +57,8 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
     async def replay(request: Request, pipeline: str) -> Response:
         """Let the stages where these letters died process their records again, and write what comes
         of it into the sinks that lack it, and no others. All of them are replayed or none, and each
-        once, however often it is asked for. The answer names the sinks.
+        once, however often it is asked for. The answer names the sinks. With `edited` the stage
+        processes the edited record in place of the one that died.
         """
         demand = read_demand(request.headers.get("if-match"))
         body = await read_body(request, bytes_max=BODY_BYTES_MAX)
@@ -67,6 +72,7 @@ def replays_router(replays: Replays, repeats: IdempotentRoutes) -> APIRouter:
                 wanted.ids,
                 again=wanted.again,
                 confirmed=wanted.yes,
+                edit=None if wanted.edited is None else wanted.edited.edit(),
                 request_id=id or request_id(request),
                 resumed=resumed,
                 demand=demand,

@@ -5,6 +5,7 @@ Nothing of them is stored here: what retention has deleted from its topic is los
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol
 
 from waybill_shared.contract.callers import Caller
@@ -12,15 +13,18 @@ from waybill_shared.contract.dead_letters import LetterId, place_of
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.former_names import all_names
+from waybill_shared.contract.lacking_sinks import Obstacles
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.problems import Slug
 from waybill_shared.process.signal import loop_time_s
 from waybill_status.app.pipelines.lookup import Pipelines
+from waybill_status.app.ports import Replays
 from waybill_status.core.dead_letters.dead_letter_view import (
     DeadLetter,
     DeadLetterSummary,
     DeadRecord,
     LetterFilter,
+    LetterOwner,
     listed,
     whole,
 )
@@ -70,9 +74,10 @@ class Page:
 
 
 class DeadLetterReader:
-    def __init__(self, pipelines: Pipelines, topics: DeadTopics) -> None:
+    def __init__(self, pipelines: Pipelines, topics: DeadTopics, replays: Replays) -> None:
         self._pipelines = pipelines
         self._topics = topics
+        self._replays = replays
 
     async def page(
         self, caller: Caller, pipeline: str, wanted: LetterFilter, *, limit: int, cursor: str | None
@@ -89,8 +94,10 @@ class DeadLetterReader:
         if ends is not None:
             bounds = cut(bounds, ends)
 
+        owner = self._owner(record)
+
         def take(raw: DeadRecord) -> DeadLetterSummary | None:
-            return listed(raw, record.pipeline_uid, wanted)
+            return listed(raw, owner, wanted)
 
         pages, over_at = Backwards(bounds, limit), loop_time_s() + PAGE_S
         while (asked := pages.round()) and loop_time_s() < over_at:
@@ -111,10 +118,18 @@ class DeadLetterReader:
         for other topics nobody knows which pipeline it belonged to."""
         found = await self._topics.one(place)
         if isinstance(found, DeadRecord):
-            return whole(found, place, record.pipeline_uid, record.stages)
+            return whole(found, place, self._owner(record))
         if found is not None and place.topic in dead_topics(record):
             raise _refuse_deleted(place, found)
         return None
+
+    def _owner(self, record: PipelineRecord) -> LetterOwner:
+        return LetterOwner(
+            uid=record.pipeline_uid,
+            stages=record.stages,
+            obstacle=Obstacles(record).of,
+            replays=partial(self._replays.of, (record.tenant, record.pipeline_uid)),
+        )
 
 
 def dead_topics(record: PipelineRecord) -> list[str]:

@@ -32,7 +32,10 @@ class KnownReplays:
             for each in replay.letters:
                 key, at = (pipeline, str(each.letter)), each.position
                 self._places[key] = ReplayedAs(
-                    topic=REPLAYS, partition=at.partition, offset=at.offset
+                    topic=REPLAYS,
+                    partition=at.partition,
+                    offset=at.offset,
+                    edited=each.edited is not None,
                 )
                 self._places.move_to_end(key)
             while len(self._places) > self._records_max:

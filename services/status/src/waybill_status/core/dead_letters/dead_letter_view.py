@@ -2,7 +2,7 @@
 there. Also decides if it belongs to the pipeline at all. Pure."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
@@ -13,12 +13,19 @@ from waybill_shared.contract.lacking_sinks import find_lacking
 from waybill_shared.contract.moments import Moment
 from waybill_shared.contract.word import meanings
 from waybill_shared.contract.words import DeadReason
-from waybill_status.core.outcomes.dead_letters import LetterPlace
+from waybill_status.core.outcomes.dead_letters import (
+    LetterPlace,
+    ReplayedAs,
+    Replays,
+    nowhere,
+)
 
 CHARACTERS_MAX: Final = 1_000  # of a key or value in a list
 BYTES_MAX: Final = 4 * CHARACTERS_MAX  # no character has more than four
 _TRUNCATED: Final = "key or value is not whole here, or is no UTF-8: ask for this one alone"
 _BASE64: Final = "in base64, where it is no UTF-8"
+_OBSTACLE: Final = "why it cannot be replayed; null: it can be"
+_REPLAYED: Final = "the message by which it is replayed, the last time; null: none that is known"
 _LACKING: Final = "the sinks that lack its row, of those that the pipeline has now"
 
 
@@ -49,6 +56,23 @@ class LetterFilter:
 ALL: Final = LetterFilter()
 
 
+def _nothing(_: Mapping[str, str]) -> str | None:
+    """Return None: nothing is in the way of a replay."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterOwner:
+    """The pipeline of some letters: its stages now, why a letter cannot be replayed by what its
+    headers say, and by its id where it is replayed.
+    """
+
+    uid: str
+    stages: Iterable[StageDefinition] = ()
+    obstacle: Callable[[Mapping[str, str]], str | None] = _nothing
+    replays: Replays = nowhere
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Letter:
     id: str
@@ -62,6 +86,8 @@ class _Letter:
     rule: str | None
     message: str
     source: LetterPlace = field(metadata={"description": "where it died"})
+    not_replayable: str | None = field(metadata={"description": _OBSTACLE})
+    replayed_as: ReplayedAs | None = field(metadata={"description": _REPLAYED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,33 +132,33 @@ class _Facts(TypedDict):
     rule: str | None
     message: str
     source: LetterPlace
+    not_replayable: str | None
+    replayed_as: ReplayedAs | None
 
 
-def listed(record: DeadRecord, uid: str, wanted: LetterFilter) -> DeadLetterSummary | None:
+def listed(
+    record: DeadRecord, owner: LetterOwner, wanted: LetterFilter
+) -> DeadLetterSummary | None:
     """Return the dead letter; None if it is not of that pipeline, or not wanted."""
-    found = _read(record, uid, wanted)
+    found = _read(record, owner.uid, wanted)
     if found is None:
         return None
     key, key_cut = _shorten(record.key)
     value, value_cut = _shorten(record.value)
-    facts = _facts(record, found)
+    facts = _facts(record, found, owner)
     return DeadLetterSummary(**facts, key=key, value=value, truncated=key_cut or value_cut)
 
 
-def whole(
-    record: DeadRecord, id: LetterId, uid: str, stages: Iterable[StageDefinition] = ()
-) -> DeadLetter | None:
-    """Return the dead letter; None if it is none of that pipeline, or not the one with that id.
-    `stages`: those that the pipeline has now.
-    """
-    found = _read(record, uid, ALL)
+def whole(record: DeadRecord, id: LetterId, owner: LetterOwner) -> DeadLetter | None:
+    """Return the dead letter; None if it is none of that pipeline, or not the one with that id."""
+    found = _read(record, owner.uid, ALL)
     if found is None or _id(record, found) != id:
         return None
     key, key_base64 = _texts(record.key)
     value, value_base64 = _texts(record.value)
     return DeadLetter(
-        **_facts(record, found),
-        lacking=tuple(each.sink.name for each in find_lacking(stages, found.facts)),
+        **_facts(record, found, owner),
+        lacking=tuple(each.sink.name for each in find_lacking(owner.stages, found.facts)),
         key=key,
         key_base64=key_base64,
         value=value,
@@ -173,11 +199,12 @@ def _id(record: DeadRecord, found: LetterHeaders) -> LetterId:
     )
 
 
-def _facts(record: DeadRecord, found: LetterHeaders) -> _Facts:
+def _facts(record: DeadRecord, found: LetterHeaders, owner: LetterOwner) -> _Facts:
     facts = found.facts
     sink = facts.get(named.SINK)
+    letter = str(_id(record, found))
     return _Facts(
-        id=str(_id(record, found)),
+        id=letter,
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
@@ -192,6 +219,8 @@ def _facts(record: DeadRecord, found: LetterHeaders) -> _Facts:
             partition=int(facts[named.PARTITION]),
             offset=int(facts[named.OFFSET]),
         ),
+        not_replayable=owner.obstacle(facts),
+        replayed_as=owner.replays(letter),
     )
 
 

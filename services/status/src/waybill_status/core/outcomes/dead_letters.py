@@ -40,6 +40,9 @@ class ReplayedAs:
     topic: str
     partition: int
     offset: int
+    edited: bool = field(
+        default=False, metadata={"description": "true: by what a person made of it"}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

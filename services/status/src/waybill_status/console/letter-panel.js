@@ -1,0 +1,1 @@
+../../../../../console/letter-panel.js
