@@ -21,6 +21,7 @@ from unit.status.slots import (
     with_stages,
 )
 from waybill_shared.contract.lifecycle_events import Condition
+from waybill_shared.contract.replays import entrance
 from waybill_shared.contract.slots import DeadEntry, DeadSource, Slot
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
@@ -30,9 +31,11 @@ from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.dead_letters import DeadOffset, dead_records_of
 from waybill_status.core.outcomes.judge import judge
 from waybill_status.core.outcomes.judgements import Judgement, dead_lettered
+from waybill_status.core.outcomes.needs import needs_of
 
 P = "cmVwbGF5cy5yZXBsYXlzLg"
 """The id of `waybill.replays`."""
+AT_ENRICH = entrance(P, "enrich@1")
 
 
 def at(start: int, end: int) -> Span:
@@ -50,6 +53,12 @@ def asked(*into: str, span: Span | None = None, generation: int = 1, sinks: str 
     return Claim(pipeline=KEY, name="orders", parts=(part,), asked=view)
 
 
+def entered(sink: str, end: int) -> dict[tuple[str, int], int]:
+    """Return what the sink has of letters of its own stage, and of the stage before."""
+    stages = ("enrich@1", "load@1") if sink == "lake" else ("enrich@1",)
+    return {(entrance(P, stage), 3): end for stage in stages}
+
+
 def content(**ends: int) -> Slot:
     """Up to where each sink has its replays; what they have of the input is no matter."""
     known = slot(enriched=(1,), copy=(1,), lake=(1,))
@@ -57,7 +66,7 @@ def content(**ends: int) -> Slot:
     sinks = {
         keys[name]: replace(
             known.sinks[keys[name]],
-            reached={**known.sinks[keys[name]].reached, (P, 3): end},
+            reached={**known.sinks[keys[name]].reached, **entered(name, end)},
         )
         for name, end in ends.items()
     }
@@ -70,7 +79,7 @@ def judged(claim: Claim, content: Slot, *entries: DeadEntry) -> Judgement:
 
 
 def buried(offset: int, *, replayed: bool = True, stage: str = "enrich@1") -> DeadEntry:
-    entry = replace(dead(offset, stage=stage), topic_id=P, partition=3)
+    entry = replace(dead(offset, stage=stage), topic_id=AT_ENRICH, partition=3)
     source = DeadSource(topic="orders.in", topic_id="T", partition=0, offset=41)
     return replace(entry, source=source) if replayed else replace(entry, exact=False)
 
@@ -101,6 +110,25 @@ def test_a_letter_of_a_later_stage_enters_there() -> None:
     assert [stage.name for stage in judgement.stages] == ["load"]
 
 
+def test_it_waits_for_no_stage_before_the_one_where_it_enters() -> None:
+    """Not even if that one has lost what has the same position."""
+    known = content(enriched=1, lake=7)
+    lake = {**known.sinks[LOAD].reached, (entrance(P, "enrich@1"), 3): 1}
+    behind = {**known.sinks, LOAD: replace(known.sinks[LOAD], reached=lake)}
+    known = replace(known, sinks=behind)
+    lost = losing(known, LOAD, "retention_passed", replace(at(5, 7), topic_id=AT_ENRICH))
+    for each in (known, lost):
+        assert judged(asked(LOAD), each).kind == OutcomeKind.COMPLETE
+    assert judged(asked(ENRICH), known).kind == OutcomeKind.IN_PROGRESS
+    assert judged(asked(ENRICH), lost).kind == OutcomeKind.LOST
+
+
+def test_it_is_asked_again_when_its_sink_gets_there() -> None:
+    known = view(content(copy=5, lake=6))
+    assert needs_of(asked(COPY), known)[COPY, (AT_ENRICH, 3)] == 5
+    assert needs_of(asked(LOAD), known)[LOAD, (entrance(P, "load@1"), 3)] == 6
+
+
 def test_what_nobody_knows_is_in_progress() -> None:
     assert judged(asked(COPY), slot(copy=(9,))).kind == OutcomeKind.IN_PROGRESS
 
@@ -125,7 +153,8 @@ def test_what_came_from_the_stage_before_is_none_of_it() -> None:
 
 
 def test_one_that_is_gone_is_lost() -> None:
-    known = losing(content(copy=9), COPY, "retention_passed", at(6, 7))
+    gone = replace(at(6, 7), topic_id=AT_ENRICH)
+    known = losing(content(copy=9), COPY, "retention_passed", gone)
     judgement = judged(asked(COPY), known)
     assert judgement.kind == OutcomeKind.LOST
     assert [(each.topic, each.start, each.end) for each in judgement.lost] == [("replays", 6, 7)]
@@ -191,7 +220,7 @@ def test_a_sink_may_be_asked_for_as_it_was(name: str) -> None:
     [
         ("enrich", COPY, ["stage_failed"]),
         ("enrich", ENRICH, ["stage_failed", "stage_failed"]),
-        ("enrich", LOAD, ["stage_failed"]),
+        ("enrich", LOAD, [None]),
         ("load", COPY, [None]),
         ("load", LOAD, ["stage_failed"]),
     ],
@@ -199,7 +228,7 @@ def test_a_sink_may_be_asked_for_as_it_was(name: str) -> None:
 def test_it_says_which_stage_it_waits_for(
     stage: str, into: str, expected: list[str | None]
 ) -> None:
-    """A stage that is stopped passes no replays, also none of later stages."""
+    """A letter of a later stage passes none before."""
     stopped = Condition(stage=stage, cause="stage_failed", since=NOW, message="too many die")
     known = replace(content(), lifecycle=life("Running"), conditions=(stopped,))
     judgement = judged(asked(into), known)

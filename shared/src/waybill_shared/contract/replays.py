@@ -92,3 +92,13 @@ class ReplayMessage:
     """A message of `waybill.replays`: a letter to replay, or the answer to a whole request."""
 
     body: Replay | LetterReplay
+
+
+def entrance(topic_id: str, stage: str) -> str:
+    """Return the id under which a slot has `waybill.replays` as a root input of one stage alone.
+    `stage`: its key.
+
+    A letter enters at one stage. So nobody waits for the replays of another one, unless what
+    another one makes of its letters comes here, too.
+    """
+    return f"{topic_id}/{stage}"

@@ -89,10 +89,9 @@ def _coarser(entries: tuple[DeadEntry, ...], exact: int) -> tuple[DeadEntry, ...
     """Merge all but the newest `exact` entries, and keep the order in which they were received
     first."""
     old, new = entries[: len(entries) - exact], entries[len(entries) - exact :]
-    groups: dict[tuple[str, str | None, str, int, bool], list[tuple[int, DeadEntry]]] = {}
+    groups: dict[tuple[str, str | None, str, int], list[tuple[int, DeadEntry]]] = {}
     for received, entry in enumerate(old):
-        replayed = entry.source is not None
-        place = (entry.stage, entry.sink, entry.topic_id, entry.partition, replayed)
+        place = (entry.stage, entry.sink, entry.topic_id, entry.partition)
         groups.setdefault(place, []).append((received, entry))
     runs = [run for group in groups.values() for run in _runs(group)]
     runs.sort(key=lambda run: run[0])

@@ -1,7 +1,8 @@
 """Translates the frontier of a sink, in the inputs of its stage, back to root inputs.
 
 A hop of a writer counts when the reader covers its outputs. If several paths lead to the same root,
-their minimum counts. `waybill.replays` is a root of every stage: a letter may enter anywhere.
+their minimum counts. `waybill.replays` is a root of every stage, and of each another one: a letter
+enters at one of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from itertools import chain
 from typing import Final
 
 from waybill_shared.contract.events import Definition, InputDefinition, StageDefinition
+from waybill_shared.contract.replays import entrance
 from waybill_shared.contract.slots import Hop, SinkState, Slot, stage_key
 from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import (
@@ -117,7 +119,7 @@ class Graph:
         where the stage started."""
         state = self.state(sink.key)
         read = join(self.bases(sink.stage), state.frontier)
-        return {**read, **state.replayed} if state.replayed else read
+        return {**read, **entered(state.replayed, sink.stage)} if state.replayed else read
 
     def root_position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
@@ -128,7 +130,7 @@ class Graph:
             state = self.state(sink.key)
             read = join(state.frontier, self._shape.bases[name])
             if roots.issuperset([topic_id for topic_id, _ in read]):
-                return {**read, **state.replayed} if state.replayed else read
+                return {**read, **entered(state.replayed, sink.stage)} if state.replayed else read
         return self._to_roots(sink.stage, self.position(sink)).reached
 
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
@@ -145,7 +147,7 @@ class Graph:
             return self.bases(writer.stage)
         before = hops[passed - 1]
         read = join(self.bases(writer.stage), before.inputs)
-        return {**read, **before.replayed} if before.replayed else read
+        return {**read, **entered(before.replayed, writer.stage)} if before.replayed else read
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
         """Yield the partitions of a topic that anything in the slot names, some more than once."""
@@ -163,8 +165,12 @@ class Graph:
         states = self._slot.sinks.values()
         return frozenset(topic_id for state in states for topic_id, _ in state.replayed)
 
-    def _in_replays(self, at: Vector) -> Vector:
-        return {place: end for place, end in at.items() if place[0] in self.replays}
+    def _entries(self, stage: StageDefinition, ways: list[Vector]) -> list[_Path]:
+        """Return how far these ways to a stage are in the replays that enter there."""
+        ids = frozenset(entrance(topic_id, stage_key(stage)) for topic_id in self.replays)
+        return [
+            _Path(ids, {place: end for place, end in at.items() if place[0] in ids}) for at in ways
+        ]
 
     def _to_roots(self, stage: StageDefinition, at: Vector) -> _Path:
         """Walk from a stage back to its roots. Each stage is visited once, however many paths lead
@@ -172,7 +178,7 @@ class Graph:
         ways: dict[str, list[Vector]] = {stage.name: [at]}
         paths: list[_Path] = []
         for each in self.readers_first:
-            paths += [_Path(self.replays, self._in_replays(at)) for at in ways.get(each.name, ())]
+            paths += self._entries(each, ways.get(each.name, [])) if self.replays else []
             for source in each.inputs if each.name in ways else ():
                 here, writers = [within(at, source) for at in ways[each.name]], self.writers(source)
                 if not writers:
@@ -181,6 +187,12 @@ class Graph:
                     read = self.through(writer, source, reduce(nearer, here))
                     ways.setdefault(writer.stage.name, []).append(read)
         return _combine(paths)
+
+
+def entered(replayed: Vector, stage: StageDefinition) -> Vector:
+    """Return positions in `waybill.replays` as those in an input of this stage."""
+    key = stage_key(stage)
+    return {(entrance(topic_id, key), number): end for (topic_id, number), end in replayed.items()}
 
 
 def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:

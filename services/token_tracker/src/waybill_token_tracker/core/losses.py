@@ -19,7 +19,8 @@ from functools import cached_property, reduce
 from typing import Final
 
 from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
-from waybill_shared.contract.slots import Hop, Losses, SinkState, Slot
+from waybill_shared.contract.replays import entrance
+from waybill_shared.contract.slots import Hop, Losses, SinkState, Slot, stage_key
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import (
     ENDLESS,
@@ -38,7 +39,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph, within
+from waybill_token_tracker.core.graph import Graph, entered, within
 
 UNSAID: Final = LossReason.TOPIC_RECREATED  # for a deleted topic if no reason was reported
 
@@ -87,7 +88,7 @@ class _Settling:
         set_aside = unite(state.set_aside, self._late(sink))
         if set_aside:
             set_aside = self._spread(sink, set_aside)
-        found = [self._of_roots(set_aside)]
+        found = [self._of_roots(sink.stage, set_aside)]
         for source in sink.stage.inputs:
             found += [_on_the_way(self.state_of(w).lost) for w in self._graph.writers(source)]
         if not any(found):
@@ -100,10 +101,14 @@ class _Settling:
             return state
         return replace(state, set_aside=set_aside, lost=lost)
 
-    def _of_roots(self, set_aside: Losses) -> Losses:
-        inner = self._graph.inner
+    def _of_roots(self, stage: StageDefinition, set_aside: Losses) -> Losses:
+        inner, replays = self._graph.inner, self._graph.replays
         return {
-            reason: tuple(span for span in spans if span.topic_id not in inner)
+            reason: tuple(
+                _at_entrance(span, stage) if span.topic_id in replays else span
+                for span in spans
+                if span.topic_id not in inner
+            )
             for reason, spans in set_aside.items()
         }
 
@@ -168,8 +173,9 @@ class _Settling:
             rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
                 read[reason] += between(join(start, before.inputs), hop.inputs)
-                replayed = join(before.replayed, _only(floor, hop.replayed))
-                read[reason] += between(replayed, hop.replayed)
+                ends_there = entered(hop.replayed, writer.stage)
+                known = join(entered(before.replayed, writer.stage), _only(floor, ends_there))
+                read[reason] += between(known, ends_there)
             before = hop
         return read
 
@@ -214,6 +220,10 @@ class _Settling:
 def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     """Return the position of a stage on the path where it has read less."""
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
+
+
+def _at_entrance(span: Span, stage: StageDefinition) -> Span:
+    return replace(span, topic_id=entrance(span.topic_id, stage_key(stage)))
 
 
 def _only(vector: Vector, other: Vector) -> Vector:

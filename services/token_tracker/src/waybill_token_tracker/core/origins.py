@@ -16,7 +16,7 @@ from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph
+from waybill_token_tracker.core.graph import Graph, entered
 from waybill_token_tracker.core.losses import rows_between
 
 FIRST: Final = Hop(sequence=-1, inputs={}, outputs={})
@@ -97,7 +97,8 @@ class Origins:
                 if span.topic_id in sources
             )
             before, hop = self._hop(writer, at)
-            replayed = vectors.between(before.replayed, hop.replayed)
+            read_there = (entered(each.replayed, writer.stage) for each in (before, hop))
+            replayed = vectors.between(*read_there)
             self._of_hops[key] = unite_origins([*read, Origin(roots=replayed)])
         return self._of_hops[key]
 

@@ -108,14 +108,9 @@ class DeadAsked:
     spans: tuple[Span, ...]
     limits: Mapping[str, Limit]
     names: Mapping[str, str] = field(default_factory=dict, hash=False)
-    entering: frozenset[str] = frozenset()
-    """Of a replay: the keys of the stages where its letters enter."""
 
     def limit_of(self, entry: DeadEntry) -> int:
-        """Return the offset below which the records of this entry are the token's. A letter that
-        enters at a stage is no record that the stage before wrote there."""
-        if entry.stage in self.entering and entry.source is None:
-            return 0
+        """Return the offset below which the records of this entry are the token's."""
         who = entry.sink or entry.stage
         limit = self.limits.get(who, {})
         if limit is None or entry.topic_id in vectors.topics_deleted_in(limit):

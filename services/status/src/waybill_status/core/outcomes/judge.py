@@ -50,7 +50,7 @@ from waybill_status.core.outcomes.losses import Asked, losses, misses, rest_of
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
 from waybill_status.core.outcomes.removed import judge_removed
-from waybill_status.core.outcomes.replays import REPLAYS, last_of
+from waybill_status.core.outcomes.replays import REPLAYS, enter, last_of
 from waybill_status.core.outcomes.shares import (
     PartShare,
     Wanted,
@@ -165,15 +165,15 @@ def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Defini
     if not keys:
         return unknown(claim, UnknownReason.NOTHING_REQUIRED)
     ended = over or (None if present else LossReason.SINK_REMOVED)
-    goal = vectors.ends(share.spans)
+    spans = enter(share.spans, share.into, known)
+    goal = vectors.ends(spans)
     wanted = Wanted(
-        spans=share.spans,
+        spans=spans,
         generation=share.generation,
         topic=REPLAYS,
         named=tuple(keys),
         bases={},
         stages=frozenset(stage_key(each.stage) for each in beyond.values()),
-        entering=frozenset(stage_key(beyond[key].stage) for key in share.into if key in beyond),
         beyond=frozenset(beyond),
     )
     decisive = Decisive(
@@ -184,7 +184,8 @@ def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Defini
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
     )
-    if view.failed & {each.name for each in known.towards(keys)}:  # an earlier one holds it up, too
+    on_the_way = wanted.stages & {stage_key(each) for each in known.towards(keys)}
+    if view.failed & {known.by_stage[key].name for key in on_the_way}:
         view = replace(view, blocked_by=Obstacle.STAGE_FAILED)
     stages = tuple(_stages(wanted, topology if present else known, view))
     return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
@@ -235,8 +236,7 @@ def _ask_for_dead(
         limits = limits_of(wanted.generation, required, view, names)
         stages = () if view.definition is None else view.definition.stages
         names = names_by_key((*stages_of(view.removals), *stages))
-        asked = DeadAsked(topic=wanted.topic, spans=spans, limits=limits, names=names)
-        yield replace(asked, entering=wanted.entering)
+        yield DeadAsked(topic=wanted.topic, spans=spans, limits=limits, names=names)
 
 
 def _find_wanted(

@@ -6,11 +6,20 @@ before the outcome can change.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from waybill_shared.contract.vectors import TopicPartition, Vector, covers, topics_deleted_in
+from waybill_shared.contract.tokens import Part
+from waybill_shared.contract.topology import Topology
+from waybill_shared.contract.vectors import (
+    Span,
+    TopicPartition,
+    Vector,
+    covers,
+    topics_deleted_in,
+)
 from waybill_status.core.outcomes.claims import Claim
+from waybill_status.core.outcomes.replays import enter
 from waybill_status.core.outcomes.views import View
 
 SinkPartition = tuple[str, TopicPartition]
@@ -22,7 +31,7 @@ Needs = Mapping[SinkPartition, int]
 def needs_of(claim: Claim, view: View) -> dict[SinkPartition, int]:
     """Return what `claim`, judged by `view`, waits for while views stay `alike`."""
     needs: dict[SinkPartition, int] = {}
-    spans = [span for part in claim.parts for span in part.spans]
+    spans = [span for part in claim.parts for span in _spans_of(part, view)]
     for sink, reached in view.reached.items():
         for span in spans:
             arrived = reached.get(span.key)
@@ -31,6 +40,13 @@ def needs_of(claim: Claim, view: View) -> dict[SinkPartition, int]:
                 place, beyond = (sink, span.key), min(max(span.start, arrived), span.end - 1)
                 needs[place] = min(beyond, needs.get(place, beyond))
     return needs
+
+
+def _spans_of(part: Part, view: View) -> Iterable[Span]:
+    if not part.into or view.definition is None:
+        return part.spans
+    known = Topology(view.definition.stages).with_removed(view.removals)
+    return enter(part.spans, part.into, known)
 
 
 def alike(view: View, before: View) -> bool:

@@ -33,7 +33,6 @@ class Wanted:
     named: tuple[str, ...]  # sinks that are asked for by their keys, if not all at the end
     bases: Vector  # the farthest start of a stage of that generation; below it is lost
     stages: frozenset[str]
-    entering: frozenset[str] = frozenset()  # of a replay: the stages of the sinks that it names
     beyond: frozenset[str] = frozenset()  # of a replay: these sinks, and those after them
 
 
