@@ -1,30 +1,42 @@
 """What a driver reads of replays from a real broker: messages of its pipeline and their letters."""
 
 import uuid
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 import pytest
 from confluent_kafka import Message
+from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
 from integration.conftest import Surroundings
 from integration.spark.manifests import LAKE_SINK
 from integration.spark.test_journal import OWN, admin, dead, entry, fences, lying, opened, source
 from integration.spark.test_rows import make_stage, raw_order
+from integration.topics import PARTITIONS, create_anew
+from integration.waiting import eventually
 from message_builders import make_letter_replay, make_replay
 from waybill_shared.contract import codec
 from waybill_shared.contract.dead_letters import LetterId
+from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.replays import EditedRecord, LetterReplay, ReplayMessage
+from waybill_shared.contract.vectors import ENDLESS, Vector
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import make_producer, position_of, produce_and_wait
+from waybill_shared.kafka.topics import create_missing
 from waybill_spark.driver.letters import SparkLetters
 from waybill_spark.kafka import replay_messages
 from waybill_spark.kafka.fence_topic.reading import Fences
 from waybill_spark.kafka.replay_messages import ReplayMessages
 from waybill_spark.tracking.dead_letters.records import DeadLetterRecord, RawRecord, ReplayedAt
+from waybill_spark.tracking.replaying import Replays
 
 __all__ = ["admin", "fences", "source"]  # fixtures
+
+
+ABSENT_S = 0.5
 
 
 def asked_for(admin: KafkaAdmin, message: Message, offset: int) -> LetterReplay:
@@ -43,7 +55,20 @@ def asked_for(admin: KafkaAdmin, message: Message, offset: int) -> LetterReplay:
 @pytest.fixture
 def letters(spark: SparkSession, admin: KafkaAdmin) -> SparkLetters:
     stage = make_stage(spark, "SELECT order_id FROM orders", sinks=(LAKE_SINK,))
-    return SparkLetters(admin, spark, stage, absent_s=0.1)
+    return SparkLetters(admin, spark, stage, absent_s=ABSENT_S)
+
+
+def start(messages: ReplayMessages, sinks: Sequence[Vector]) -> Replays:
+    """Start as a driver does: it tries again while a new topic is not ready."""
+    found: list[Replays] = []
+
+    def try_once() -> bool:
+        with suppress(Retryable):
+            found.append(messages.start(sinks))
+        return bool(found)
+
+    eventually(try_once)
+    return found[0]
 
 
 def test_a_record_that_a_person_has_edited_is_found_so(
@@ -112,7 +137,7 @@ def test_messages_of_the_pipeline_are_read_once(
 
     mine = make_letter_replay(1)
     first = send(mine)
-    messages = ReplayMessages(admin, topic, key)
+    messages = ReplayMessages(admin, topic, key, ABSENT_S)
     messages.start([{}])
     found = messages.read()
     assert found is not None
@@ -128,11 +153,36 @@ def test_messages_of_the_pipeline_are_read_once(
     assert found is not None
     assert [each.offset for each in found.letters] == [second, third]
 
-    later = ReplayMessages(admin, topic, key)
+    later = ReplayMessages(admin, topic, key, ABSENT_S)
     later.start([{found.place: third}, {found.place: third + 1}])
     again = later.read()
     assert again is not None
     assert [each.offset for each in again.letters] == [third]
+
+
+def test_what_is_left_of_a_topic_that_was_created_again_is_named(
+    surroundings: Surroundings, admin: KafkaAdmin
+) -> None:
+    name, key = f"replays-{uuid.uuid4().hex[:8]}", f"default/{uuid.uuid4()}"
+    topic = f"{surroundings.prefix}.{name}"
+    create_missing(admin, [NewTopic(topic, PARTITIONS, 1)])
+    eventually(lambda: topic in admin.identify([topic]))
+    messages = ReplayMessages(admin, topic, key, ABSENT_S)
+    first = start(messages, [{}])
+    assert (first.letters, first.end, first.gone) == ([], 0, [])
+    assert first.topic_id == admin.identify([topic])[topic].topic_id
+    create_anew(surroundings, name)
+    message = codec.encode(ReplayMessage(body=make_letter_replay(1)))
+    position = position_of(produce_and_wait(make_producer(surroundings.kafka), topic, key, message))
+    with pytest.raises(Retryable):
+        messages.read()
+    again = start(messages, [{first.place: 0}, {first.place: ENDLESS}])
+    assert again.gone == [first.place]
+    assert again.topic_id == admin.identify([topic])[topic].topic_id
+    found = messages.read()
+    assert found is not None
+    assert [each.offset for each in found.letters] == [position[1]]
+    assert messages.start([{first.place: ENDLESS, again.place: 0}]).gone == []
 
 
 def test_many_are_read_in_parts(
@@ -145,7 +195,7 @@ def test_many_are_read_in_parts(
     for number in range(5):
         message = codec.encode(ReplayMessage(body=make_letter_replay(number)))
         sent.append(position_of(produce_and_wait(producer, topic, key, message))[1])
-    messages = ReplayMessages(admin, topic, key)
+    messages = ReplayMessages(admin, topic, key, ABSENT_S)
     messages.start([{}])
     parts = [messages.read() for _ in range(4)]
     assert [part and [each.offset for each in part.letters] for part in parts] == [

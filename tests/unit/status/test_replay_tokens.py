@@ -25,7 +25,7 @@ from waybill_shared.contract.replays import entrance
 from waybill_shared.contract.slots import DeadEntry, DeadSource, Slot
 from waybill_shared.contract.token_views import TokenView
 from waybill_shared.contract.tokens import Part, pipeline_id
-from waybill_shared.contract.vectors import Span
+from waybill_shared.contract.vectors import ENDLESS, Span
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.claims import Claim
 from waybill_status.core.outcomes.dead_letters import DeadOffset, dead_records_of
@@ -158,6 +158,14 @@ def test_one_that_is_gone_is_lost() -> None:
     judgement = judged(asked(COPY), known)
     assert judgement.kind == OutcomeKind.LOST
     assert [(each.topic, each.start, each.end) for each in judgement.lost] == [("replays", 6, 7)]
+    assert judged(asked(COPY, span=at(5, 6)), known).kind == OutcomeKind.COMPLETE
+
+
+def test_what_was_left_when_the_topic_was_created_again_is_lost() -> None:
+    known = content(copy=ENDLESS)
+    rest = Span(topic_id=AT_ENRICH, partition=3, start=6, end=ENDLESS)
+    known = losing(known, COPY, "topic_recreated", rest)
+    assert judged(asked(COPY), known).kind == OutcomeKind.LOST
     assert judged(asked(COPY, span=at(5, 6)), known).kind == OutcomeKind.COMPLETE
 
 

@@ -9,6 +9,7 @@ from waybill_shared.contract.dead_letter_facts import DeadLetter
 from waybill_shared.contract.events import Commit, SetAside
 from waybill_shared.contract.replays import ReplayPosition
 from waybill_shared.contract.slots import DeadSource, Slot
+from waybill_shared.contract.vectors import ENDLESS
 
 P = ("P", 3)
 """The partition of the pipeline in `waybill.replays`."""
@@ -128,6 +129,15 @@ def test_what_dies_after_a_replay_is_dead_for_its_message() -> None:
     assert places(found) == [(AT_ENRICH, 4, 7, 1, False)]
 
 
+def test_what_was_set_aside_has_no_part_in_it() -> None:
+    run = replace(make_range(6, ENDLESS, topic_id="P"), partition=3)
+    aside = (SetAside(reason="topic_recreated", ranges=(run,)),)
+    over = replace(past_replays(enriched(20, 8, sequence=1), ENDLESS), set_aside=aside)
+    facts = [past_replays(enriched(20, 5), 4), over]
+    _, found = applied(CHAIN, *facts, died(letter(6, topic_id="A"), stage="load"))
+    assert places(found) == [(AT_ENRICH, 4, 6, 1, False)]
+
+
 def test_a_letter_that_is_gone_is_lost_for_its_token() -> None:
     run = replace(make_range(6, 7, topic_id="P"), partition=3)
     aside = SetAside(reason="retention_passed", ranges=(run,))
@@ -145,3 +155,21 @@ def test_what_is_lost_after_a_replay_is_lost_for_its_message() -> None:
     slot = apply(CHAIN, *facts, replace(past_replays(loaded(8), 9), set_aside=(aside,)))
     found = {(s.topic_id, s.start, s.end) for s in slot.sinks[LAKE].lost["retention_passed"]}
     assert (AT_ENRICH, 4, 7) in found
+
+
+def test_a_commit_at_0_says_nothing_of_replays() -> None:
+    slot = apply(CHAIN, past_replays(enriched(20, 5), 0))
+    assert slot.sinks[OUT].replayed == {}
+    assert slot.sinks[OUT].reached == {("R", 0): 20}
+
+
+def test_what_is_left_of_an_earlier_topic_is_lost() -> None:
+    run = replace(make_range(7, ENDLESS, topic_id="P"), partition=3)
+    aside = SetAside(reason="topic_recreated", ranges=(run,))
+    over = replace(past_replays(enriched(20, 5, sequence=1), ENDLESS), set_aside=(aside,))
+    slot = apply(CHAIN, past_replays(enriched(20, 5), 7), over)
+    for key in (OUT, LAKE) if LAKE in slot.sinks else (OUT,):
+        (span,) = slot.sinks[key].lost["topic_recreated"]
+        assert (span.topic_id, span.start, span.end) == (AT_ENRICH, 7, ENDLESS)
+    slot = apply(replace(over, replayed={**over.replayed, ("P2", 3): 4}), slot=slot)
+    assert slot.sinks[OUT].reached[("P2/enrich@1", 3)] == 4

@@ -1,7 +1,7 @@
 """Dead letters that are replayed into a stage of the graveyard, and their messages."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from unit.waybill_spark.graveyard import GravePlan, Graveyard
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.events import Fence
 from waybill_shared.contract.replays import LetterReplay
+from waybill_shared.contract.vectors import TopicPartition
 from waybill_shared.contract.words import DeadReason
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.dead_letters.records import (
@@ -61,6 +62,10 @@ class Letters:
             letters=[each for each in self.messages if each.offset < end],
             end=end,
         )
+
+    def begin(self, gone: Sequence[TopicPartition] = ()) -> Replays:
+        """Return what a driver reads before any letter."""
+        return replace(self.replays(0), gone=gone)
 
     def find(self, letters: Sequence[LetterReplay]) -> list[RawRecord | None]:
         self.found += [each.letter.source for each in letters]

@@ -8,7 +8,7 @@ import pytest
 
 from unit.waybill_spark.letters import AT, REPLAYS, REPLAYS_ID, letter_replay
 from waybill_shared.contract.errors import Retryable
-from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.vectors import TopicPartition, Vector
 from waybill_spark.driver import replays
 from waybill_spark.driver.replays import ReplayThread
 from waybill_spark.tracking.replaying import Letter, Replays
@@ -34,11 +34,13 @@ class Script:
     """What `read` returns or raises, one after the other; then nothing is new."""
 
     steps: list[Replays | Exception | None]
+    gone: Sequence[TopicPartition] = ()
     begun: list[list[Vector]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def start(self, replayed: Sequence[Vector]) -> None:
+    def start(self, replayed: Sequence[Vector]) -> Replays:
         self.begun.append([*replayed])
+        return replace(found((0, "nobody")), letters=[], end=0, gone=self.gone)
 
     def read(self) -> Replays | None:
         if not self.steps:
@@ -55,12 +57,17 @@ class Stage:
     key: str
     done: Vector = field(default_factory=dict)
     fails: Exception | None = None
+    begins: list[Sequence[TopicPartition]] = field(default_factory=list)
+    """The topics that were gone when it began."""
     got: list[tuple[list[int], int]] = field(default_factory=list)
 
     def replays_done(self) -> Sequence[Vector]:
         return [self.done]
 
     def replay(self, replays: Replays) -> None:
+        if not replays.end:
+            self.begins.append(replays.gone)
+            return
         self.got.append(([each.offset for each in replays.letters], replays.end))
         if self.fails is not None:
             raise self.fails
@@ -90,6 +97,13 @@ def test_it_begins_where_the_sinks_are() -> None:
     script = Script([])
     run(script, Stage("first@1", {AT: 4}))
     assert script.begun == [[{AT: 4}]]
+
+
+def test_before_all_letters_it_gets_what_is_gone() -> None:
+    stage = Stage("first@1")
+    run(Script([Retryable("another topic"), found((3, "first@1"))], gone=[AT]), stage)
+    assert stage.begins == [[AT], [AT]]
+    assert stage.got == [([3], 4)]
 
 
 def test_what_cannot_be_read_now_is_read_from_there_again() -> None:

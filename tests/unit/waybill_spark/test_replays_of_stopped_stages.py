@@ -40,8 +40,9 @@ class Messages:
     topic: Sequence[Letter]
     next: int = 0
 
-    def start(self, replayed: Sequence[Vector]) -> None:
+    def start(self, replayed: Sequence[Vector]) -> Replays:
         self.next = min(each.get(AT, 0) for each in replayed)
+        return Replays(topic=REPLAYS, topic_id=REPLAYS_ID, partition=AT[1], letters=[], end=0)
 
     def read(self) -> Replays | None:
         new = [each for each in self.topic if each.offset >= self.next]

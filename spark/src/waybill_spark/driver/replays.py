@@ -22,8 +22,10 @@ ROUND_S: Final = 1.0  # how soon a request is seen; each stage asks Kafka as oft
 
 
 class Messages(Protocol):
-    def start(self, replayed: Sequence[Vector]) -> None:
-        """Start where the sink is that has done the fewest. Raises Retryable."""
+    def start(self, replayed: Sequence[Vector]) -> Replays:
+        """Start where the sink is that has done the fewest. Return what comes before any letter:
+        which topic it is, and which it was. Raises Retryable.
+        """
 
     def read(self) -> Replays | None:
         """Return what is new of the pipeline; None if nothing is. Raises Retryable."""
@@ -73,10 +75,10 @@ class ReplayThread:
         started = False
         while not self._stop.is_set():
             try:
-                if not started:
-                    self._messages.start(self._stage.replays_done())
-                    started = True
-                found = self._messages.read()
+                if started:
+                    found = self._messages.read()
+                else:
+                    found, started = self._messages.start(self._stage.replays_done()), True
             except Retryable as error:
                 logger.warning("replays cannot be read", extra={"reason": str(error)})
                 found, started = None, False

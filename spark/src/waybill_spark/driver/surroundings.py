@@ -83,4 +83,5 @@ def make_letters(compiled: CompiledStage, around: Surroundings) -> SparkLetters:
 def make_replays(around: Surroundings) -> ReplayMessages:
     """Return what reads the letters that stages of the pipeline are to replay."""
     key = pipeline_key(around.identity.tenant, around.identity.pipeline_uid)
-    return ReplayMessages(around.admin, around.replays_topic, key)
+    absent_s = around.topic_absent_s
+    return ReplayMessages(around.admin, around.replays_topic, key, absent_s)

@@ -5,7 +5,7 @@ and only what is new is read.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,10 +13,11 @@ from typing import Final
 from waybill_shared.contract import codec
 from waybill_shared.contract.errors import InvalidMessage, Retryable
 from waybill_shared.contract.replays import LetterReplay, ReplayMessage
-from waybill_shared.contract.vectors import Vector
+from waybill_shared.contract.vectors import ENDLESS, TopicPartition, Vector
 from waybill_shared.kafka.admin import KafkaAdmin
 from waybill_shared.kafka.clients import position_of, read_ranges
 from waybill_shared.kafka.partitioner import partition_of
+from waybill_spark.kafka.topic_ids import sure_ids
 from waybill_spark.tracking.replaying import Letter, Replays
 
 logger = logging.getLogger(__name__)
@@ -31,21 +32,26 @@ class ReplayMessages:
     admin: KafkaAdmin
     topic: str
     key: str
+    absent_s: float
     _topic_id: str = field(default="", init=False)
     _partition: int = field(default=0, init=False)
     _next: int = field(default=0, init=False)
 
-    def start(self, replayed: Iterable[Vector]) -> None:
-        """Start where the sink is that has done the fewest. Raise Retryable."""
+    def start(self, replayed: Iterable[Vector]) -> Replays:
+        """Start where the sink is that has done the fewest. Return no letters, but which partition
+        is read, and which ones are gone. Raise Retryable.
+        """
+        sinks = [*replayed]
         identity = self.admin.identify([self.topic]).get(self.topic)
         if identity is None:
             raise Retryable(f"topic {self.topic}: a broker does not know it")
         self._topic_id = identity.topic_id
         self._partition = partition_of(self.key, len(identity.partitions))
         place = (self._topic_id, self._partition)
-        known = min((each.get(place, 0) for each in replayed), default=0)
+        known = min((each.get(place, 0) for each in sinks), default=0)
         first = self.admin.starts(self.topic, [self._partition])[self._partition]
         self._next = max(known, first)
+        return self._found([], 0, gone=self._find_gone(sinks))
 
     def read(self) -> Replays | None:
         """Return what is new, at most `AT_ONCE` letters; None if nothing of the pipeline is. Raise
@@ -67,15 +73,33 @@ class ReplayMessages:
                     break
         self._check_topic()
         self._next = end
-        if not letters:
-            return None
+        return self._found(letters, letters[-1].offset + 1) if letters else None
+
+    def _found(
+        self, letters: list[Letter], end: int, gone: Sequence[TopicPartition] = ()
+    ) -> Replays:
         return Replays(
             topic=self.topic,
             topic_id=self._topic_id,
-            partition=place,
+            partition=self._partition,
             letters=letters,
-            end=letters[-1].offset + 1,
+            end=end,
+            gone=gone,
         )
+
+    def _find_gone(self, sinks: Iterable[Vector]) -> list[TopicPartition]:
+        """Return the partitions of earlier topics that are not set aside in all sinks."""
+        gone = {
+            place
+            for each in sinks
+            for place, end in each.items()
+            if place[0] != self._topic_id and end < ENDLESS
+        }
+        for topic_id in {each for each, _ in gone}:
+            sure = sure_ids(self.admin, {self.topic: topic_id}, absent_s=self.absent_s)
+            if sure.get(self.topic) != self._topic_id:
+                raise Retryable(f"topic {self.topic}: it is not sure which one it is")
+        return sorted(gone)
 
     def _is_mine(self, key: str | bytes | None) -> bool:
         return key == self.key.encode()

@@ -130,8 +130,9 @@ class Ledger:
 
         The fence says so with its next move; one that has none gets it now, to have a commit.
         """
-        if not covers(self.replayed, end):
-            self._without_replays = join(self._without_replays, end)
+        known = self.replayed
+        self._without_replays = join(self._without_replays, end)
+        if not covers(known, end):
             if self.fence is None:
                 self.move_claim()
             self.report()

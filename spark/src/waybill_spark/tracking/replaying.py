@@ -12,6 +12,9 @@ replay reads, as a batch reads the offsets of an input. This happens, outside of
    in the step that writes the rows; only its `replayed` moves, to the end of the run.
 4. A sink that no letter names passes them without a move of its fence.
 
+Before its first letter, a driver has each sink note the topic that it reads, and set aside what is
+left of one that was there before: `waybill.replays` was created again.
+
 So a letter is in a sink if and only if the fence there is past its message. `frontier` and
 `position` stay: no batch is repeated or left out because of a replay.
 """
@@ -24,7 +27,7 @@ from typing import Final, Protocol
 from waybill_shared.contract.batches import planned
 from waybill_shared.contract.events import Range, SetAside
 from waybill_shared.contract.replays import LetterReplay
-from waybill_shared.contract.vectors import TopicPartition
+from waybill_shared.contract.vectors import ENDLESS, TopicPartition
 from waybill_shared.contract.words import LossReason, StopReason
 from waybill_shared.process.clock import Clock
 from waybill_spark.tracking.batch import NO_BATCH, Batch
@@ -58,13 +61,16 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
-    """Messages of one partition of `waybill.replays`: those of a stage, of all below `end`."""
+    """Messages of one partition of `waybill.replays`: those of a stage, of all below `end`. `gone`:
+    the partition in earlier topics of that name, with requests that may not be done.
+    """
 
     topic: str
     topic_id: str
     partition: int
     letters: Sequence[Letter]
     end: int
+    gone: Sequence[TopicPartition] = ()
 
     @property
     def place(self) -> TopicPartition:
@@ -104,6 +110,8 @@ class Replaying:
 
     def run(self, replays: Replays) -> None:
         """Bring each letter to the sinks that lack it. Raise StageStopped if one cannot get it."""
+        for ledger in self._writer.ledgers if replays.gone else ():
+            _set_gone_aside(ledger, replays)
         for letters in in_batches(replays.letters):
             run = Range(
                 topic=replays.topic,
@@ -176,6 +184,19 @@ def in_batches(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
             batch.append(letter)
             places.add(place)
         yield batch
+
+
+def _set_gone_aside(ledger: Ledger, replays: Replays) -> None:
+    done = {place: ledger.replayed.get(place, 0) for place in replays.gone}
+    rest = tuple(
+        Range(topic=replays.topic, topic_id=place[0], partition=place[1], start=end, end=ENDLESS)
+        for place, end in done.items()
+        if end < ENDLESS
+    )
+    if rest:
+        ledger.pass_replays({replays.place: 0})
+        aside = SetAside(reason=LossReason.TOPIC_RECREATED, ranges=rest)
+        ledger.set_aside((aside,), of_replays=True)
 
 
 def _lacks(ledger: Ledger, part: Ranges) -> bool:

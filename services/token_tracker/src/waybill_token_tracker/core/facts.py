@@ -173,7 +173,7 @@ def _add_commit(known: SinkState | None, commit: Commit) -> SinkState:
         rewind=max(state.rewind, commit.rewind),
         rewound=_rewound(state, commit, frontier),
         rewritten=_rewritten(state, commit, hop.outputs),
-        replayed=join(state.replayed, commit.replayed),
+        replayed=join(state.replayed, _replays_in(commit)),
     )
 
 
@@ -214,8 +214,15 @@ def _hop(commit: Commit) -> Hop:
             for o in commit.outputs
             for gap in o.gaps
         ),
-        replayed=commit.replayed,
+        replayed=_replays_in(commit),
     )
+
+
+def _replays_in(commit: Commit) -> Vector:
+    """Return the replays that are done. At 0 the commit only says which topic the sink reads."""
+    if all(commit.replayed.values()):
+        return commit.replayed
+    return {place: end for place, end in commit.replayed.items() if end}
 
 
 def _set_aside(commit: Commit) -> dict[str, list[Span]]:

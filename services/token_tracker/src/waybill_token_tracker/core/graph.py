@@ -6,7 +6,7 @@ enters at one of them.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from itertools import chain
 from typing import Final
@@ -16,6 +16,7 @@ from waybill_shared.contract.replays import entrance
 from waybill_shared.contract.slots import Hop, SinkState, Slot, stage_key
 from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import (
+    Span,
     TopicPartition,
     Vector,
     covers,
@@ -193,6 +194,11 @@ def entered(replayed: Vector, stage: StageDefinition) -> Vector:
     """Return positions in `waybill.replays` as those in an input of this stage."""
     key = stage_key(stage)
     return {(entrance(topic_id, key), number): end for (topic_id, number), end in replayed.items()}
+
+
+def at_entrance(span: Span, stage: StageDefinition) -> Span:
+    """Return a span of `waybill.replays` as one of an input of this stage."""
+    return replace(span, topic_id=entrance(span.topic_id, stage_key(stage)))
 
 
 def within(at: Vector, source: InputDefinition) -> dict[TopicPartition, int]:

@@ -19,8 +19,7 @@ from functools import cached_property, reduce
 from typing import Final
 
 from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
-from waybill_shared.contract.replays import entrance
-from waybill_shared.contract.slots import Hop, Losses, SinkState, Slot, stage_key
+from waybill_shared.contract.slots import Hop, Losses, SinkState, Slot
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import (
     ENDLESS,
@@ -39,7 +38,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph, entered, within
+from waybill_token_tracker.core.graph import Graph, at_entrance, entered, within
 
 UNSAID: Final = LossReason.TOPIC_RECREATED  # for a deleted topic if no reason was reported
 
@@ -105,7 +104,7 @@ class _Settling:
         inner, replays = self._graph.inner, self._graph.replays
         return {
             reason: tuple(
-                _at_entrance(span, stage) if span.topic_id in replays else span
+                at_entrance(span, stage) if span.topic_id in replays else span
                 for span in spans
                 if span.topic_id not in inner
             )
@@ -220,10 +219,6 @@ class _Settling:
 def _nearer(left: _Way | None, right: _Way | None) -> _Way | None:
     """Return the position of a stage on the path where it has read less."""
     return None if left is None or right is None else (left[0], nearer(left[1], right[1]))
-
-
-def _at_entrance(span: Span, stage: StageDefinition) -> Span:
-    return replace(span, topic_id=entrance(span.topic_id, stage_key(stage)))
 
 
 def _only(vector: Vector, other: Vector) -> Vector:

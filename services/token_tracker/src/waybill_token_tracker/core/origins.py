@@ -5,7 +5,7 @@ it, and what that batch read. Where the hop is not known yet, the answer names w
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Final
@@ -16,7 +16,7 @@ from waybill_shared.contract.slots import Hop
 from waybill_shared.contract.topology import StageSink
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph, entered
+from waybill_token_tracker.core.graph import Graph, at_entrance
 from waybill_token_tracker.core.losses import rows_between
 
 FIRST: Final = Hop(sequence=-1, inputs={}, outputs={})
@@ -97,9 +97,10 @@ class Origins:
                 if span.topic_id in sources
             )
             before, hop = self._hop(writer, at)
-            read_there = (entered(each.replayed, writer.stage) for each in (before, hop))
-            replayed = vectors.between(*read_there)
-            self._of_hops[key] = unite_origins([*read, Origin(roots=replayed)])
+            replayed = vectors.between(before.replayed, hop.replayed)
+            there = vectors.without(replayed, self._unread(writer))
+            letters = tuple(at_entrance(span, writer.stage) for span in there)
+            self._of_hops[key] = unite_origins([*read, Origin(roots=letters)])
         return self._of_hops[key]
 
     def _read_spans(self, writer: StageSink, at: int) -> tuple[Span, ...]:
@@ -108,9 +109,11 @@ class Origins:
         read."""
         before, hop = self._hop(writer, at)
         start = vectors.join(self._graph.bases(writer.stage), before.inputs)
+        return vectors.without(vectors.between(start, hop.inputs), self._unread(writer))
+
+    def _unread(self, writer: StageSink) -> Iterator[Span]:
         aside = self._graph.state(writer.key).set_aside
-        unread = (spans for reason, spans in aside.items() if reason != WRITTEN)
-        return vectors.without(vectors.between(start, hop.inputs), chain.from_iterable(unread))
+        return chain.from_iterable(spans for why, spans in aside.items() if why != WRITTEN)
 
 
 def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
