@@ -39,10 +39,13 @@ stages:
 class Mended:
     """A pipeline whose rule asks for too much at first."""
 
+    manifest = MANIFEST
+
     def __init__(self, client: Client, stack: StackState, kafka: KafkaAdmin) -> None:
         self.client = client
         self.name = f"replay-{uuid.uuid4().hex[:8]}"
         self.topic = f"{self.name}.in"
+        self.table = f"raw.{self.name.replace('-', '_')}"
         self._kafka = kafka
         self.stack = stack
         self._producer = make_producer(stack.kafka)
@@ -50,7 +53,7 @@ class Mended:
         self.ask_for(10)
 
     def ask_for(self, least: int, *, share: str = "100 div amount") -> None:
-        text = MANIFEST.format(name=self.name, least=least, share=share)
+        text = self.manifest.format(name=self.name, table=self.table, least=least, share=share)
         done = self.client.operation(self.client.apply(text).id, wait_s=WAIT_S)
         assert done.state == "done", done.errors
         self.client.wait_pipeline(self.name, timeout_s=WAIT_S)
