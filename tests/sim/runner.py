@@ -7,6 +7,7 @@ from typing import Final
 from sim.driver import LIMITS, Crash, Driver
 from sim.driver_world import DriverEvent
 from sim.operations import Operations
+from sim.replay_log import REPLAYS, REPLAYS_ID
 from sim.runner_drivers import LocalDrivers
 from sim.runner_producer import RunnerProducer
 from sim.runner_world import PATIENCE_MS, Around
@@ -27,6 +28,7 @@ from waybill_stage_runner.app.ports import Checked, Lease
 from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.putting import ReplaysTopic
 from waybill_stage_runner.core.pipelines.states import EventKind, MessageOrigin, PipelineState
 from waybill_stage_runner.core.pool.model import CheckFailure
 
@@ -186,6 +188,10 @@ class RunnerProcess:
         topics = self._world.cluster.topics
         names = {plan.topic for plan in plans}
         return {name: topic.topic_id for name, topic in topics.items() if name in names}
+
+    def replays(self) -> ReplaysTopic:
+        self._ask()
+        return ReplaysTopic(name=REPLAYS, topic_id=REPLAYS_ID, ends={})
 
     def starts_at(
         self, topics: Mapping[str, TopicState], at_ms: int

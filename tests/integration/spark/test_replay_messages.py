@@ -145,6 +145,10 @@ def test_messages_of_the_pipeline_are_read_once(
     assert found.end == first + 1
     assert found.topic_id == admin.identify([topic])[topic].topic_id
     assert messages.read() is None
+    assert messages.find(*found.place, first) == mine
+    other = send(mine, f"default/{uuid.uuid4()}")
+    assert messages.find(*found.place, other + 100) is None
+    assert ReplayMessages(admin, topic, "default/u", ABSENT_S).find(*found.place, first) is None
     send(make_replay())
     produce_and_wait(producer, topic, key, b"nothing that anybody can read")
     assert messages.read() is None

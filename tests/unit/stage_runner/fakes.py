@@ -17,6 +17,7 @@ from waybill_stage_runner.app.runner import Runner
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.events import DriverEnded, DriverRuns, RunEvent
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.putting import ReplaysTopic
 from waybill_stage_runner.core.pipelines.states import PipelineState
 
 EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
@@ -97,6 +98,10 @@ class World:
             )
             for plan in plans
         }
+
+    def replays(self) -> ReplaysTopic:
+        ends = {3: (STARTS["earliest"], STARTS["latest"])}
+        return ReplaysTopic(name="waybill.replays", topic_id="replays#1", ends=ends)
 
     def starts_at(
         self, topics: Mapping[str, TopicState], at_ms: int

@@ -134,6 +134,31 @@ def test_what_no_run_could_do_is_refused(
     assert (len(world.records), world.stopped) == (1, [])
 
 
+REPLAYS = "waybill.replays"
+
+
+def test_a_replay_that_ends_the_driver_is_put_by_its_position(world: World) -> None:
+    ask(world, asks(2, topic=REPLAYS, partition=3))
+    (request,) = world.records[-1].dead_letters
+    assert str(request) == "waybill.replays[3]@40"
+    assert (request.topic_id, request.stage) == ("replays#1", None)
+    assert world.stopped == [UID]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (asks(2, topic=REPLAYS, partition=9), "topic waybill.replays has no partition 9"),
+        (asks(2, 90, topic=REPLAYS, partition=3), "the topic holds 3 to 90"),
+        (asks(2, topic=REPLAYS, partition=3, stage="nothing"), "has no stage nothing"),
+    ],
+)
+def test_a_replay_that_is_not_there_is_refused(world: World, asked: Command, message: str) -> None:
+    ask(world, asked)
+    assert message in world.problems[0].message
+    assert (len(world.records), world.stopped) == (1, [])
+
+
 def test_a_topic_that_was_created_again_is_refused(world: World) -> None:
     runner = running(world)
     world.topics = {"orders.in": "orders.in#2", "orders.enriched": "orders.enriched#1"}

@@ -13,6 +13,7 @@ from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.cluster import KafkaCluster
 from waybill_stage_runner.adapters.topics import KafkaTopics
 from waybill_stage_runner.core.pipelines.planning import TopicPlan
+from waybill_stage_runner.core.pipelines.putting import ReplaysTopic
 
 PLAN = TopicPlan(topic="t", partitions=1, starting="earliest")
 
@@ -113,3 +114,20 @@ def test_while_brokers_tell_two_ids_there_is_no_answer(ids: list[str]) -> None:
         topics(Kafka({"one": 0}, ids=[*ids])).prepare([PLAN])
     with pytest.raises(Retryable, match="brokers do not agree on topics t"):
         topics(Kafka({"one": 0}, ids=[*ids])).ids([PLAN])
+
+
+def test_our_own_topic_of_replays_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def identify(self: Kafka, topics: Iterable[str]) -> dict[str, TopicIdentity]:
+        return {n: TopicIdentity(name=n, topic_id=f"id of {n}", partitions=(0,)) for n in topics}
+
+    monkeypatch.setattr(Kafka, "identify", identify)
+    monkeypatch.setattr(Kafka, "stable_ends", Kafka.ends, raising=False)
+    found = topics(Kafka({"one": 20})).replays()
+    assert found == ReplaysTopic(
+        name="waybill.replays", topic_id="id of waybill.replays", ends={0: (20, 100)}
+    )
+
+
+def test_a_topic_of_replays_that_a_broker_does_not_know_is_asked_for_again() -> None:
+    with pytest.raises(Retryable, match="does not know it"):
+        topics(Kafka({"one": 20})).replays()

@@ -171,14 +171,16 @@ class JournalHand:
         ids = {TOPIC: next(iter(starts))[0]}
         return tuple(
             DeadPositions(
-                topic_id=ids[record.topic],
-                partition=record.partition,
-                offsets=(record.offset,),
+                topic_id=topic_id,
+                partition=partition,
+                offsets=(offset,),
                 sink=dead.cause.sink,
             )
             for dead in self.journal.buried
-            for record in [dead.record]
-            if record.offset >= starts.get((ids[record.topic], record.partition), 0)
+            for _, partition, offset in [dead.record.place]
+            for at in [dead.record.replayed]
+            for topic_id in [ids[dead.record.topic] if at is None else at.topic_id]
+            if offset >= starts.get((topic_id, partition), offset + 1)
         )
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:

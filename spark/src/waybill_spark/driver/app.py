@@ -34,7 +34,6 @@ from waybill_spark.driver.sql.compile import CompiledStage
 from waybill_spark.driver.surroundings import (
     DeadLetterRules,
     Surroundings,
-    make_letters,
     make_replays,
     make_source,
 )
@@ -100,7 +99,7 @@ class RunningStage:
             sinks=sinks,
             later=later_sinks(definition),
             rewinds=rewinds_of(definition, around.rewinds),
-            dead_letters=requests_of(definition, around.dead_letters),
+            dead_letters=requests_of(definition, around.dead_letters, around.replays_topic),
             replacing=replacing_of(compiled.stage),
             checkpoint=self._checkpoint,
             source=make_source(compiled, around),
@@ -113,8 +112,8 @@ class RunningStage:
             report_maintenance=around.report_maintenance,
             clock=around.clock,
         )
-        self._letters = make_letters(compiled, around)
-        self._replays = ReplayThread(self, make_replays(around))
+        self._replayed = make_replays(compiled, around)
+        self._replays = ReplayThread(self, self._replayed.messages)
         self.progress = self._tracked.progress
 
     def open(self) -> None:
@@ -133,7 +132,7 @@ class RunningStage:
 
     def put_dead_letters(self) -> Mapping[str, Problem | None]:
         """Write the dead letters that a person asks for. Return why not, by the id of a command."""
-        return self._tracked.put_dead_letters()
+        return self._tracked.put_dead_letters(self._replayed)
 
     def start(self) -> None:
         starts = self._tracked.resume()
@@ -202,7 +201,7 @@ class RunningStage:
     def replay(self, replays: Replays) -> None:
         """Bring dead letters to the sinks that lack them, as `TrackedStage.replay` does."""
         try:
-            self._tracked.replay(replays, self._letters)
+            self._tracked.replay(replays, self._replayed.letters)
         except Exception as error:
             if not isinstance(error, StageClosed):
                 self._failed_replay = error

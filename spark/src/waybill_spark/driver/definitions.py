@@ -54,13 +54,14 @@ def rewinds_of(stage: StageDefinition, rewinds: Iterable[StageRewind]) -> tuple[
 
 
 def requests_of(
-    stage: StageDefinition, asked: Iterable[DeadLetterRequest]
+    stage: StageDefinition, asked: Iterable[DeadLetterRequest], replays: str | None = None
 ) -> tuple[DeadLetterRequest, ...]:
-    """Return the records among these that the stage reads, unless another one is meant."""
+    """Return the records among these that the stage reads, unless another one is meant. `replays`:
+    the name of a topic that it reads, too.
+    """
     read = {source.topic_id for source in stage.inputs}
-    return tuple(
-        each for each in asked if each.topic_id in read and each.stage in (None, stage.name)
-    )
+    mine = (each for each in asked if each.topic_id in read or each.topic == replays)
+    return tuple(each for each in mine if each.stage in (None, stage.name))
 
 
 def checkpoint_path(stage: StageDefinition, inputs: tuple[StageInput, ...]) -> str:

@@ -56,6 +56,14 @@ class DeadLetterRules:
     budget: Budget
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageReplays:
+    """The letters that stages of the pipeline are to replay, as one of them reads them."""
+
+    messages: ReplayMessages
+    letters: SparkLetters
+
+
 def make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
     """Return what reads the inputs of a stage again."""
     rows_max, bytes_max = around.batch_rows_max, around.batch_bytes_max
@@ -75,13 +83,11 @@ def make_source(compiled: CompiledStage, around: Surroundings) -> TopicSource:
     )
 
 
-def make_letters(compiled: CompiledStage, around: Surroundings) -> SparkLetters:
-    absent_s = around.topic_absent_s
-    return SparkLetters(around.admin, around.spark, compiled, absent_s=absent_s)
-
-
-def make_replays(around: Surroundings) -> ReplayMessages:
+def make_replays(compiled: CompiledStage, around: Surroundings) -> StageReplays:
     """Return what reads the letters that stages of the pipeline are to replay."""
     key = pipeline_key(around.identity.tenant, around.identity.pipeline_uid)
     absent_s = around.topic_absent_s
-    return ReplayMessages(around.admin, around.replays_topic, key, absent_s)
+    return StageReplays(
+        messages=ReplayMessages(around.admin, around.replays_topic, key, absent_s),
+        letters=SparkLetters(around.admin, around.spark, compiled, absent_s=absent_s),
+    )

@@ -30,18 +30,19 @@ class FactsOf:
 
 
 def read_past(admin: KafkaAdmin, of: FactsOf, starts: Vector) -> tuple[DeadPositions, ...]:
-    """Return what was reported of the stage from `starts` on. Raise Retryable if the topic cannot
-    be read.
+    """Return what was reported of the stage from `starts` on. What died in a replay is where its
+    message is. Raise Retryable if the topic cannot be read.
     """
     return tuple(
         DeadPositions(
-            topic_id=letter.topic_id,
-            partition=letter.partition,
-            offsets=(letter.offset,),
+            topic_id=at.topic_id,
+            partition=at.partition,
+            offsets=(at.offset,),
             sink=letter.sink,
         )
         for letter in _letters(admin, of)
-        if letter.offset >= starts.get((letter.topic_id, letter.partition), letter.offset + 1)
+        for at in [letter.replayed or letter]
+        if at.offset >= starts.get((at.topic_id, at.partition), at.offset + 1)
     )
 
 

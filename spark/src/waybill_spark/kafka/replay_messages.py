@@ -75,6 +75,18 @@ class ReplayMessages:
         self._next = end
         return self._found(letters, letters[-1].offset + 1) if letters else None
 
+    def find(self, topic_id: str, partition: int, offset: int) -> LetterReplay | None:
+        """Return what one message of the pipeline asks for; None if there is no such one. Raise
+        Retryable.
+        """
+        first = self.admin.starts(self.topic, [partition])[partition]
+        end = self.admin.stable_ends(self.topic, [partition])[partition]
+        ranges = {partition: (offset, offset + 1)} if first <= offset < end else {}
+        with closing(read_ranges(self.admin.cluster, self.topic, ranges)) as messages:
+            found = [self._decode(m.value()) for m in messages if self._is_mine(m.key())]
+        sure = sure_ids(self.admin, {self.topic: topic_id}, absent_s=self.absent_s)
+        return found[0] if found and sure.get(self.topic) == topic_id else None
+
     def _found(
         self, letters: list[Letter], end: int, gone: Sequence[TopicPartition] = ()
     ) -> Replays:

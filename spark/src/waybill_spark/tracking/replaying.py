@@ -19,6 +19,7 @@ So a letter is in a sink if and only if the fence there is past its message. `fr
 `position` stay: no batch is repeated or left out because of a replay.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -46,6 +47,8 @@ from waybill_spark.tracking.pieces import Ranges, ends_of, in_parts
 from waybill_spark.tracking.ports import PlannedRecords
 from waybill_spark.tracking.rewinding import Replacing
 from waybill_spark.tracking.stopping import StageStopped
+
+logger = logging.getLogger(__name__)
 
 LETTERS_MAX: Final = 1_000  # of one batch: a search plans so many at once
 BYTES_MAX: Final = 32_000_000  # of the records of a batch, which the driver keeps in memory
@@ -146,6 +149,8 @@ class Replaying:
                 ledger.set_aside((aside,), of_replays=True)
 
     def _bring(self, piece: Range, records: Sequence[RawRecord], into: Sequence[Ledger]) -> None:
+        at = f"{piece.topic}[{piece.partition}] {piece.start} to {piece.end - 1}"
+        logger.info("letters are replayed", extra={"stage": self._writer.stage, "messages": at})
         report = planned(NO_BATCH, "", self._clock.now_ms())
         batch = Batch(report=report, runs=(piece,), for_one_sink=True, of_replays=True)
         with self._writer.triage.read_from(_AmongReplays(records, self._readings)):

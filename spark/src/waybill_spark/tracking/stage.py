@@ -68,7 +68,7 @@ from waybill_spark.tracking.opening import (
 )
 from waybill_spark.tracking.pieces import Ranges, ends_of, has_all, in_parts, in_steps
 from waybill_spark.tracking.ports import JOURNAL, DeadJournal, Source
-from waybill_spark.tracking.putting import put_dead_letters
+from waybill_spark.tracking.putting import ReplayedLetters, put_dead_letters
 from waybill_spark.tracking.replaying import LetterReadings, Replaying, Replays
 from waybill_spark.tracking.resuming import ContinueCheckpoint, resume
 from waybill_spark.tracking.rewinding import Replacing, Rewind, edges_of, is_set_aside
@@ -176,10 +176,10 @@ class TrackedStage(Generic[Frame]):
                     ledger.report()
             raise_first(stops)
 
-    def put_dead_letters(self) -> Mapping[str, Problem | None]:
+    def put_dead_letters(self, of: ReplayedLetters | None = None) -> Mapping[str, Problem | None]:
         """Write what a person asks for. Return why not, by the id of a command."""
         with self._busy:
-            return self._put_dead_letters()
+            return self._put_dead_letters(replayed=of)
 
     def watch(self) -> None:
         """Report between batches what was hidden before, and losses that are new."""

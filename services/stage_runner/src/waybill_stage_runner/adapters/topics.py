@@ -17,6 +17,7 @@ from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN, lowest
 from waybill_shared.kafka.topics import create_missing
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.putting import ReplaysTopic
 
 NEW_TOPIC_TIMEOUT_S: Final = 10.0
 NEW_TOPIC_POLL_S: Final = 0.02
@@ -44,6 +45,16 @@ class KafkaTopics:
             return self._states(present, wanted)
         create_missing(self._admin, missing)
         return self._await_new(wanted)
+
+    def replays(self) -> ReplaysTopic:
+        name = f"{self._prefix}.replays"
+        found = self._identify([name]).get(name)
+        if found is None:
+            raise Retryable(f"topic {name}: a broker does not know it")
+        starts = self._admin.starts(name, found.partitions)
+        ends = self._admin.stable_ends(name, found.partitions)
+        limits = {p: (starts[p], ends[p]) for p in found.partitions}
+        return ReplaysTopic(name=name, topic_id=found.topic_id, ends=limits)
 
     def starts_at(
         self, topics: Mapping[str, TopicState], at_ms: int

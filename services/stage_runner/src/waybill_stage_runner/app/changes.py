@@ -44,7 +44,7 @@ from waybill_stage_runner.core.pipelines.planning import (
     start_at,
     topics_of,
 )
-from waybill_stage_runner.core.pipelines.putting import put_record, request_of
+from waybill_stage_runner.core.pipelines.putting import limits_in, put_record, request_of
 from waybill_stage_runner.core.pipelines.records import (
     change_record,
     create_record,
@@ -305,12 +305,8 @@ class Changes:
         topics = self._topics.prepare(plans)
         committed = self._topics.prepare(replace(plan, starting="latest") for plan in plans)
         refuse_recreated(before, {name: topic.topic_id for name, topic in topics.items()})
-        limits = {
-            name: {p: (start, committed[name].starts.get(p, start)) for p, start in starts.items()}
-            for name, topic in topics.items()
-            for starts in [topic.starts]
-        }
-        return put_record(before, request_of(before, command, limits), now)
+        limits, replays = limits_in(topics, committed), self._topics.replays()
+        return put_record(before, request_of(before, command, limits, replays), now)
 
     def _find_recreated(self, before: PipelineRecord) -> list[str]:
         ids = self._topics.ids(topics_of(before.manifest.model))

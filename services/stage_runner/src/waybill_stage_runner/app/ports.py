@@ -11,6 +11,7 @@ from waybill_shared.contract.events import Definition, PipelineRecord, StageDefi
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.planning import TopicPlan, TopicState
+from waybill_stage_runner.core.pipelines.putting import ReplaysTopic
 from waybill_stage_runner.core.pipelines.states import PipelineState
 from waybill_stage_runner.core.pool.model import CheckFailure
 
@@ -49,6 +50,9 @@ class Topics(Protocol):
 
     def prepare(self, plans: Iterable[TopicPlan]) -> Mapping[str, TopicState]:
         """Create missing topics, and return the state of all. Raises as `ids` does."""
+
+    def replays(self) -> ReplaysTopic:
+        """Return `waybill.replays`. Raises Retryable."""
 
     def starts_at(
         self, topics: Mapping[str, TopicState], at_ms: int

@@ -107,8 +107,11 @@ def keep_stopped(
 
 
 def without_reads(record: PipelineRecord, topic_id: str, stage: str | None) -> Stopped:
-    """Return the stages that stay stopped when those that read a topic, or one of these, start."""
+    """Return the stages that stay stopped when those that read a topic, or one of these, start. All
+    stages read `waybill.replays`, which is no input of any.
+    """
     reads = {s.name for s in record.stages for i in s.inputs if i.topic_id == topic_id}
+    reads = reads or {stage.name for stage in record.stages}
     started = reads if stage is None else reads & {stage}
     return tuple(each for each in record.stopped_stages if each.stage not in started)
 
