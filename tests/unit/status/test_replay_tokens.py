@@ -53,7 +53,7 @@ def asked(*into: str, span: Span | None = None, generation: int = 1, sinks: str 
     return Claim(pipeline=KEY, name="orders", parts=(part,), asked=view)
 
 
-def entered(sink: str, end: int) -> dict[tuple[str, int], int]:
+def of_entrances(sink: str, end: int) -> dict[tuple[str, int], int]:
     """Return what the sink has of letters of its own stage, and of the stage before."""
     stages = ("enrich@1", "load@1") if sink == "lake" else ("enrich@1",)
     return {(entrance(P, stage), 3): end for stage in stages}
@@ -66,7 +66,7 @@ def content(**ends: int) -> Slot:
     sinks = {
         keys[name]: replace(
             known.sinks[keys[name]],
-            reached={**known.sinks[keys[name]].reached, **entered(name, end)},
+            reached={**known.sinks[keys[name]].reached, **of_entrances(name, end)},
         )
         for name, end in ends.items()
     }

@@ -1,17 +1,18 @@
 """A replay that a person puts into the dead-letter topic: its letter dies at its message."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from unit.waybill_spark.graveyard import Graveyard
 from unit.waybill_spark.letters import AT, FIRST, REPLAYS, REPLAYS_ID, SECOND, Letters, again
+from unit.waybill_spark.test_replaying import graveyard, letters
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.replays import LetterReplay
 from waybill_spark.tracking.dead_letters.letters import letter_of
 
+__all__ = ["graveyard", "letters"]  # fixtures
 PUT = "put_by_operator"
 
 
@@ -31,22 +32,6 @@ class Messages:
 class Replayed:
     messages: Messages
     letters: Letters
-
-
-@pytest.fixture
-def graveyard(tmp_path: Path) -> Graveyard:
-    """Of batch [0, 6) the records 1 and 4 died."""
-    graveyard = Graveyard(tmp_path)
-    graveyard.failing = {1, 4}
-    graveyard.run(0, end=6)
-    graveyard.failing = set()
-    graveyard.journal.buried.clear()
-    return graveyard
-
-
-@pytest.fixture
-def letters(graveyard: Graveyard) -> Letters:
-    return Letters(graveyard)
 
 
 def put(graveyard: Graveyard, letters: Letters, offset: int) -> Problem | None:

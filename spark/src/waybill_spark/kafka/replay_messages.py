@@ -51,7 +51,7 @@ class ReplayMessages:
         known = min((each.get(place, 0) for each in sinks), default=0)
         first = self.admin.starts(self.topic, [self._partition])[self._partition]
         self._next = max(known, first)
-        return self._found([], 0, gone=self._find_gone(sinks))
+        return self._make([], 0, gone=self._find_gone(sinks))
 
     def read(self) -> Replays | None:
         """Return what is new, at most `AT_ONCE` letters; None if nothing of the pipeline is. Raise
@@ -73,7 +73,7 @@ class ReplayMessages:
                     break
         self._check_topic()
         self._next = end
-        return self._found(letters, letters[-1].offset + 1) if letters else None
+        return self._make(letters, letters[-1].offset + 1) if letters else None
 
     def find(self, topic_id: str, partition: int, offset: int) -> LetterReplay | None:
         """Return what one message of the pipeline asks for; None if there is no such one. Raise
@@ -87,7 +87,7 @@ class ReplayMessages:
         sure = sure_ids(self.admin, {self.topic: topic_id}, absent_s=self.absent_s)
         return found[0] if found and sure.get(self.topic) == topic_id else None
 
-    def _found(
+    def _make(
         self, letters: list[Letter], end: int, gone: Sequence[TopicPartition] = ()
     ) -> Replays:
         return Replays(

@@ -42,7 +42,7 @@ from waybill_spark.tracking.rewinding import is_set_aside
 logger = logging.getLogger(__name__)
 
 
-class Messages(Protocol):
+class ReplayRequests(Protocol):
     """Those of one pipeline in `waybill.replays`."""
 
     topic: str
@@ -51,7 +51,7 @@ class Messages(Protocol):
         """Return what a message asks for; None if there is no such one. Raises Retryable."""
 
 
-class Letters(Protocol):
+class LetterRecords(Protocol):
     def find(self, letters: Sequence[LetterReplay]) -> Sequence[RawRecord | None]:
         """Return the record of each letter; None if it is not there. Raises Retryable."""
 
@@ -60,10 +60,10 @@ class ReplayedLetters(Protocol):
     """Letters that are to be replayed, and their messages."""
 
     @property
-    def messages(self) -> Messages: ...
+    def messages(self) -> ReplayRequests: ...
 
     @property
-    def letters(self) -> Letters: ...
+    def letters(self) -> LetterRecords: ...
 
 
 def put_dead_letters(

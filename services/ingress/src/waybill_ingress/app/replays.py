@@ -130,7 +130,7 @@ class Replays:
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         letters = letters_of(record, places, found, now_ms=self._mint.now_ms())
         if edit is not None:
-            letters = [_edited(record, each, found, edit) for each in letters]
+            letters = [_edit(record, each, found, edit) for each in letters]
         async with self._log.transaction(record.tenant, record.pipeline_uid) as transaction:
             answers = await transaction.read()
             planned = plan(letters, answers, again=again, now_ms=self._mint.now_ms())
@@ -184,7 +184,7 @@ class Replays:
         ).token
 
 
-def _edited(
+def _edit(
     record: PipelineRecord, asked: LetterReplay, found: Found, edit: RecordEdit
 ) -> LetterReplay:
     letter = found[asked.letter]

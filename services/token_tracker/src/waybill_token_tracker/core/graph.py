@@ -120,7 +120,7 @@ class Graph:
         where the stage started."""
         state = self.state(sink.key)
         read = join(self.bases(sink.stage), state.frontier)
-        return {**read, **entered(state.replayed, sink.stage)} if state.replayed else read
+        return _with_letters(read, state.replayed, sink.stage)
 
     def root_position(self, sink: StageSink) -> Vector:
         """Return the position of a sink in root inputs. If its stage reads only roots, this is the
@@ -131,7 +131,7 @@ class Graph:
             state = self.state(sink.key)
             read = join(state.frontier, self._shape.bases[name])
             if roots.issuperset([topic_id for topic_id, _ in read]):
-                return {**read, **entered(state.replayed, sink.stage)} if state.replayed else read
+                return _with_letters(read, state.replayed, sink.stage)
         return self._to_roots(sink.stage, self.position(sink)).reached
 
     def through(self, writer: StageSink, source: InputDefinition, covered: Vector) -> Vector:
@@ -148,7 +148,7 @@ class Graph:
             return self.bases(writer.stage)
         before = hops[passed - 1]
         read = join(self.bases(writer.stage), before.inputs)
-        return {**read, **entered(before.replayed, writer.stage)} if before.replayed else read
+        return _with_letters(read, before.replayed, writer.stage)
 
     def places(self, topic_id: str) -> Iterator[TopicPartition]:
         """Yield the partitions of a topic that anything in the slot names, some more than once."""
@@ -190,10 +190,14 @@ class Graph:
         return _combine(paths)
 
 
-def entered(replayed: Vector, stage: StageDefinition) -> Vector:
+def entrances_of(replayed: Vector, stage: StageDefinition) -> Vector:
     """Return positions in `waybill.replays` as those in an input of this stage."""
     key = stage_key(stage)
     return {(entrance(topic_id, key), number): end for (topic_id, number), end in replayed.items()}
+
+
+def _with_letters(read: Vector, replayed: Vector, stage: StageDefinition) -> Vector:
+    return {**read, **entrances_of(replayed, stage)} if replayed else read
 
 
 def at_entrance(span: Span, stage: StageDefinition) -> Span:

@@ -38,7 +38,7 @@ from waybill_shared.contract.vectors import (
     without,
 )
 from waybill_shared.contract.words import LossReason
-from waybill_token_tracker.core.graph import Graph, at_entrance, entered, within
+from waybill_token_tracker.core.graph import Graph, at_entrance, entrances_of, within
 
 UNSAID: Final = LossReason.TOPIC_RECREATED  # for a deleted topic if no reason was reported
 
@@ -172,8 +172,8 @@ class _Settling:
             rows = rows_between(before, hop)
             for reason in (reason for reason, mine in holes.items() if overlap(mine, rows)):
                 read[reason] += between(join(start, before.inputs), hop.inputs)
-                ends_there = entered(hop.replayed, writer.stage)
-                known = join(entered(before.replayed, writer.stage), _only(floor, ends_there))
+                ends_there = entrances_of(hop.replayed, writer.stage)
+                known = join(entrances_of(before.replayed, writer.stage), _only(floor, ends_there))
                 read[reason] += between(known, ends_there)
             before = hop
         return read
