@@ -39,6 +39,7 @@ class Letters:
 
     graveyard: Graveyard
     messages: list[Letter] = field(default_factory=list)
+    topic_id: str = REPLAYS_ID
     gone: set[int] = field(default_factory=set)
     end: int = 0
     found: list[int] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Letters:
         end = self.end if upto is None else upto
         return Replays(
             topic=REPLAYS,
-            topic_id=REPLAYS_ID,
+            topic_id=self.topic_id,
             partition=AT[1],
             letters=[each for each in self.messages if each.offset < end],
             end=end,
