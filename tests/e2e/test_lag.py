@@ -125,7 +125,7 @@ def test_what_an_operator_looks_at_after_a_token_is_complete(
 
     status, ingress = scrape(stack, "status"), scrape(stack, "ingress")
     assert (status.value("waybill_outcomes_total", outcome="complete") or 0) > before
-    assert (status.value("waybill_held_request_seconds_count", outcome="complete") or 0) > 0
+    assert (status.value("waybill_long_poll_seconds_count", outcome="complete") or 0) > 0
     accepted = ingress.value("waybill_records_accepted_total", pipeline=line.name, input="orders")
     assert accepted == 3
     starts = {"pipeline": line.name, "reason": "started"}

@@ -224,7 +224,7 @@ def test_requests_are_measured_by_route_and_method_and_held_ones_apart(
 
     after = shown(client)
     held = {"outcome": "unknown"}
-    count = "waybill_held_request_seconds_count"
+    count = "waybill_long_poll_seconds_count"
     assert after.value(count, **held) == (before.value(count, **held) or 0) + 1
     timed = "waybill_http_request_seconds_count"
     assert after.value(timed, **route) == before.value(timed, **route)

@@ -16,7 +16,7 @@ CounterName = Literal[
     "waybill_tokens_issued_total",
     "waybill_keyed_requests_total",
     "waybill_outcomes_total",
-    "waybill_watches_told_total",
+    "waybill_watches_ended_total",
     "waybill_delivery_attempts_total",
     "waybill_facts_applied_total",
     "waybill_batches_total",
@@ -51,7 +51,7 @@ GaugeName = Literal[
 ]
 HistogramName = Literal[
     "waybill_http_request_seconds",
-    "waybill_held_request_seconds",
+    "waybill_long_poll_seconds",
     "waybill_apply_delay_seconds",
     "waybill_batch_seconds",
     "waybill_driver_start_seconds",
@@ -164,7 +164,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         says="How long the oldest watch with a final token has no event yet.",
         worry="More than seconds: `waybill.status` cannot be written.",
     ),
-    "waybill_watches_told_total": Metric(
+    "waybill_watches_ended_total": Metric(
         services=("status",),
         labels=("ended_as",),
         says="Watches that have ended, by how they ended.",
@@ -181,7 +181,7 @@ METRICS: Final[dict[CounterName | GaugeName | HistogramName, Metric]] = {
         says="Attempts to send an event to a webhook, by how the delivery was then.",
         worry="`failed`: given up. `due`: it did not take the event, and is tried again.",
     ),
-    "waybill_held_request_seconds": Metric(
+    "waybill_long_poll_seconds": Metric(
         services=("status",),
         labels=("outcome",),
         says="How long long polls waited, by the outcome that they ended with.",

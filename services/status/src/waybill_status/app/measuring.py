@@ -10,7 +10,7 @@ def begin_outcomes() -> None:
     for kind in OutcomeKind:
         metrics.count("waybill_outcomes_total", 0, outcome=kind)
     for end in WatchEnd:
-        metrics.count("waybill_watches_told_total", 0, ended_as=end)
+        metrics.count("waybill_watches_ended_total", 0, ended_as=end)
     for state in DeliveryState:
         metrics.count("waybill_delivery_attempts_total", 0, then=state)
 
@@ -20,7 +20,7 @@ def count_outcome(outcome: Outcome) -> None:
 
 
 def measure_wait(outcome: Outcome, wait_s: float) -> None:
-    metrics.observe("waybill_held_request_seconds", wait_s, outcome=outcome.outcome)
+    metrics.observe("waybill_long_poll_seconds", wait_s, outcome=outcome.outcome)
 
 
 def show_watches(number: int, age_ms: int) -> None:
@@ -29,7 +29,7 @@ def show_watches(number: int, age_ms: int) -> None:
 
 
 def count_ended(ended_as: WatchEnd) -> None:
-    metrics.count("waybill_watches_told_total", ended_as=ended_as)
+    metrics.count("waybill_watches_ended_total", ended_as=ended_as)
 
 
 def show_deliveries(number: int) -> None:
