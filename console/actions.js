@@ -142,7 +142,7 @@ let turn = 0; // a stop that goes on can be overtaken by a stronger one
  */
 async function act(place, pipeline, action, changed) {
 	const { name, uid } = pipeline;
-	const costs = lossesOf(behindNow(uid));
+	const costs = lossesOf(lagNow(uid));
 	if (action.danger && !(await confirmed(`Delete ${name}?`, costs, "Delete it"))) return;
 	const mine = String(++turn);
 	set(place, "data-busy", mine);
@@ -201,23 +201,23 @@ function redraw(place, name, changed) {
 }
 
 /** @param {string} uid */
-function behindNow(uid) {
+function lagNow(uid) {
 	return live.figures.stale ? null : live.figures.pending(uid); // an old figure would promise too much
 }
 
 /**
  * What a deletion costs, and what stays.
- * @param {number | null} behind records that are not processed; null: that is not known now
+ * @param {number | null} lag records that are not processed; null: that is not known now
  */
-export function lossesOf(behind) {
+export function lossesOf(lag) {
 	const lost =
-		behind === null
+		lag === null
 			? "What it has not processed"
-			: behind === 0
+			: lag === 0
 				? "Nothing is unfinished now; what comes meanwhile"
-				: `What it has not processed, about ${count(behind, "record")},`;
+				: `What it has not processed, about ${count(lag, "record")},`;
 	return [
 		`${lost} ends as lost: tokens of it say so, for good.`,
-		"Topics and tables stay as they are. Its name is free again. This cannot be taken back.",
+		"Topics and tables stay as they are. Its name is free again. This cannot be undone.",
 	];
 }

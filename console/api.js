@@ -39,7 +39,7 @@ export class Problem extends Error {
 /** Nothing has answered, or nothing that is Waybill. */
 export class Away extends Error {}
 
-const WRONG_MS = 2_000; // of a clock: less is the way, and the second that a header tells
+const WRONG_MS = 2_000; // of a clock; less is the time of the way, and a header has whole seconds
 let clockAhead = 0;
 
 /** How far Waybill's clock is ahead of the one of this machine, if one of both is wrong. */
@@ -49,9 +49,9 @@ export function ahead() {
 
 /** @param {Response} answer */
 function setClock(answer) {
-	const told = Date.parse(answer.headers.get("date") ?? "");
-	if (Number.isNaN(told)) return;
-	const found = told + 500 - Date.now();
+	const sent = Date.parse(answer.headers.get("date") ?? "");
+	if (Number.isNaN(sent)) return;
+	const found = sent + 500 - Date.now();
 	clockAhead = Math.abs(found) > WRONG_MS ? found : 0;
 }
 
@@ -168,23 +168,23 @@ export async function carryOut(path, asked) {
  */
 async function carriedOut(path, asked) {
 	const answer = await request(path, asked);
-	let told = await answer.json();
-	if (answer.status !== 202) return told;
+	let reply = await answer.json();
+	if (answer.status !== 202) return reply;
 	for (;;) {
-		told = await ask(`/v1/operations/${encodeURIComponent(told.operation ?? told.id)}?wait=30`, {
+		reply = await ask(`/v1/operations/${encodeURIComponent(reply.operation ?? reply.id)}?wait=30`, {
 			signal: asked.signal,
 		});
-		if (told.state === "failed") throw failed(told);
-		if (told.state !== "pending") return told;
+		if (reply.state === "failed") throw failed(reply);
+		if (reply.state !== "pending") return reply;
 	}
 }
 
-/** @param {any} told */
-function failed(told) {
-	const said = told.errors.map((/** @type {PlacedError} */ each) => each.message).join("; ");
-	const hint = told.errors.map((/** @type {PlacedError} */ each) => each.hint).find(Boolean);
-	const type = `urn:waybill:problem:${told.problem}`;
-	return new Problem(409, { ...told, detail: said || `${told.action} has failed`, hint, type });
+/** @param {any} reply */
+function failed(reply) {
+	const said = reply.errors.map((/** @type {PlacedError} */ each) => each.message).join("; ");
+	const hint = reply.errors.map((/** @type {PlacedError} */ each) => each.hint).find(Boolean);
+	const type = `urn:waybill:problem:${reply.problem}`;
+	return new Problem(409, { ...reply, detail: said || `${reply.action} has failed`, hint, type });
 }
 
 /**
@@ -196,10 +196,10 @@ function failed(told) {
  */
 export async function check(manifest, signal) {
 	try {
-		const told = await post("/v1/validate", { manifest, allow_shared: true }, signal);
-		if (!("operation" in told)) return told;
+		const reply = await post("/v1/validate", { manifest, allow_shared: true }, signal);
+		if (!("operation" in reply)) return reply;
 		for (;;) {
-			const path = `/v1/operations/${encodeURIComponent(told.operation)}?wait=30`;
+			const path = `/v1/operations/${encodeURIComponent(reply.operation)}?wait=30`;
 			const operation = await ask(path, { signal });
 			if (operation.state === "failed") throw failed(operation);
 			if (operation.result) return operation.result;

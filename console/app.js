@@ -18,7 +18,7 @@ const CHORD_MS = 1_500;
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));
 const wrong = h("span", { role: "status" });
-const age = h("span", { "aria-hidden": "true" }); // it counts: nobody wants to hear that
+const age = h("span", { "aria-hidden": "true" }); // it counts: no reader should read it out
 fill(banner, wrong, age);
 const bar = /** @type {HTMLElement} */ (document.getElementById("bar"));
 
@@ -97,7 +97,7 @@ function askForKey(wanted) {
 
 let asked = false;
 
-function tell() {
+function showState() {
 	const { away, blind, deaf } = live;
 	const keyless = away instanceof Problem && away.needsKey;
 	set(document.body, "data-stale", live.stale && live.known);
@@ -120,13 +120,13 @@ function tell() {
 
 let listed = "";
 live.addEventListener("change", () => {
-	tell();
+	showState();
 	const now = live.pipelines.map((each) => each.name);
 	if (listed === now.join()) return;
 	listed = now.join();
 	fill(names, ...now.map((name) => h("option", { value: name })));
 });
-setInterval(tell, TICK_MS);
+setInterval(showState, TICK_MS);
 
 let chordAt = -Infinity;
 document.addEventListener("keydown", (event) => {

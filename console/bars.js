@@ -4,19 +4,19 @@
  * When a sink worked at it, in milliseconds; what goes on ends now.
  * @param {SinkOutcome} sink
  * @param {StageOutcome} stage
- * @param {number} begun
+ * @param {number} issuedAt
  * @param {number} now
  * @returns {{wait: Bar | null, work: Bar | null}}
  */
-export function bars(sink, stage, begun, now) {
+export function bars(sink, stage, issuedAt, now) {
 	const tone = toneOf(sink, stage);
 	if (sink.state === "committed") {
 		const end = Date.parse(sink.committed_at ?? stage.committed_at ?? "");
 		if (Number.isNaN(end)) return { wait: null, work: null };
-		const start = Math.min(end, sink.read_at ? Math.max(begun, Date.parse(sink.read_at)) : end);
-		return { wait: bar(begun, start, "wait"), work: bar(start, Math.max(end, start), tone) };
+		const start = Math.min(end, sink.read_at ? Math.max(issuedAt, Date.parse(sink.read_at)) : end);
+		return { wait: bar(issuedAt, start, "wait"), work: bar(start, Math.max(end, start), tone) };
 	}
-	if (sink.state === "waiting") return { wait: bar(begun, Math.max(now, begun), tone), work: null };
+	if (sink.state === "waiting") return { wait: bar(issuedAt, Math.max(now, issuedAt), tone), work: null };
 	return { wait: null, work: null };
 }
 

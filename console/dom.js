@@ -93,7 +93,7 @@ export function say(element, text) {
  * @param {(element: E, item: T) => void} update
  */
 export function keep(parent, items, keyOf, make, update) {
-	const kept = /** @type {Map<string, E>} */ (held.get(parent) ?? new Map());
+	const kept = /** @type {Map<string, E>} */ (elements.get(parent) ?? new Map());
 	const wanted = new Map();
 	/** @type {E | null} */
 	let before = null;
@@ -109,11 +109,11 @@ export function keep(parent, items, keyOf, make, update) {
 	}
 	const stays = new Set(wanted.values());
 	for (const child of [...parent.childNodes]) if (!stays.has(child)) child.remove();
-	held.set(parent, wanted);
+	elements.set(parent, wanted);
 }
 
 /** @type {WeakMap<Element, Map<string, any>>} */
-const held = new WeakMap();
+const elements = new WeakMap();
 
 /**
  * A moment in the reader's zone, and in UTC when it is pointed at.
@@ -176,7 +176,7 @@ export function line(label, text) {
 }
 
 /**
- * Asks first what cannot be taken back.
+ * Asks first what cannot be undone.
  * @param {string} title
  * @param {Child[]} said
  * @param {string} yes
@@ -208,7 +208,7 @@ export function confirmed(title, said, yes) {
 }
 
 /**
- * Tells screen readers, who see no colour change.
+ * Informs screen readers, who see no colour change.
  * @param {string} text
  */
 export function announce(text) {
@@ -219,15 +219,15 @@ export function announce(text) {
 }
 
 /**
- * What became of something that was begun in a view which is not there any more.
+ * What became of something that was started in a view which is not there any more.
  * @param {...Child} said
  */
 export function notice(...said) {
-	const told = h("div", { class: "notice", role: "status" }, ...said, " ");
-	told.append(
-		h("button", { type: "button", class: "small", onclick: () => told.remove() }, "Close"),
+	const box = h("div", { class: "notice", role: "status" }, ...said, " ");
+	box.append(
+		h("button", { type: "button", class: "small", onclick: () => box.remove() }, "Close"),
 	);
-	document.getElementById("notices")?.append(told);
+	document.getElementById("notices")?.append(box);
 }
 
 /**

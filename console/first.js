@@ -9,7 +9,7 @@ import { sendForm } from "./send.js";
 export function firstPipeline() {
 	const text = h("textarea", { rows: 19, spellcheck: false, "aria-label": "The first manifest" });
 	text.value = FIRST_MANIFEST;
-	const told = h("div", { role: "status", "aria-live": "polite" });
+	const statusLine = h("div", { role: "status", "aria-live": "polite" });
 	const next = h("div", {});
 	const button = h("button", { type: "button", onclick: apply }, "Apply it");
 	const guide = h(
@@ -23,7 +23,7 @@ export function firstPipeline() {
 		),
 		text,
 		h("div", { class: "actions" }, button),
-		told,
+		statusLine,
 		next,
 	);
 
@@ -31,13 +31,13 @@ export function firstPipeline() {
 		const name = nameOf(text.value);
 		if (!name)
 			return fill(
-				told,
+				statusLine,
 				trouble({ message: "The manifest has no name.", hint: "Write `name: first`." }),
 			);
 		guide.setAttribute("data-begun", ""); // it stays when there is a pipeline now
 		button.disabled = true;
 		fill(
-			told,
+			statusLine,
 			h(
 				"p",
 				{ class: "busy" },
@@ -52,18 +52,18 @@ export function firstPipeline() {
 			});
 			if (!guide.isConnected) return notice(`${name} is applied.`);
 			fill(
-				told,
+				statusLine,
 				h(
 					"p",
 					{},
-					"It is applied. Now send a record: its token turns green when the record can be read behind the pipeline.",
+					"It is applied. Now send a record: its token becomes green when the record can be read after the pipeline.",
 				),
 			);
 			fill(next, sendForm(name));
 			void live.look();
 		} catch (error) {
 			button.disabled = false;
-			if (guide.isConnected) fill(told, trouble(error));
+			if (guide.isConnected) fill(statusLine, trouble(error));
 			else notice(`${name} was not applied: `, trouble(error));
 		}
 	}

@@ -1,5 +1,5 @@
 /**
- * Where the nodes of a graph stand: in layers from left to right, with few crossings. Pure.
+ * Positions of the nodes of a graph: in layers from left to right, with few crossings. Pure.
  * A line over several layers passes through points of its own in each, so it goes around nodes.
  */
 
@@ -63,7 +63,7 @@ function forward(nodes, edges) {
 }
 
 /**
- * One behind the last of those before it.
+ * One after the last of those before it.
  * @param {readonly LayoutNode[]} nodes
  * @param {readonly Edge[]} edges
  */
@@ -123,14 +123,14 @@ function fewestCrossings(layered, links) {
 	let order = layered.map((layer) => [...layer]);
 	let best = { order, crossings: crossingsIn(order, links) };
 	const before = neighbours(links.map(([from, to]) => [to, from]));
-	const behind = neighbours(links);
+	const after = neighbours(links);
 	for (let sweep = 0; sweep < SWEEPS && best.crossings > 0; sweep++) {
 		const down = sweep % 2 === 0;
 		order = order.map((layer) => [...layer]);
-		const turns = down ? order.keys() : [...order.keys()].reverse();
-		for (const at of turns) {
+		const inTurn = down ? order.keys() : [...order.keys()].reverse();
+		for (const at of inTurn) {
 			const other = order[down ? at - 1 : at + 1];
-			if (other) order[at] = nearMiddle(order[at], other, down ? before : behind);
+			if (other) order[at] = nearMiddle(order[at], other, down ? before : after);
 		}
 		const crossings = crossingsIn(order, links);
 		if (crossings < best.crossings) best = { order, crossings };
@@ -183,7 +183,7 @@ export function crossingsIn(order, links) {
 }
 
 /**
- * How far down each stands: near its neighbours, and never over the one before it in its layer.
+ * How far down each is: near its neighbours, and never over the one before it in its layer.
  * @param {Place[][]} order
  * @param {[string, string][]} links
  * @param {Sizes} sizes
@@ -200,11 +200,11 @@ function heights(order, links, sizes) {
 		}
 	}
 	const before = neighbours(links.map(([from, to]) => [to, from]));
-	const behind = neighbours(links);
+	const after = neighbours(links);
 	for (let turn = 0; turn < 6; turn++) {
-		const near = turn % 2 === 0 ? before : behind;
-		const turns = turn % 2 === 0 ? order : [...order].reverse();
-		for (const layer of turns) settle(layer, near, y, room);
+		const near = turn % 2 === 0 ? before : after;
+		const inTurn = turn % 2 === 0 ? order : [...order].reverse();
+		for (const layer of inTurn) settle(layer, near, y, room);
 	}
 	return y;
 }

@@ -240,9 +240,9 @@ class Live extends EventTarget {
 		const batches = this.batches.get(uid) ?? [];
 		const began = startedAt ? Date.parse(startedAt) : committedAt;
 		const { stage } = event;
-		const taken = { stage, sink, batch, records, rows, startedAt: began, committedAt, version };
-		if (batches.some((each) => same(each, taken))) return;
-		batches.push(taken);
+		const added = { stage, sink, batch, records, rows, startedAt: began, committedAt, version };
+		if (batches.some((each) => same(each, added))) return;
+		batches.push(added);
 		if (batches.length > 1 && batches[batches.length - 2].committedAt > committedAt)
 			batches.sort((a, b) => a.committedAt - b.committedAt);
 		while (batches.length && this.now() - batches[0].committedAt > KEPT_MS) batches.shift();

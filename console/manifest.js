@@ -14,13 +14,13 @@ export function manifestPart(name, change) {
 	const text = h("pre", { tabindex: 0 });
 	const since = h("select", { onchange: draw });
 	const chosen = h("label", { hidden: true }, "What has changed since ", since);
-	const told = h("div", {});
+	const statusLine = h("div", {});
 	const element = h(
 		"details",
 		{ ontoggle: read },
 		h("summary", {}, "Manifest"),
 		h("div", { class: "actions" }, change, chosen),
-		told,
+		statusLine,
 		text,
 	);
 	/** @type {ManifestVersion[]} */
@@ -33,9 +33,9 @@ export function manifestPart(name, change) {
 		try {
 			const { items } = await ask(`${pipelinePath(name)}/manifests`);
 			earlier = items.slice(1);
-			fill(told);
+			fill(statusLine);
 		} catch (error) {
-			fill(told, trouble(error));
+			fill(statusLine, trouble(error));
 		}
 		const before = since.value;
 		fill(since, h("option", { value: "" }, "nothing: show all of it"), ...earlier.map(option));

@@ -13,13 +13,13 @@ export function see(marks, at, end) {
 	else marks.push({ at, end, seen: at, before: last?.seen ?? -Infinity });
 	if (marks.length <= MARKS_MAX) return;
 	for (let i = 1; i < MARKS_MAX / 2; i++) {
-		const [gone] = marks.splice(i, 1);
-		marks[i].before = gone.before; // it stands for what the other stood for, too
+		const [removed] = marks.splice(i, 1);
+		marks[i].before = removed.before; // it has what the other had, too
 	}
 }
 
 /**
- * Since when the first record behind `arrived` is there: seen at `at`, not yet there at `before`.
+ * Since when the first record after `arrived` is there: seen at `at`, not yet there at `before`.
  * @param {Mark[]} marks
  * @param {number} arrived
  */

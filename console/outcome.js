@@ -103,14 +103,14 @@ export function leadOf(outcome, at, ago) {
 	const { accepted, reason } = outcome;
 	const records = accepted === null || accepted === undefined ? "Records" : count(accepted, "record");
 	const then = outcome.outcome === "in_progress" ? filled(SENTENCES.ago, { took: ago }) : [];
-	const [before, behind] = SENTENCES.accepted.split("{then}");
+	const [before, after] = SENTENCES.accepted.split("{then}");
 	return [
 		asSentence(meaning(OUTCOMES, outcome.outcome)),
 		" ",
 		...filled(before, { records, at }),
 		...then,
 		arrivedOf(outcome),
-		behind,
+		after,
 		reason ? ` ${said(SENTENCES.reason, { why: meaning(UNKNOWN, reason) })}` : "",
 	];
 }
@@ -142,13 +142,13 @@ export function sinkSaid({ sink, stage, part, outcome }, work, at) {
 	if (sink.state === "waiting") return [waitingSaid(sink, outcome)];
 	if (sink.state !== "committed") return [meaning(IN_SINK, sink.state)];
 	if (!work) return [sink.detail ? meaning(BATCHES, sink.detail) : SENTENCES.no_batch];
-	const begun = Date.parse(outcome.issued_at);
+	const issuedAt = Date.parse(outcome.issued_at);
 	const short = lacks(sink, stage, part);
 	if (short && leavesNothing(outcome)) return [meaning(IN_SINK, sink.state)];
 	const seen = short ? SENTENCES.sink_has_rest : SENTENCES.sink_has_all;
 	const has = sink.guarantee === "none" ? SENTENCES.sink_may_have : seen;
 	return [
-		...filled(has, { at, took: duration(work.end - begun) }),
+		...filled(has, { at, took: duration(work.end - issuedAt) }),
 		batchSaid(sink, work),
 		sink.guarantee && sink.guarantee !== "once"
 			? `, ${said(SENTENCES.each_row, { often: meaning(OFTEN, sink.guarantee) })}`
@@ -198,9 +198,9 @@ function lacks(sink, stage, part) {
  * @param {any} outcome
  */
 function waitingSaid(sink, outcome) {
-	const behind = count(sink.behind, "record");
+	const lag = count(sink.behind, "record");
 	const records =
-		outcome.accepted === null ? said(SENTENCES.up_to, { number: behind }) : behind;
+		outcome.accepted === null ? said(SENTENCES.up_to, { number: lag }) : lag;
 	const why = sink.message ?? (sink.blocked_by ? meaning(OBSTACLES, sink.blocked_by) : "");
 	return said(SENTENCES.still_to_come, { records }) + (why ? `: ${why}` : "");
 }

@@ -1,4 +1,4 @@
-/** Every view has an address. A link of the page changes the view without loading it anew. */
+/** Every view has an address. A link of the page changes the view without loading it again. */
 
 /** @type {{pattern: RegExp, names: string[], open: Opener}[]} */
 const routes = [];
@@ -44,7 +44,7 @@ export function go(address, instead = false) {
 	render(true);
 }
 
-/** The same view anew, as with another key; unless somebody has written in it. */
+/** The same view again, as with another key; unless somebody has written in it. */
 export function renew() {
 	if (!shown?.keeps?.()) render(true);
 }

@@ -11,7 +11,7 @@ export function sendForm(pipeline) {
 	const input = h("select", { "aria-label": "Input", onchange: suggest });
 	const text = h("textarea", { rows: 3, spellcheck: false, "aria-label": "Record, as JSON" });
 	const button = h("button", { type: "submit" }, "Send, and follow its token");
-	const told = h("div", { role: "status", "aria-live": "polite" });
+	const statusLine = h("div", { role: "status", "aria-live": "polite" });
 	/** @type {any[]} */
 	let inputs = [];
 
@@ -20,7 +20,7 @@ export function sendForm(pipeline) {
 		{ class: "send", onsubmit: send },
 		h("div", { class: "tools" }, h("label", {}, "Input ", input), button),
 		text,
-		told,
+		statusLine,
 	);
 
 	function suggest() {
@@ -28,7 +28,7 @@ export function sendForm(pipeline) {
 		text.value = chosen ? recordOf(chosen.columns) : "";
 		const json = !chosen || chosen.format === "json" || chosen.format === null;
 		fill(
-			told,
+			statusLine,
 			json
 				? null
 				: h(
@@ -55,7 +55,7 @@ export function sendForm(pipeline) {
 		} catch (error) {
 			const rejected = /** @type {any} */ (error)?.body?.rejected?.[0]?.reason;
 			const said = [trouble(error), rejected ? h("p", {}, rejected) : null];
-			if (form.isConnected) fill(told, ...said);
+			if (form.isConnected) fill(statusLine, ...said);
 			else notice(`The record for ${pipeline} was not sent: `, ...said);
 		} finally {
 			button.disabled = false;
@@ -74,7 +74,7 @@ export function sendForm(pipeline) {
 			fill(input, ...inputs.map((each) => h("option", { value: each.name }, each.name)));
 			suggest();
 		} catch (error) {
-			if (!(error instanceof Problem && error.status === 404)) fill(told, trouble(error, begin)); // which the view says
+			if (!(error instanceof Problem && error.status === 404)) fill(statusLine, trouble(error, begin)); // which the view says
 		}
 	}
 

@@ -1,4 +1,4 @@
-/** A stage of a pipeline: where it stands, its last batches and its part of the manifest. */
+/** A stage of a pipeline: its position, its last batches and its part of the manifest. */
 
 import { batchRow, batchTable, pastBatches } from "./batches.js";
 import { fill, h, keep, say, set, time } from "./dom.js";

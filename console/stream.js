@@ -48,7 +48,7 @@ export class Stream {
 	/**
 	 * @param {string} path
 	 * @param {Follower} follower
-	 * @param {string} [after] the id to go on behind
+	 * @param {string} [after] the id to go on after
 	 */
 	constructor(path, follower, after = "") {
 		this.path = path;
@@ -78,8 +78,8 @@ export class Stream {
 		}
 	}
 
-	/** @param {() => void} heard */
-	async #read(heard) {
+	/** @param {() => void} onBytes */
+	async #read(onBytes) {
 		const headers = this.after ? { "Last-Event-ID": this.after } : undefined;
 		const own = new AbortController();
 		const end = () => own.abort();
@@ -97,7 +97,7 @@ export class Stream {
 			for (;;) {
 				const piece = await text?.read();
 				if (!piece || piece.done) return;
-				heard();
+				onBytes();
 				clearTimeout(silence);
 				silence = setTimeout(end, SILENCE_MS);
 				for (const received of reader.read(piece.value)) {

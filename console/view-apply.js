@@ -94,7 +94,7 @@ export function applyView(query) {
 		}
 	}
 
-	/** @param {NonNullable<typeof findings>} told */
+	/** @param {NonNullable<typeof findings>} answer */
 	function showFindings({ errors, warnings, changes }) {
 		number(errors.map((each) => each.line ?? 0));
 		button.disabled = busy || errors.length > 0 || !live.may("admin");
@@ -177,12 +177,12 @@ export function applyView(query) {
 			.filter((each) => each.effect)
 			.map((each) => `${each.message}: ${spelled(each.effect)}`);
 		if (findings.changes === null && live.pipeline(name))
-			lossy.push("There is such a pipeline, and what this changes of it could not be told.");
+			lossy.push("There is such a pipeline, and what this changes of it is not known.");
 		if (
 			lossy.length &&
 			!(await confirmed(
 				`Apply this change of ${name}?`,
-				[...lossy, "This cannot be taken back."],
+				[...lossy, "This cannot be undone."],
 				"Apply it",
 			))
 		)

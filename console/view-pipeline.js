@@ -42,14 +42,14 @@ export function pipelineView(name, query) {
 		"Change it",
 	);
 	const manifest = manifestPart(name, change);
-	const told = h("div", {});
+	const statusLine = h("div", {});
 	const element = h(
 		"div",
 		{ class: "pipeline" },
 		h("div", { class: "tools" }, h("h1", {}, name), phase, since, doing),
 		why,
 		conditions,
-		told,
+		statusLine,
 		h("div", { class: "beside" }, wide("graph", graph), dead.element),
 		panel,
 		h(
@@ -64,7 +64,7 @@ export function pipelineView(name, query) {
 	/** @type {any} */
 	let detail = null;
 	let reading = false;
-	let drawing = 0; // the frame in which batches that came are drawn
+	let drawing = 0; // the frame in which new batches are drawn
 	let triedAt = -Infinity;
 
 	graph.picked = (id) => {
@@ -97,8 +97,8 @@ export function pipelineView(name, query) {
 		triedAt = performance.now();
 		try {
 			detail = await ask(pipelinePath(name), { signal: abort.signal });
-			fill(told);
-			set(told, "data-told", null);
+			fill(statusLine);
+			set(statusLine, "data-error", null);
 			happened.look();
 			show();
 		} catch (error) {
@@ -111,10 +111,10 @@ export function pipelineView(name, query) {
 	/** @param {unknown} error */
 	function showTrouble(error) {
 		const gone = error instanceof Problem && error.status === 404;
-		const known = told.getAttribute("data-told") === String(error);
-		set(told, "data-told", String(error));
+		const known = statusLine.getAttribute("data-error") === String(error);
+		set(statusLine, "data-error", String(error));
 		if (!known)
-			fill(told, trouble(error), gone ? h("p", {}, h("a", { href: "/" }, "All pipelines")) : null);
+			fill(statusLine, trouble(error), gone ? h("p", {}, h("a", { href: "/" }, "All pipelines")) : null);
 		set(element, "data-gone", gone);
 	}
 
@@ -160,9 +160,9 @@ export function pipelineView(name, query) {
 	}
 
 	const onEvent = (/** @type {Event} */ event) => {
-		const { detail: told } = /** @type {CustomEvent} */ (event);
-		if (told.pipeline !== name) return;
-		if (told.type !== "waybill.stage.committed") void read();
+		const { detail: news } = /** @type {CustomEvent} */ (event);
+		if (news.pipeline !== name) return;
+		if (news.type !== "waybill.stage.committed") void read();
 		else
 			drawing ||= requestAnimationFrame(() => {
 				drawing = 0;

@@ -134,8 +134,8 @@ export function pipelinesView(asked) {
  * @param {string} wanted in small letters
  */
 export function fits(pipeline, wanted) {
-	const told = `${pipeline.name} ${pipeline.phase} ${pipeline.stuck?.cause ?? ""}`.toLowerCase();
-	return wanted.split(/\s+/).every((word) => told.includes(word));
+	const text = `${pipeline.name} ${pipeline.phase} ${pipeline.stuck?.cause ?? ""}`.toLowerCase();
+	return wanted.split(/\s+/).every((word) => text.includes(word));
 }
 
 /** @param {Summary} pipeline */

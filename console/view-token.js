@@ -62,7 +62,7 @@ function tokenForm(open) {
 	);
 }
 
-/** By where a record stands in Kafka. */
+/** By the position of a record in Kafka. */
 function positionForm() {
 	const pipeline = h("select", { "aria-label": "Pipeline", onchange: () => void topics() });
 	const topic = h("select", { "aria-label": "Topic" });
@@ -74,14 +74,14 @@ function positionForm() {
 		required: true,
 	});
 	const offset = h("input", { type: "number", min: 0, "aria-label": "Offset", required: true });
-	const told = h("div", {});
+	const statusLine = h("div", {});
 
 	async function topics() {
 		try {
 			const { inputs } = await ask(pipelinePath(pipeline.value));
 			fill(topic, ...inputs.map((/** @type {any} */ each) => h("option", {}, each.topic)));
 		} catch (error) {
-			fill(told, trouble(error));
+			fill(statusLine, trouble(error));
 		}
 	}
 
@@ -100,19 +100,19 @@ function positionForm() {
 			});
 			go(toToken(token));
 		} catch (error) {
-			fill(told, trouble(error));
+			fill(statusLine, trouble(error));
 		}
 	}
 
 	const form = h(
 		"form",
 		{ class: "ask", onsubmit: submit },
-		h("label", {}, "Or by where it stands: ", pipeline),
+		h("label", {}, "Or by its position: ", pipeline),
 		topic,
 		h("label", {}, "partition ", partition),
 		h("label", {}, "offset ", offset),
 		h("button", { type: "submit" }, "Follow it"),
-		told,
+		statusLine,
 	);
 	void live.look().then(() => {
 		set(form, "hidden", !live.may("write") || live.pipelines.length === 0);
@@ -128,7 +128,7 @@ function positionForm() {
  */
 export function tokenView(token) {
 	const state = h("h1", { class: "outcome" }, "…");
-	const told = h("p", { class: "lead" });
+	const statusLine = h("p", { class: "lead" });
 	const broken = h("div", {});
 	const parts = h("div", {});
 	const shown = token.length > 60 ? `${token.slice(0, 40)}…${token.slice(-12)}` : token;
@@ -136,7 +136,7 @@ export function tokenView(token) {
 		"div",
 		{ class: "token" },
 		state,
-		told,
+		statusLine,
 		broken,
 		parts,
 		h(
@@ -220,7 +220,7 @@ export function tokenView(token) {
 			outcome.dead_count,
 			outcome.dropped,
 		]);
-		if (shown !== led) fill(told, ...leadOf(outcome, time(outcome.issued_at, true), ago));
+		if (shown !== led) fill(statusLine, ...leadOf(outcome, time(outcome.issued_at, true), ago));
 		led = shown;
 		if (outcome.outcome === "in_progress") say(ago, duration(now - Date.parse(outcome.issued_at)));
 	}

@@ -22,11 +22,11 @@ export class WaybillWaterfall extends HTMLElement {
 	 * @param {number} now
 	 */
 	draw(pipeline, part, outcome, now) {
-		const begun = Date.parse(outcome.issued_at);
-		const shape = JSON.stringify([pipeline, part.stages, begun, part.dead_count, part.dropped]);
+		const issuedAt = Date.parse(outcome.issued_at);
+		const shape = JSON.stringify([pipeline, part.stages, issuedAt, part.dead_count, part.dropped]);
 		if (shape !== this.shape) this.#build(pipeline, part, outcome);
 		this.shape = shape;
-		this.#move(begun, now, FINAL.includes(part.outcome));
+		this.#move(issuedAt, now, FINAL.includes(part.outcome));
 	}
 
 	/**
@@ -37,7 +37,7 @@ export class WaybillWaterfall extends HTMLElement {
 	#build(pipeline, part, outcome) {
 		/** @type {StageOutcome[]} */
 		const stages = part.stages;
-		const begun = Date.parse(outcome.issued_at);
+		const issuedAt = Date.parse(outcome.issued_at);
 		this.made = stages.flatMap((stage) =>
 			stage.sinks.map((sink) => ({
 				sink,
@@ -55,7 +55,7 @@ export class WaybillWaterfall extends HTMLElement {
 				h("span", {}, "accepted"),
 				"",
 				[],
-				time(new Date(begun).toISOString(), true),
+				time(new Date(issuedAt).toISOString(), true),
 			),
 			...stages.flatMap((stage) => [
 				this.#stage(pipeline, stage),
@@ -75,22 +75,22 @@ export class WaybillWaterfall extends HTMLElement {
 
 	/**
 	 * What goes on grows: nothing but widths and a number changes, so links stay where they are.
-	 * @param {number} begun
+	 * @param {number} issuedAt
 	 * @param {number} now
 	 * @param {boolean} final
 	 */
-	#move(begun, now, final) {
+	#move(issuedAt, now, final) {
 		const drawn = this.made.map((each) => ({
 			...each,
-			found: bars(each.sink, each.stage, begun, now),
+			found: bars(each.sink, each.stage, issuedAt, now),
 		}));
-		const ends = drawn.flatMap(({ found }) => [found.wait?.end ?? begun, found.work?.end ?? begun]);
-		const end = Math.max(begun + 1, ...ends);
+		const ends = drawn.flatMap(({ found }) => [found.wait?.end ?? issuedAt, found.work?.end ?? issuedAt]);
+		const end = Math.max(issuedAt + 1, ...ends);
 		for (const { found, wait, work } of drawn) {
-			place(wait, found.wait, begun, end);
-			place(work, found.work, begun, end);
+			place(wait, found.wait, issuedAt, end);
+			place(work, found.work, issuedAt, end);
 		}
-		say(this.end, `${final ? "" : "now, after "}${duration(end - begun)}`);
+		say(this.end, `${final ? "" : "now, after "}${duration(end - issuedAt)}`);
 	}
 
 	/**
@@ -129,8 +129,8 @@ export class WaybillWaterfall extends HTMLElement {
 	/** @param {WaybillWaterfall["made"][0]} made */
 	#sink(made) {
 		const { sink, stage, wait, work, outcome } = made;
-		const begun = Date.parse(outcome.issued_at);
-		const done = bars(sink, stage, begun, begun).work;
+		const issuedAt = Date.parse(outcome.issued_at);
+		const done = bars(sink, stage, issuedAt, issuedAt).work;
 		const at = done && time(new Date(done.end).toISOString(), true);
 		return this.#row(
 			"sink",
@@ -145,13 +145,13 @@ export class WaybillWaterfall extends HTMLElement {
 /**
  * @param {HTMLElement} element
  * @param {Bar | null} bar
- * @param {number} begun
+ * @param {number} issuedAt
  * @param {number} end
  */
-function place(element, bar, begun, end) {
+function place(element, bar, issuedAt, end) {
 	set(element, "hidden", bar === null);
 	if (!bar) return;
-	const share = (/** @type {number} */ at) => (100 * (at - begun)) / (end - begun);
+	const share = (/** @type {number} */ at) => (100 * (at - issuedAt)) / (end - issuedAt);
 	set(element, "data-tone", bar.tone);
 	element.style.setProperty("left", `${share(bar.start)}%`);
 	element.style.setProperty("width", `${Math.max(0.4, share(bar.end) - share(bar.start))}%`);

@@ -149,7 +149,7 @@ export function spelled(word) {
 }
 
 /**
- * Where records stand; `end` is the offset behind the last one.
+ * The positions of records; `end` is the offset after the last one.
  * @param {{topic: string, partition: number, start: number, end: number}[]} ranges
  * @param {number} [all] how many there are, if these are the first of them
  */

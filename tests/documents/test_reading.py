@@ -22,6 +22,10 @@ NO_PROSE = re.compile(
     r"```.*?```|`[^`\n]*`|\]\([^)]*\)|^\[\^[^\]]*\]:.*?(?=\n\n|\n\[|\Z)|<!--.*?-->|\[\^?[\w-]+\]",
     re.MULTILINE | re.DOTALL,
 )  # code, targets of links, footnotes and comments
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
+NAME_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+PRIVATE_OF_100_MAX = 0.3
 BREAK = re.compile(r"\n\s*\n|(?<!\\)\||(?<=[.!?])[\"')*]*\s+")
 
 
@@ -55,6 +59,22 @@ def test_pages_have_no_word_with_a_private_sense(pattern: str) -> None:
     for page in ROOT.glob(pattern):
         words = re.findall(r"[A-Za-z]+", NO_PROSE.sub("", page.read_text(encoding="utf-8")))
         assert {word for word in words if word.lower() in PRIVATE} == set(), page.name
+
+
+def test_texts_of_the_console_have_no_word_with_a_private_sense() -> None:
+    for module in ROOT.glob("console/*.js"):
+        code = COMMENT.sub("", module.read_text(encoding="utf-8"))
+        for plain, template in TEXT.findall(code):
+            text = re.sub(r"\$\{[^}]*\}", " ", plain or template).strip()
+            words = {word.lower() for word in re.findall(r"[A-Za-z]+", text)}
+            assert " " not in text or words & PRIVATE == set(), module.name  # one word is a key
+
+
+def test_code_of_the_console_has_few_words_with_a_private_sense() -> None:
+    texts = [module.read_text(encoding="utf-8") for module in ROOT.glob("console/*.js")]
+    words = [word.lower() for text in texts for word in NAME_PARTS.findall(text)]
+    private = [word for word in words if word in PRIVATE]
+    assert 100 * len(private) / len(words) <= PRIVATE_OF_100_MAX
 
 
 def test_a_sentence_ends_where_a_reader_stops() -> None:

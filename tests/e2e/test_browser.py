@@ -243,7 +243,7 @@ def test_stopping_and_deleting_ask_and_say_what_is_lost(
         expect(page.locator(".pipeline > .why")).to_contain_text("it is stopped")
         expect(page.locator(".runs tbody tr")).to_contain_text(["stopped"])
         page.get_by_role("button", name="Delete", exact=True).click()
-        expect(page.locator("dialog")).to_contain_text("cannot be taken back")
+        expect(page.locator("dialog")).to_contain_text("cannot be undone")
         page.get_by_role("button", name="Cancel").click()
         assert client.pipeline(made.name).desired == "stopped"
         page.get_by_role("button", name="Delete", exact=True).click()
