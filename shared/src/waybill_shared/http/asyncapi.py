@@ -62,7 +62,7 @@ def document() -> Json:
                 "messages": {name: {"$ref": REF.format(name=name)} for name in messages},
             }
         },
-        "operations": {"tell": {"action": "send", "channel": {"$ref": "#/channels/status"}}},
+        "operations": {"report": {"action": "send", "channel": {"$ref": "#/channels/status"}}},
         "components": {"messages": messages},
     }
 
