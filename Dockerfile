@@ -34,7 +34,7 @@ RUN --mount=type=cache,target=/var/cache/uv \
  && uv pip install --python /opt/local/bin/python \
       --constraints requirements.lock --constraints requirements.java.lock \
       --constraints /wheels/members.txt --build-constraints requirements.build.txt waybill-local
-RUN XDG_CACHE_HOME=/tmp/cache /opt/local/bin/python -m waybill_local.jars spark \
+RUN XDG_CACHE_HOME=/tmp/cache /opt/local/bin/python -m waybill_local.get_jars spark \
  && mv /tmp/cache/waybill/jars/spark-* /opt/spark_jars
 
 FROM ${PYTHON} AS service

@@ -73,7 +73,7 @@ bench: dev ## Measure, as ratios to what others need for the same (ARGS: which, 
 profile: dev ## Where the time of one record goes, from its sending to its complete token
 	$(BIN)/python -m bench.profile $(ARGS)
 
-console-pictures: dev ## Make docs/pictures anew, with a stack and the Chromium of this machine
+console-pictures: dev ## Make docs/pictures again, with a stack and the Chromium of this machine
 	PYTHONPATH=tests $(BIN)/python -m e2e.console_pictures docs/pictures
 
 fmt: dev ## Format, and fix what lint can fix
@@ -123,9 +123,9 @@ $(VENV)/.postgres: $(VENV)/.packages requirements.postgres.lock
 	@touch $@
 
 $(VENV)/.iceberg: $(VENV)/.jars $(JARS_LOCK)
-	@$(BIN)/python -m waybill_local.jars iceberg
+	@$(BIN)/python -m waybill_local.get_jars iceberg
 	@touch $@
 
 $(VENV)/.jars: $(VENV)/.packages $(JARS_LOCK)
-	@$(BIN)/python -m waybill_local.jars
+	@$(BIN)/python -m waybill_local.get_jars
 	@touch $@

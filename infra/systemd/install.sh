@@ -30,7 +30,7 @@ into() {
 # Spark's connectors, each with the sha256 that jars.lock says.
 python3 -m venv --without-pip "$work/local"
 into "$work/local" waybill-local
-XDG_CACHE_HOME=$work/cache "$work/local/bin/python" -m waybill_local.jars spark
+XDG_CACHE_HOME=$work/cache "$work/local/bin/python" -m waybill_local.get_jars spark
 
 trap 'rm -rf "$work" "$folder"' EXIT
 python3 -m venv --without-pip "$folder"

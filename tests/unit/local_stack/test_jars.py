@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_local import jars, room, shown
+from waybill_local import get_jars, jars, room, shown
 from waybill_local.errors import StackError
 from waybill_local.jars import (
     ROOTS,
@@ -17,7 +17,6 @@ from waybill_local.jars import (
     Jar,
     JarSet,
     jar_set,
-    main,
     parse_lock,
     retrieve,
     root,
@@ -153,7 +152,7 @@ def test_interrupted_retrieval_is_told_in_a_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shown, "retrieve_all", interrupt)
-    assert jars.main([]) == 130
+    assert get_jars.main([]) == 130
     assert capsys.readouterr().err.startswith("\ninterrupted: run it again")
 
 
@@ -217,7 +216,7 @@ def _retrieve(wanted: JarSet, java: Java) -> None:
 def test_set_that_nobody_knows_is_told_with_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["spark", "flink"]) == 2
+    assert get_jars.main(["spark", "flink"]) == 2
     assert "kafka | spark" in capsys.readouterr().err
 
 

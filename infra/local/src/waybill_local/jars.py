@@ -1,7 +1,7 @@
 """Downloads the JVM's jars with the Ivy that PySpark ships, and checks each against `jars.lock`.
 
 Never resolves dependencies on a user's machine: the lock names every jar and its sha256.
-To change a version, edit ROOTS and run `python -m waybill_local.jars lock`.
+To change a version, edit ROOTS and run `python -m waybill_local.get_jars lock`.
 """
 
 import contextlib
@@ -9,10 +9,9 @@ import fcntl
 import hashlib
 import os
 import shutil
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +239,7 @@ def write_lock() -> None:
     """Download ROOTS, with dependencies for the sets in RESOLVED_SETS, and write the lock."""
     java = find_java()
     lines = [
-        "# Made by `python -m waybill_local.jars lock`: every jar, and the sha256 it must have."
+        "# Made by `python -m waybill_local.get_jars lock`: every jar, and the sha256 it must have."
     ]
     for name, roots in ROOTS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -263,32 +262,3 @@ def write_lock() -> None:
 def _lock_lines(folder: Path) -> list[str]:
     found = {ivy.coordinate_of(path): path for path in folder.rglob("*.jar")}
     return [f"{coordinate} {sha256(found[coordinate])}" for coordinate in sorted(found)]
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write the lock, or download the named sets; without a name, all that a stack needs."""
-    from waybill_local import shown
-
-    if list(arguments) == ["lock"]:
-        write_lock()
-        return 0
-    if not ROOTS.keys() >= set(arguments):
-        print(f"usage: python -m waybill_local.jars [lock | {' | '.join(ROOTS)}]", file=sys.stderr)
-        return 2
-    try:
-        java = find_java()
-        shown.retrieve_all([jar_set(name) for name in arguments or NEEDED], java)
-        if not arguments:
-            link_pyspark(jar_set(SPARK))
-            shown.make_archive(java)
-    except StackError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted: run it again; this step starts again", file=sys.stderr)
-        return 128 + signal.SIGINT
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
