@@ -63,6 +63,25 @@ class Bench(Protocol):
     def cut_off(self) -> None: ...
 
 
+class WritesSlots:
+    """A tracker that writes to `store`."""
+
+    store: Store
+
+    def write(
+        self,
+        slot: Slot,
+        *,
+        mark: str,
+        history: Sequence[Progress] = (),
+        dead: Sequence[DeadEntry] = (),
+    ) -> None:
+        tell(self.store, slot, slot=slot, mark=mark, history=history, dead=dead)
+
+    def confirm(self, slot: Slot, *, mark: str) -> None:
+        tell(self.store, slot, slot=None, mark=mark)
+
+
 class SlotStoreContract:
     """A subclass gives the `bench`, as a fixture."""
 

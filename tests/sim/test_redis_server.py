@@ -1,21 +1,20 @@
 """The simulation's Redis keeps the rules of the real one, for the tracker and for status."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
-from contracts import slot_store, store
-from contracts.slot_store import Ask, SlotStoreContract, T
+from contracts import store
+from contracts.slot_store import Ask, SlotStoreContract, T, WritesSlots
 from contracts.store import Held, StoreContract
 from sim.clocks import TrueClock
 from sim.redis_server import RedisServer, Slots, Store
-from waybill_shared.contract.slots import DeadEntry, Progress, Slot
+from waybill_shared.contract.slots import Slot
 
 KEY = (store.TENANT, store.UID)
 
 
-class Simulated:
+class Simulated(WritesSlots):
     def __init__(self) -> None:
         self._clock = TrueClock()
         self._server = RedisServer(self._clock)
@@ -40,19 +39,6 @@ class Simulated:
             return await question(Slots(self._server))
 
         return asyncio.run(run())
-
-    def write(
-        self,
-        slot: Slot,
-        *,
-        mark: str,
-        history: Sequence[Progress] = (),
-        dead: Sequence[DeadEntry] = (),
-    ) -> None:
-        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history, dead=dead)
-
-    def confirm(self, slot: Slot, *, mark: str) -> None:
-        slot_store.tell(self.store, slot, slot=None, mark=mark)
 
     def grow_old(self, slot: Slot, by_ms: int) -> None:
         self._clock.now += by_ms

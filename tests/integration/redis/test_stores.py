@@ -1,7 +1,7 @@
 """The tracker's script and the readers' scripts in a real server."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -11,16 +11,14 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from contracts import slot_store, store
-from contracts.slot_store import Ask, SlotStoreContract, T
+from contracts import store
+from contracts.slot_store import Ask, SlotStoreContract, T, WritesSlots
 from contracts.store import Held, StoreContract
 from integration.conftest import free_port
 from integration.redis.servers import Valkey
 from waybill_local.ports import HOST
 from waybill_shared.contract.slots import (
-    DeadEntry,
     Keys,
-    Progress,
     Slot,
     dead_from_json,
     slot_from_json,
@@ -32,7 +30,7 @@ KEYS = Keys("rules")
 OTHER_SERVER = "0" * 40
 
 
-class Real:
+class Real(WritesSlots):
     def __init__(self, client: redis.Redis, port: int) -> None:
         self._client = client
         self._port = port
@@ -68,19 +66,6 @@ class Real:
                 return await question(RedisSlots(client, KEYS))
 
         return asyncio.run(run())
-
-    def write(
-        self,
-        slot: Slot,
-        *,
-        mark: str,
-        history: Sequence[Progress] = (),
-        dead: Sequence[DeadEntry] = (),
-    ) -> None:
-        slot_store.tell(self.store, slot, slot=slot, mark=mark, history=history, dead=dead)
-
-    def confirm(self, slot: Slot, *, mark: str) -> None:
-        slot_store.tell(self.store, slot, slot=None, mark=mark)
 
     def grow_old(self, slot: Slot, by_ms: int) -> None:
         self._client.hincrby(KEYS.slot(slot.tenant, slot.pipeline_uid), "confirmed_at", -by_ms)
