@@ -33,8 +33,8 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkBatch:
-    """What a batch did in one sink. `committed_at` is None if that was not reported, `version` if
-    the sink names none."""
+    """The effect of a batch in one sink. `committed_at` is None if that was not reported, `version`
+    if the sink names none."""
 
     name: str
     rows: int

@@ -31,7 +31,8 @@ class _Options(TypedDict):
 
 @dataclass(slots=True)
 class Line:
-    """What both connections share: the target, and whether anything has ever answered there."""
+    """The common part of both connections: the target, and whether anything has ever answered
+    there."""
 
     target: Target
     has_answered: bool = False

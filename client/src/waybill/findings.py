@@ -63,7 +63,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is wrong with a manifest, and what it would make. Without errors `apply` accepts it.
+    """The faults of a manifest, and the pipeline that it would make. Without errors `apply` accepts
+    it.
 
     `changes` are those of the pipeline that exists. They are None if there is nothing to compare:
     there is no such pipeline, it is not known now, or the change is refused.

@@ -37,7 +37,7 @@ class FirstManifest:
 
     @property
     def next_steps(self) -> str:
-        """What the commands do."""
+        """The commands that come next, with what each does."""
         then = "send a record, and wait until it has arrived"
         if self.proposal is not None:
             then = "wait until all that the topic holds has arrived"

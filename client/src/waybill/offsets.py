@@ -8,7 +8,7 @@ from waybill.fields import Fields, no_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFrontier:
-    """How far one sink of a stage is in a partition; None: unknown."""
+    """The frontier of one sink of a stage in a partition; None: unknown."""
 
     name: str
     frontier: int | None
@@ -77,7 +77,8 @@ class StageOffsets:
 
     @property
     def lag(self) -> int | None:
-        """What the stage has still to read of all its partitions; None if it is unknown of one."""
+        """The number of records that the stage has still to read in all its partitions; None if it
+        is unknown of one."""
         return _sum(each.lag for source in self.inputs for each in source.partitions)
 
     @classmethod

@@ -35,7 +35,7 @@ FINAL_KINDS = frozenset({OutcomeKind.COMPLETE, OutcomeKind.DEAD_LETTERED, Outcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """How far a token is in one sink; `behind` counts its records that are still to come."""
+    """The progress of a token in one sink; `behind` counts its records that are still to come."""
 
     name: str
     state: str
@@ -88,8 +88,8 @@ class SinkProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProgress:
-    """How far a token is in one stage, and what blocks it. `next_run_at`: when a pipeline that has
-    finished runs again, if it has a schedule."""
+    """The progress of a token in one stage, and what blocks it. `next_run_at`: when a pipeline that
+    has finished runs again, if it has a schedule."""
 
     stage: str
     state: str
@@ -135,7 +135,7 @@ class LostSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOutcome:
-    """What became of a merged token in one of its pipelines."""
+    """The outcome of a merged token in one of its pipelines."""
 
     pipeline: str
     kind: OutcomeKind

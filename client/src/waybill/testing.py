@@ -81,14 +81,14 @@ class _ManualTime:
 
 
 class ManualClock(_ManualTime):
-    """For a Client: time that passes only when somebody sleeps, or the test sets `now`."""
+    """A clock for a Client: time passes only when somebody sleeps, or the test sets `now`."""
 
     def sleep(self, seconds: float) -> None:
         self._pass(seconds)
 
 
 class AsyncManualClock(_ManualTime):
-    """For an AsyncClient: time that passes only when somebody sleeps, or the test sets `now`."""
+    """A clock for an AsyncClient: time passes only when somebody sleeps, or the test sets `now`."""
 
     async def sleep(self, seconds: float) -> None:
         self._pass(seconds)

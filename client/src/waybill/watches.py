@@ -13,7 +13,7 @@ TOKEN_FINAL: Final = "waybill.token.final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchWebhook:
-    """Where the event of a watch is sent to.
+    """The address to which the event of a watch is sent.
 
     `state`: due, delivered or failed; None before the event is written. `url` is without its query.
     """

@@ -46,7 +46,7 @@ defaults. All others say how to connect."""
 
 
 class Secret(BaseModel):
-    """Where it is: in a variable of the environment, or in a file."""
+    """The location of a secret: in a variable of the environment, or in a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -34,7 +34,7 @@ DetachOption = Annotated[
 
 
 class Extra(StrEnum):
-    """What a local stack may have in addition."""
+    """A server that a local stack may have in addition."""
 
     POSTGRES = "postgres"
 

@@ -64,7 +64,7 @@ _RESOLVING = """<ivysettings>
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How to run Ivy. It puts jars into `<work>/jars`.
+    """A way to run Ivy. It puts jars into `<work>/jars`.
 
     `cache` keeps what an interrupted run has downloaded.
     """

@@ -85,7 +85,7 @@ class JarSet:
 
     @property
     def class_path(self) -> tuple[Path, ...]:
-        """In a fixed order: a class-data archive is valid for one order only."""
+        """The jars in a fixed order: a class-data archive is valid for one order only."""
         return tuple(self.folder / jar.file_name for jar in self.jars)
 
 

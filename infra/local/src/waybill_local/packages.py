@@ -52,7 +52,7 @@ _DOWNLOADED = re.compile(r"^\s*Downloaded (\S+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uv:
-    """How to run uv. `build` is the lock of the packages that build source archives."""
+    """A way to run uv. `build` is the lock of the packages that build source archives."""
 
     program: Path
     build: Path

@@ -28,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSpec:
-    """What to run, and how to see that it is ready.
+    """A process to run, and a way to see that it is ready.
 
     `wrong` returns within about a second: None if the process is ready, else what is missing.
     """

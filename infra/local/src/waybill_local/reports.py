@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class ReportKind(StrEnum):
-    """What happened to the thing that the report names."""
+    """The news of a report about the thing that it names."""
 
     WORKING = "working"
     READY = "ready"

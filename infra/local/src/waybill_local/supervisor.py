@@ -37,7 +37,7 @@ DEFAULT_PORTS = {GATEWAY: 8080, broker.NAME: 9092, valkey.NAME: 6379, "controlle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a start may choose: ports (0 = any, None = the last ones), and the services as data.
+    """The choices of a start: ports (0 = any, None = the last ones), and the services as data.
 
     A stack that had a `postgres` once always has it: it contains what pipelines wrote there.
 

@@ -27,7 +27,7 @@ FORM = re.compile(rf"wb_{ENV}_([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET
 
 
 class ApiKey(BaseModel):
-    """What is kept of a key."""
+    """The record of a key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """What a batch did in a sink. Times are milliseconds since the epoch."""
+    """The effect of a batch in a sink. Times are milliseconds since the epoch."""
 
     batch_id: int
     sequence: int

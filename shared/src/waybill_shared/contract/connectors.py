@@ -47,7 +47,7 @@ class ConnectorProgress:
 
     @property
     def key(self) -> str:
-        """What identifies the connector. An input may be renamed, and a connector without a name of
+        """The identity of the connector. An input may be renamed, and a connector without a name of
         its own may move in its list: they still fetch the same file into the same topic."""
         name = "" if NUMBERED.fullmatch(self.connector) else self.connector
         digest = sha256(self.url.encode()).hexdigest()[:URL_HASH_CHARACTERS]

@@ -38,14 +38,15 @@ class _Message(BaseModel):
 
 
 class SinkPlaces(_Message):
-    """Where on the runner's host sinks find what they write to."""
+    """The folders of the runner's host in which sinks find what they write to."""
 
     lakehouse_folder: Path
     connections_file: Path | None = None
 
 
 class SparkPlace(_Message):
-    """Where Spark runs. All but `master`, `heap` and `conf_file` count on a cluster only."""
+    """The machine or cluster on which Spark runs. All but `master`, `heap` and `conf_file` count on
+    a cluster only."""
 
     master: str
     heap: str
@@ -60,7 +61,7 @@ class SparkPlace(_Message):
 
 
 class DriverHome(_Message):
-    """What a driver is, whatever it runs."""
+    """The settings of a driver, whatever it runs."""
 
     name: str
     """The name by which Spark knows it."""

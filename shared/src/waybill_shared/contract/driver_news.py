@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkWait:
-    """What a stage waits for in one of its sinks, while the others go on."""
+    """The obstacle of a stage in one of its sinks, while the others go on."""
 
     stage: str
     sink: str
@@ -15,9 +15,8 @@ class SinkWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageActivity:
-    """How the batches of a stage go on. Times are durations, as driver and runner have no clock in
-    common; usual ones are 0 while nothing is known.
-    """
+    """The progress of the batches of a stage. Times are durations, as driver and runner have no
+    clock in common; usual ones are 0 while nothing is known."""
 
     stage: str
     batch_ms: int | None = None  # how long its batch has been running; None: it runs none
@@ -44,7 +43,7 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredFields:
-    """What a driver has left out of an input since it started.
+    """The fields and records that a driver has left out of an input since it started.
 
     That is fields that are no columns, and records that a rule drops. Records that a rule only
     warns of are counted, too. A batch that is done again counts again.

@@ -23,7 +23,7 @@ UNKNOWN_HINT = "give all of it, to the Waybill that made it: it may be cut short
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong, where, and how to mend it."""
+    """A fault, its location, and how to mend it."""
 
     message: str
     line: int | None = None
@@ -66,7 +66,7 @@ class UserError(ContractError):
 
 
 class Refusal(ContractError):
-    """What a request is answered that is not served, in no form yet: `detail` says how to mend it,
+    """The answer to a request that is not served, in no form yet: `detail` says how to mend it,
     `members` are what programs read."""
 
     def __init__(self, slug: Slug, detail: str, /, **members: object) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 
 class Named(Protocol):
-    """What may have had other names."""
+    """A thing that may have had other names."""
 
     @property
     def name(self) -> str: ...

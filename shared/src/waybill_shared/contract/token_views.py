@@ -33,10 +33,10 @@ PipelineNames = Annotated[tuple[Name, ...], Field(max_length=PIPELINES_MAX), Aft
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedView:
-    """As it is asked for. `sinks`: by name, those that are waited for, also such that another stage
-    reads; none: all at the end of the pipeline. Each part of the token must wait for one of them.
-    `through`: by name, pipelines that read what the one before them writes, the token's own first;
-    then `sinks` are those of the last."""
+    """The view of a token, as it is asked for. `sinks`: by name, those that are waited for, also
+    such that another stage reads; none: all at the end of the pipeline. Each part of the token must
+    wait for one of them. `through`: by name, pipelines that read what the one before them writes,
+    the token's own first; then `sinks` are those of the last."""
 
     level: TokenLevel = TokenLevel.VISIBLE
     sinks: SinkNames = ()
@@ -78,7 +78,7 @@ class ThroughStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenView:
-    """What is asked, with the pipelines as they are."""
+    """The view of a token, with the pipelines as they are."""
 
     level: TokenLevel = TokenLevel.VISIBLE
     sinks: tuple[str, ...] = ()
@@ -93,8 +93,8 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownView:
-    """What was asked of the token; no `sinks`: of all at the end of its pipelines, or of the last
-    that it was asked `through`, as that was then."""
+    """The view that the token was asked for; no `sinks`: of all at the end of its pipelines, or of
+    the last that it was asked `through`, as that was then."""
 
     level: TokenLevel
     sinks: list[str]

@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Word(StrEnum):
-    """As text it is the word itself, in JSON and Avro too."""
+    """A word of answers. As text it is the word itself, in JSON and Avro too."""
 
     meaning: str
 

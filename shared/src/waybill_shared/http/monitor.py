@@ -45,7 +45,7 @@ def serve_monitor(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Face:
-    """What is answered at which path: status, content type, body."""
+    """The answer at a path: status, content type, body."""
 
     service: str
     health: Health

@@ -8,7 +8,7 @@ from waybill_shared.contract.commands import StopMode
 
 
 class PauseState(NamedTuple):
-    """If a run is to be paused, and the number of the order that said so. 0: no order did."""
+    """The wanted pause of a run, and the number of the order that said so. 0: no order did."""
 
     paused: bool
     order: int

@@ -43,7 +43,7 @@ class FollowsOrders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KafkaWaits:
-    """What a run may wait for in Kafka."""
+    """The things that a run may wait for in Kafka."""
 
     commits: SentCommits
     transactions: OpenTransactions

@@ -8,7 +8,7 @@ from waybill_spark.guard.trees import Node, Way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objection:
-    """What is wrong in a query, and the way to the node that is."""
+    """A fault in a query, and the path to its node."""
 
     message: str
     hint: str = ""

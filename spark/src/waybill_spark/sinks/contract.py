@@ -15,7 +15,7 @@ from waybill_spark.tracking.sink import Sink, SinkLife
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSink:
-    """What a manifest wants of a sink, and its owner."""
+    """The sink that a manifest wants, and its owner."""
 
     sink: SinkManifest
     pipeline_uid: str
@@ -37,7 +37,7 @@ class Maintainer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What there is to open a sink with."""
+    """The means to open a sink."""
 
     life: SinkLife
     wanted: WantedSink

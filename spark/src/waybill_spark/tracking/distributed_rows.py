@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What one task has of the rows. They are read once, in their order."""
+    """The part of the rows that one task has. They are read once, in their order."""
 
     task: int
     """Shares of greater numbers have later rows."""
@@ -29,7 +29,8 @@ class Share:
 
 
 class DistributedRows(ABC):
-    """To iterate brings them here, a part at a time. All may be done again: it is the same rows."""
+    """Rows on executors. To iterate brings them here, a part at a time. All may be done again: it
+    is the same rows."""
 
     @property
     @abstractmethod

@@ -20,7 +20,8 @@ JOURNAL: Final = "!dead"  # no sink can have this name
 
 
 class DeadJournal(Protocol):
-    """Where dead records go. A record, its fact and the fence are there together or not at all."""
+    """The journal of dead records. A record, its fact and the fence are there together or not at
+    all."""
 
     def claim(self) -> None:
         """Shut out every earlier driver; may be repeated."""

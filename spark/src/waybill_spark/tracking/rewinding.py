@@ -26,7 +26,7 @@ from waybill_spark.tracking.pieces import Ranges, are_within
 
 
 class Replacing(StrEnum):
-    """How a sink replaces rows."""
+    """The way in which a sink replaces rows."""
 
     BY_KEY = "by_key"
     BY_BATCH = "by_batch"  # each one erases the one before

@@ -44,7 +44,7 @@ class Receipt:
 
 @dataclass(slots=True, kw_only=True)
 class _Sent:
-    """What became of the records of one request. `left` were not sent: too many to name."""
+    """The fate of the records of one request. `left` were not sent: too many to name."""
 
     acknowledged: DeliveredRanges = field(default_factory=DeliveredRanges)
     failed: list[Rejection] = field(default_factory=list)

@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedKey:
-    """What is known of a key: its claim, and where its answer is, if there is one."""
+    """The knowledge of a key: its claim, and where its answer is, if there is one."""
 
     id: str
     request: str

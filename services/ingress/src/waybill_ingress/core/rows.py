@@ -32,7 +32,7 @@ TOO_DEEP: Final = f"nested deeper than {DEPTH_MAX}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRule:
-    """What one input accepts: its columns, and the column that is the key.
+    """The rows that one input accepts: its columns, and the column that is the key.
 
     `strict`: a field that is no column is refused. `deletes`: the column that marks deleted rows.
     `form`: the form of its records in Kafka. None is JSON: then what was sent is kept.
@@ -114,7 +114,7 @@ class RowReader:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong in the text that was parsed last, although it is JSON."""
+        """The fault in the text that was parsed last, although it is JSON."""
         return self._complaints[0] if self._complaints else None
 
     def take_line(self, raw: bytes, key: bytes | None = None) -> None:

@@ -28,7 +28,7 @@ Ends = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events a reader wants; None: any. `labels`: those of a watch that must be there."""
+    """The events that a reader wants; None: any. `labels`: those of a watch that must be there."""
 
     tenant: str
     types: frozenset[str] = frozenset()

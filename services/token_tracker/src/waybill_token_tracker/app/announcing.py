@@ -41,7 +41,7 @@ class Announced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotPosition:
-    """What Redis has of a pipeline: the facts below `position`."""
+    """The position that Redis has of a pipeline: the facts below `position`."""
 
     position: int
     pipeline: str

@@ -28,7 +28,7 @@ AGE_MS_MAX: Final = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRule:
-    """How far back a fact may be that is in no snapshot, in messages and in time.
+    """The greatest distance of a fact that is in no snapshot, in messages and in time.
 
     Commits are kept as long as a token lives. What is older must be in a snapshot, however
     little happens.

@@ -12,7 +12,7 @@ BUDGET_MAX = 10_000  # a batch's dead records are in one message of a journal
 
 
 class DeadLetterSettings(Strict):
-    """Where records go that a stage cannot process; beyond the budget the stage ends instead.
+    """The topic for records that a stage cannot process; beyond the budget the stage ends instead.
 
     Without a topic, those of each input go to a topic of its own, see `Manifest.dead_letter_topic`.
     """

@@ -45,7 +45,7 @@ class PartitionField(Strict):
 
     @property
     def field_name(self) -> str:
-        """In the table; as PyIceberg names them."""
+        """The name in the table, as PyIceberg has it."""
         if self.name is not None:
             return self.name
         kind, _, number = self.transform.rstrip("]").partition("[")

@@ -85,7 +85,7 @@ class Maintenance(Strict):
 
     @property
     def tasks(self) -> dict[str, TableTask]:
-        """In the order in which they are best done, by the keys of the manifest."""
+        """The tasks in the order in which they are best done, by the keys of the manifest."""
         named = {
             "compact": self.compact,
             "rewriteManifests": self.rewrite_manifests,

@@ -78,7 +78,7 @@ class ScheduleSettings(Strict):
 
     @cached_property
     def _moments(self) -> tuple[int | None, int | None]:
-        """When it begins and when it ends."""
+        """The times at which it begins and ends."""
         start, end = (
             None if text is None else _moment(text, self._zone)
             for text in (self.start_on, self.end_on)

@@ -24,7 +24,7 @@ LASTS_S: Final = 2.0  # many times what a transaction of a batch takes
 
 
 class Offsets(Protocol):
-    """What a broker knows of topics; each call raises Retryable."""
+    """The knowledge of a broker about topics; each call raises Retryable."""
 
     def identify(self, topics: Iterable[str]) -> Mapping[str, TopicIdentity]: ...
 
@@ -54,7 +54,7 @@ class StagePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckOffset:
-    """Where a stage cannot read on, and since when it has been seen there."""
+    """The offset at which a stage cannot read on, and since when it has been seen there."""
 
     offset: int
     since_s: float

@@ -42,7 +42,7 @@ class RuleBroken(ContractError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one pass has seen of one input.
+    """The records that one pass has seen of one input.
 
     `dead`: the places of records that go to a dead-letter topic. `counts`: how many records have
     each other verdict. `unknown`: names of fields that are no columns. `ignored`: how many records

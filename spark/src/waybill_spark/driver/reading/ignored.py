@@ -16,7 +16,7 @@ WARNING_CHARACTERS_MAX: Final = 300  # all of them go into one message of Kafka
 
 
 class Ignored:
-    """What this driver has left out or let pass in one stage.
+    """The records that this driver has left out or let pass in one stage.
 
     Its query reports it, and the watcher reads it.
     """

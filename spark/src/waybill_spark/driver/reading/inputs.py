@@ -13,8 +13,8 @@ Action = Literal["dead_letter", "drop", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedInput:
-    """How an input is decoded: `keys` say what its records are. `own_output`: a stage of this
-    pipeline writes the topic.
+    """An input, and how it is decoded: `keys` say what its records are. `own_output`: a stage of
+    this pipeline writes the topic.
 
     `strict`: a record with a field that is no column is malformed. Otherwise such a field is
     reported.
@@ -31,7 +31,7 @@ class DecodedInput:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """What is done with a record, by its verdict."""
+        """The treatment of a record, by its verdict."""
         return (self.on_malformed, *(rule.on_violation for rule in self.rules))
 
     @property

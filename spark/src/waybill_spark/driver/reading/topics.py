@@ -38,7 +38,7 @@ PLANNED_MAX: Final = 1_000  # of the records that a search plans at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """How a stage takes the records of a batch: the most at once, and what becomes of more."""
+    """The limits of a batch: the most records at once, and what becomes of more."""
 
     rows_max: int
     bytes_max: int

@@ -26,7 +26,7 @@ Newest = dict[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What of a partition is known, up to an offset."""
+    """The messages of a partition that are known, up to an offset."""
 
     topic_id: str
     end: int

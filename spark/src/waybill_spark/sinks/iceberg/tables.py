@@ -62,7 +62,7 @@ class IcebergTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What the next commit changes apart from rows."""
+    """The changes of the next commit apart from rows."""
 
     added: Mapping[str, IcebergType] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)

@@ -39,7 +39,7 @@ AT_ONCE: Final = 4  # files that are made before other batches have their turn
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a task has done, or would do; by what is counted."""
+    """The work that a task has done, or would do; by what is counted."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = True

@@ -28,7 +28,7 @@ Placed: TypeAlias = dict[int, tuple[int, int]]
 
 @dataclass(slots=True)
 class Sent:
-    """What became of rows: `count` of them are where they were `placed`, if that is all."""
+    """The fate of rows: `count` of them are where they were `placed`, if that is all."""
 
     topic: str
     placed: Placed = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Producing:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What all records of a batch have in common."""
+    """The common part of all records of a batch."""
 
     topic: str
     headers: list[tuple[str, str | bytes | None]]

@@ -43,7 +43,7 @@ class Signature(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """How servers are reached."""
+    """The access to servers."""
 
     allowed: AllowedAddresses
     tls: ssl.SSLContext

@@ -26,7 +26,7 @@ OTHER_DELIMITERS: Final = {";": "%3B", "\t": "tab", "|": "%7C"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """How to read the body.
+    """The options that say how to read the body.
 
     `header`: the first row names the columns; else the fields are those of the manifest, in their
     order. `null`: the text of a field without a value. `line`: the line number of the first row in

@@ -37,9 +37,9 @@ Change = tuple[bool, str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updates:
-    """How to read the body. `form`: insert_delete, raw or debezium. `pandas`: times are
-    milliseconds since 1970. `array`: the body is an array; None: its first character decides.
-    """
+    """The options that say how to read the body. `form`: insert_delete, raw or debezium. `pandas`:
+    times are milliseconds since 1970. `array`: the body is an array; None: its first character
+    decides."""
 
     array: bool | None
     form: str

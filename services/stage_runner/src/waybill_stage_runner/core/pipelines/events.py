@@ -55,9 +55,7 @@ class DriverPaused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverBlocked:
-    """What the driver waits for, as it reports it. If both are empty, it waits for nothing any
-    more.
-    """
+    """The obstacle that the driver reports. If both are empty, it waits for nothing any more."""
 
     blocked_by: Obstacle | None
     waits: tuple[SinkWait, ...] = ()
@@ -65,7 +63,7 @@ class DriverBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverProgress:
-    """How the batches of each stage go on, as the driver reports it every two seconds."""
+    """The activity of each stage, which the driver reports every two seconds."""
 
     stages: tuple[StageActivity, ...]
 

@@ -135,7 +135,7 @@ def define(
 
 
 class _Definitions:
-    """What the definitions of stages are made of."""
+    """The parts that definitions of stages are made of."""
 
     def __init__(
         self, manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None

@@ -45,9 +45,8 @@ EventKind = Literal["claim", "transition", "heartbeat", "maintenance", "schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageOrigin:
-    """Who writes a message and when: `at` is the time for people, `now` that of the clock for
-    waits.
-    """
+    """The writer and the time of a message: `at` is the time for people, `now` that of the clock
+    for waits."""
 
     at: int
     now: int
@@ -122,7 +121,7 @@ class PipelineState:
 
     @property
     def next_run_at(self) -> int | None:
-        """When its schedule begins the next run; None if it begins none."""
+        """The time at which its schedule begins the next run; None if it begins none."""
         begins = self.record.desired == "running" and self.phase is not Phase.FAILED
         return self.record.next_run_at if begins else None
 

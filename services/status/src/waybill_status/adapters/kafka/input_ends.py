@@ -47,7 +47,7 @@ class KafkaInputEnds:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What Kafka answered about topics, by name."""
+    """The answers of Kafka about topics, by name."""
 
     known: Mapping[str, TopicIdentity | Retryable]
     ends: Mapping[str, TopicEnds]

@@ -78,7 +78,7 @@ class PastCommits(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Where:
-    """What is asked for, and in which topic."""
+    """The stage that is asked for, and the topic with its batches."""
 
     pipeline: PipelineKey
     stages: tuple[str, ...]

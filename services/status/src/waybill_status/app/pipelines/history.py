@@ -41,8 +41,8 @@ Part = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastReading:
-    """What is in a part of the topic: the raw events of one pipeline, up to before `end`. `start`:
-    the first offset that the topic keeps after the reading."""
+    """The content of a part of the topic: the raw events of one pipeline, up to before `end`.
+    `start`: the first offset that the topic keeps after the reading."""
 
     events: tuple[PipelineEvent, ...]
     end: int
@@ -65,7 +65,7 @@ class PastPipelineEvents(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Begin:
-    """Where to read, in the present topic: from `place` on, or before it."""
+    """The position to read from, in the present topic: from `place` on, or before it."""
 
     place: EventPlace | None
     gap: HistoryGap | None = None
@@ -73,7 +73,8 @@ class _Begin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
-    """What was read again, up to the place `at`. `last`: the last event, maybe a repetition."""
+    """The events that were read again, up to the position `at`. `last`: the last event, maybe a
+    repetition."""
 
     at: EventPlace
     events: tuple[PipelineEvent, ...] = ()

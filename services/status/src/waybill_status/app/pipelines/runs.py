@@ -35,7 +35,7 @@ SEARCH_S: Final = 5.0  # then a page ends with what it has
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """What is read so far: changes of phase in order, and where to read on."""
+    """The events that are read so far: changes of phase in order, and where to read on."""
 
     events: list[PipelineEvent]
     cursor: Cursor | None

@@ -41,7 +41,7 @@ UNWATCHED: Final = "the watch was deleted"
 
 @dataclass(slots=True, kw_only=True)
 class DeliveryMeans:
-    """What all partitions share."""
+    """The means that all partitions share."""
 
     book: DeliveryBook
     watches: WatchBook

@@ -75,7 +75,7 @@ def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
 
 
 class OlderRows:
-    """Where the rows end that stages wrote again, in each sink that has some."""
+    """The ends of rows that stages wrote again, in each sink that has some."""
 
     def __init__(self, record: PipelineRecord, topology: Topology, slot: Slot | None) -> None:
         self._topology = topology

@@ -37,8 +37,8 @@ class SinkPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageInputs:
-    """What the stage of a sink reads: spans of roots, the output of other sinks, and the ids of all
-    its topics."""
+    """The inputs of the stage of a sink: spans of roots, the output of other sinks, and the ids of
+    all its topics."""
 
     spans: tuple[Span, ...]
     earlier: tuple[SinkPath, ...]

@@ -38,8 +38,8 @@ BLOCKED_WHILE_ALIVE: Final[Mapping[str, Obstacle]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStamp:
-    """Who wrote the slot, which change it shows, when that was confirmed, and which server answers
-    now.
+    """The writer of the slot, the change that it shows, when that was confirmed, and which server
+    answers now.
 
     `mark` belongs to the last write alone: after Redis lost the slot, `version` starts again. `at`
     is by the tracker's clock. `age_ms` is by the server's clock alone, and None if nobody ever
@@ -67,7 +67,8 @@ class SlotStamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkLosses:
-    """What will never reach one sink: spans by partition, and the topics that are deleted."""
+    """The offsets that will never reach one sink: spans by partition, and the topics that are
+    deleted."""
 
     spans: Mapping[TopicPartition, tuple[Loss, ...]] = field(default_factory=dict)
     gone: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class SlotReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What is known of a pipeline. Equal views give every token the same outcome, so a heartbeat
+    """The knowledge of a pipeline. Equal views give every token the same outcome, so a heartbeat
     alone wakes nobody.
 
     `dead` counts the entries next to the slot. `dead_missing` has the keys of stages of which not

@@ -23,8 +23,8 @@ UNKNOWN_END: Final = "null: this was not reported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedBatch:
-    """What one report says of a batch in one sink, and where it is in the topic. `sink`: the key of
-    the sink. `ranges`: the first RANGES_MAX."""
+    """A report of a batch in one sink, and its position in the topic. `sink`: the key of the sink.
+    `ranges`: the first RANGES_MAX."""
 
     place: EventPlace
     generation: int

@@ -54,7 +54,7 @@ class PipelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where a page starts: after this place and on, or before it and `back`. Without a place: at
+    """The start of a page: after this position and on, or before it and `back`. Without a place: at
     the oldest event, or the newest."""
 
     place: EventPlace | None = None

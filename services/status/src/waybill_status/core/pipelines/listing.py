@@ -13,8 +13,8 @@ LIMIT_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListWanted:
-    """What a page of the list is to have: pipelines in one of `phases`, with all of `tags`, and
-    with a name after `after`. Nothing named: all."""
+    """The filter of a page of the list: pipelines in one of `phases`, with all of `tags`, and with
+    a name after `after`. Nothing named: all."""
 
     phases: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()

@@ -52,7 +52,7 @@ SENTENCES: Final[Mapping[UnknownReason, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFrontier:
-    """How far one sink of the stage is in the partition."""
+    """The frontier of one sink of the stage in the partition."""
 
     name: str
     frontier: int | None = field(metadata={"description": "of this sink alone; null: unknown"})

@@ -59,7 +59,7 @@ class PipelineRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsCursor:
-    """Where a page starts. `extra`: offsets of events that are read, too. Back: of the first one
+    """The start of a page. `extra`: offsets of events that are read, too. Back: of the first one
     that may say how the newest run of the page has ended. Else: of the first and the last one that
     are known of a run, of which the page has the rest."""
 

@@ -36,7 +36,8 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineNow:
-    """What is known of a pipeline at one moment. `attempt` counts starts that failed in a row."""
+    """The state of a pipeline at one moment, as far as it is known. `attempt` counts starts that
+    failed in a row."""
 
     name: str
     desired: str
