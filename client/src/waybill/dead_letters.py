@@ -43,8 +43,8 @@ class RecordLocation:
 
 
 class Edit(TypedDict, total=False):
-    """What is changed of a dead record: its value, its key, or both. What is absent stays as it
-    was; None means none."""
+    """The change of a dead record: of its value, its key, or both. What is absent stays as it was;
+    None means none."""
 
     value: str | bytes | None
     key: str | bytes | None

@@ -21,14 +21,14 @@ class ReplayPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedRecord:
-    """What a person made of a record. A stage processes it in place of the one that died."""
+    """A record as a person has changed it. A stage processes it in place of the one that died."""
 
     key: bytes | None
     value: bytes | None
 
     @property
     def size(self) -> int:
-        """How many bytes key and value have."""
+        """The number of bytes of key and value."""
         return len(self.key or b"") + len(self.value or b"")
 
     @property

@@ -27,7 +27,8 @@ Losses = dict[str, tuple[Span, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """What the batches of a stage have read so far, and where all of it is in the topic of a sink.
+    """The positions that the batches of a stage have read so far, and where all of it is in the
+    topic of a sink.
 
     Both sides are cumulative, so who covers `outputs` has everything of `inputs`.
     """
@@ -42,7 +43,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
-    """How far one sink of one stage is: in the inputs of its stage, and in root inputs.
+    """The progress of one sink of one stage: in the inputs of its stage, and in root inputs.
 
     Both pass what is set aside.
 
@@ -74,13 +75,13 @@ class SinkState:
 
     @property
     def position(self) -> Vector:
-        """Where its next batch begins."""
+        """The position at which its next batch begins."""
         return {**self.frontier, **self.rewound} if self.rewound else self.frontier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadSource:
-    """Where a record died that a replay has read."""
+    """The position at which a record died that a replay has read."""
 
     topic: str
     topic_id: str
@@ -122,9 +123,8 @@ class DeadEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadCount:
-    """How many entries one root partition has outside of the slot, of about how many records, and
-    how long the longest is.
-    """
+    """The number of entries that one root partition has outside of the slot, of about how many
+    records, and how long the longest is."""
 
     topic_id: str
     partition: int

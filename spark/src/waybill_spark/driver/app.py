@@ -180,7 +180,7 @@ class RunningStage:
 
     @property
     def put_aside(self) -> int:
-        """How many records it has put aside in this run."""
+        """The number of records that it has put aside in this run."""
         return self._budget.spent
 
     def watch(self) -> None:

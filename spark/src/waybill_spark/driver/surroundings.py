@@ -27,7 +27,7 @@ from waybill_spark.tracking.ports import DeadJournal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every stage of the driver shares."""
+    """The things that all stages of the driver share."""
 
     spark: SparkSession
     kafka: Kafka
@@ -50,7 +50,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterRules:
-    """Where the dead records of a stage go, and how many may."""
+    """The topics for the dead records of a stage, and how many may go there."""
 
     journal: DeadJournal
     budget: Budget

@@ -10,7 +10,7 @@ from waybill_shared.contract.vectors import Vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which stage of which pipeline, under which lease."""
+    """The stage, its pipeline, and the lease under which it runs."""
 
     tenant: str
     pipeline_uid: str

@@ -78,7 +78,7 @@ class Sink(Protocol):
 
     @property
     def key(self) -> str:
-        """As in SinkLife."""
+        """The same as in SinkLife."""
 
     @property
     def moved(self) -> int:

@@ -42,7 +42,7 @@ class FoundDeadLetter:
 
     @property
     def size(self) -> int:
-        """How many bytes key and value have."""
+        """The number of bytes of key and value."""
         return len(self.key or b"") + len(self.value or b"")
 
 

@@ -23,7 +23,7 @@ HINT: Final = "`waybill dlq show` has the record as it was, and why it died"
 
 
 class RecordEdit(TypedDict, total=False):
-    """What a person changes of a record; what is absent stays as it was."""
+    """The change of a record by a person; what is absent stays as it was."""
 
     key: bytes | None
     value: bytes | None

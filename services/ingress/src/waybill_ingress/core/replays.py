@@ -26,9 +26,8 @@ from waybill_shared.contract.vectors import record_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do: `fresh` is to be replayed, `kept` was before. `token` is the earlier token for
-    exactly these.
-    """
+    """The records to replay, and those that were replayed: `fresh` is to be replayed, `kept` was
+    before. `token` is the earlier token for exactly these."""
 
     fresh: tuple[LetterReplay, ...]
     kept: tuple[ReplayedLetter, ...]

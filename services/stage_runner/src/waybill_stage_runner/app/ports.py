@@ -26,7 +26,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found. With `failed` it found nothing: the manifest may be good or not."""
+    """The result of a check. With `failed` it found nothing: the manifest may be good or not."""
 
     check_id: str
     problems: tuple[Problem, ...] = ()
@@ -64,9 +64,7 @@ class Topics(Protocol):
 
 
 class Recovery(Protocol):
-    """What was written about pipelines before this runner owned their partitions. Raises
-    Retryable.
-    """
+    """The messages about pipelines before this runner owned their partitions. Raises Retryable."""
 
     def commands_id(self) -> str:
         """Return the id of the commands topic as it is now."""

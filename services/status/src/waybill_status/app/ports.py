@@ -26,7 +26,7 @@ class Owners(PipelinesThere, Protocol):
 
 
 class News(Protocol):
-    """How current the pipelines are that are known here."""
+    """The freshness of the pipelines that are known here."""
 
     async def catch_up(self) -> bool:
         """Wait until all is known that was written before this call. Return False if that takes too
@@ -44,7 +44,7 @@ class DeadReading:
 
 
 class SlotStore(Protocol):
-    """What the tracker stores. Every call raises Retryable if the store does not answer."""
+    """The store of the tracker. Every call raises Retryable if the store does not answer."""
 
     async def read(self, pipelines: Iterable[PipelineKey]) -> Mapping[PipelineKey, SlotReading]: ...
 
@@ -68,7 +68,7 @@ class SlotStore(Protocol):
 
 
 class Replays(Protocol):
-    """Where dead letters are replayed, as far as that is known here."""
+    """The positions at which dead letters are replayed, as far as that is known here."""
 
     def of(self, pipeline: PipelineKey, letter: str) -> ReplayedAs | None:
         """Return the message by which the letter with this id is replayed; None if none is
@@ -98,7 +98,7 @@ class SlotViews(Protocol):
 
 
 class WatchReport(NamedTuple):
-    """What is written when a watch ends. `text`: the event, as it is written."""
+    """The report that is written when a watch ends. `text`: the event, as it is written."""
 
     event: StatusEvent
     text: str
@@ -112,7 +112,7 @@ class WatchReport(NamedTuple):
 
 
 class DeliveryNote(NamedTuple):
-    """What is written after an attempt: the delivery, and an event if it was given up."""
+    """The note that is written after an attempt: the delivery, and an event if it was given up."""
 
     delivery: WebhookDelivery
     event: StatusEvent | None

@@ -39,7 +39,7 @@ from waybill_token_tracker.core.losses import settle, unite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What one fact did: the new slot, the steps of its sinks, and the new entries of dead
+    """The effect of one fact: the new slot, the steps of its sinks, and the new entries of dead
     records."""
 
     slot: Slot

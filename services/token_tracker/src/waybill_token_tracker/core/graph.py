@@ -31,14 +31,14 @@ SHAPES_MAX: Final = 4_096  # definitions with a cached shape; each is a few kB
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """How far a sink is in the root topics `ids`, along one path or several combined ones."""
+    """The position of a sink in the root topics `ids`, along one path or several combined ones."""
 
     ids: frozenset[str]
     reached: Mapping[TopicPartition, int]
 
 
 class _Shape:
-    """What is the same for every slot with this definition; made once for many commits."""
+    """The part that is the same for every slot with this definition; made once for many commits."""
 
     def __init__(self, definition: Definition) -> None:
         self._topology = Topology(definition.stages)

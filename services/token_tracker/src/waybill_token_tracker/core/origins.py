@@ -27,8 +27,7 @@ Open = tuple[str, Span]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where records were made from: these root records, and whatever the unknown hops at `open`
-    read."""
+    """The sources of records: these root records, and whatever the unknown hops at `open` read."""
 
     roots: tuple[Span, ...] = ()
     open: tuple[Open, ...] = ()

@@ -22,12 +22,12 @@ class FedTopic(Protocol):
 
 
 class SinkSettings(Strict):
-    """What a manifest says of a sink of one kind."""
+    """The settings of a sink of one kind in a manifest."""
 
     @property
     @abstractmethod
     def target(self) -> str:
-        """What a person calls it: the topic or the table."""
+        """The name that people use: the topic or the table."""
 
     @property
     def feeds(self) -> FedTopic | None:
@@ -66,17 +66,17 @@ class SinkSettings(Strict):
 
     @property
     def replaces(self) -> str:
-        """What each batch erases of those before it; empty: nothing."""
+        """The rows that each batch erases of those before it; empty: nothing."""
         return ""
 
     @property
     def promised(self) -> Guarantee:
-        """How often a row is there when its token is complete."""
+        """The guarantee how often a row is there when its token is complete."""
         return Guarantee.ONCE
 
     @property
     def maintenance_tasks(self) -> Mapping[str, TableTask] | None:
-        """What keeps its table in order, by the keys of the manifest; None: there is none."""
+        """The tasks that keep its table in order, by the keys of the manifest; or None."""
         return None
 
     @property
@@ -86,7 +86,7 @@ class SinkSettings(Strict):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a person should know before it is applied."""
+        """The things that a person should know before it is applied."""
         if not self.replaces:
             return ()
         erased = "and so erases what the batches before it wrote"
@@ -94,7 +94,7 @@ class SinkSettings(Strict):
 
 
 class TableSettings(SinkSettings):
-    """Of a table in which a row may take the place of the one with its keys."""
+    """The settings of a table in which a row may take the place of the one with its keys."""
 
     connection: Name
     table: str

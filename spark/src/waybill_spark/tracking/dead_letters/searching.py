@@ -155,8 +155,8 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trials:
-    """How records are tried: read from Kafka, or planned. `find_alone`: finds those that fail alone
-    at once, if that can be."""
+    """The ways to try records: read from Kafka, or planned. `find_alone`: finds those that fail
+    alone at once, if that can be."""
 
     read: Trial
     check: AtOnce

@@ -62,7 +62,7 @@ class PositionBody(StrictRequest):
 
 
 class TokenRequest(StrictRequest):
-    """What an input of a pipeline contains, positions in what a pipeline reads, or other tokens."""
+    """The content of an input of a pipeline, positions in what it reads, or other tokens."""
 
     model_config = with_example("ingress/token_request")
 
@@ -128,7 +128,7 @@ class AcceptedAnswer(BaseModel):
 
 
 class EditBody(StrictRequest):
-    """What is changed of a record: a member that is absent stays as it was, null means none."""
+    """The change of a record: a member that is absent stays as it was, null means none."""
 
     key: str | None = None
     key_base64: str | None = Field(default=None, description="where it is no UTF-8")

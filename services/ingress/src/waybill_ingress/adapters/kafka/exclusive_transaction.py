@@ -66,9 +66,8 @@ M = TypeVar("M", ReplayMessage, ConnectorProgress)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionPurpose(Generic[M]):
-    """What a transaction is for. `key`: of its messages of `kind` in `topic`. `place`: the name of
-    its failpoints. `fenced`, `unsure`: texts for a fenced owner, and for an unknown end.
-    """
+    """The purpose of a transaction. `key`: of its messages of `kind` in `topic`. `place`: the name
+    of its failpoints. `fenced`, `unsure`: texts for a fenced owner, and for an unknown end."""
 
     id: str
     topic: str

@@ -44,7 +44,7 @@ class DeadRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFilter:
-    """Which records of a pipeline to show; None: any. `names`: all names of the stage, if it had
+    """The records of a pipeline to show; None: any. `names`: all names of the stage, if it had
     others."""
 
     reason: str | None = None

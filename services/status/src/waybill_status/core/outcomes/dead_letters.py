@@ -101,7 +101,7 @@ Limit = Vector | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadAsked:
-    """Which dead letters of a topic belong to a token: the spans, and a limit by key of stage or
+    """The dead letters of a topic that belong to a token: the spans, and a limit by key of stage or
     sink. `names`: the present names of stages and sinks, by their keys."""
 
     topic: str
