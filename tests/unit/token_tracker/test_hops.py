@@ -21,7 +21,7 @@ from waybill_shared.contract.events import Commit, SetAside
 from waybill_shared.contract.slots import Slot
 from waybill_token_tracker.core import hops, snapshots
 from waybill_token_tracker.core.facts import apply_fact
-from waybill_token_tracker.core.hops import few
+from waybill_token_tracker.core.hops import thin_out
 
 RETENTION = "retention_passed"
 BATCHES = 6_000
@@ -119,7 +119,7 @@ def test_hops_of_a_reader_that_lags_have_a_bound(
 def test_hops_of_several_sinks_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hops, "HOP_OFFSETS_MAX", 120)
     long, short = lagging(39).sinks["enrich/out@1"].hops, lagging(9).sinks["enrich/out@1"].hops
-    kept = few({"a": short, "b": long, "c": short}, {"a": 0, "b": 0, "c": 0})
+    kept = thin_out({"a": short, "b": long, "c": short}, {"a": 0, "b": 0, "c": 0})
     assert kept["a"] == kept["c"] == short
     assert len(kept["b"]) <= 40 - 9 - 9
 

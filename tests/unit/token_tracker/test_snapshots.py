@@ -12,7 +12,7 @@ from waybill_shared.contract.slots import SLOT_VERSION, Entry, Hop, SinkState, S
 from waybill_shared.contract.vectors import between
 from waybill_token_tracker.app.state import restore
 from waybill_token_tracker.core import snapshots
-from waybill_token_tracker.core.hops import few
+from waybill_token_tracker.core.hops import thin_out
 from waybill_token_tracker.core.snapshots import (
     AGE_MS_MAX,
     PACKED_CHARACTERS_MAX,
@@ -143,7 +143,7 @@ def test_a_slot_is_rebuilt_though_a_marker_stands_last(bench: Bench) -> None:
 def test_a_slot_of_many_hops_and_partitions_fits_into_a_message() -> None:
     """A tracker whose snapshot Kafka does not take can save nothing any more."""
     sinks = {f"s{n}/out@1": lagging(Random(n), partitions=1_000, batches=30) for n in range(5)}
-    kept = few(sinks, dict.fromkeys(sinks, 0))
+    kept = thin_out(sinks, dict.fromkeys(sinks, 0))
     states = {key: SinkState(frontier=hops[-1].inputs, hops=hops) for key, hops in kept.items()}
     packed = pack(Slot(tenant=TENANT, pipeline_uid=UID, sinks=states), ())
     assert len(packed) <= PACKED_CHARACTERS_MAX

@@ -169,6 +169,11 @@ def names_by_key(stages: Iterable[StageDefinition]) -> dict[str, str]:
     return of_stages | of_sinks
 
 
+def inputs_by_id(stage: StageDefinition) -> dict[str, InputDefinition]:
+    """Return the inputs of a stage by the ids of their topics, the earlier ones too."""
+    return {topic_id: source for source in stage.inputs for topic_id in source.ids}
+
+
 def sinks_in(stages: Iterable[StageDefinition]) -> list[SinkDefinition]:
     return [sink for stage in stages for sink in stage.sinks]
 

@@ -25,7 +25,7 @@ from waybill_shared.contract import slots
 from waybill_shared.contract.dead_letter_facts import DeadLetters
 from waybill_shared.contract.events import Definition, StageDefinition
 from waybill_shared.contract.slots import DeadEntry, SinkState, Slot, Unplaced
-from waybill_shared.contract.topology import StageSink, Topology
+from waybill_shared.contract.topology import StageSink, Topology, inputs_by_id
 from waybill_shared.contract.vectors import (
     Span,
     TopicPartition,
@@ -128,7 +128,7 @@ class _Placing:
         stage = self._known.get(key)
         if stage is None:
             return letters.since <= self._slot.generation  # else its definition is still to come
-        sources = {topic_id: source for source in stage.inputs for topic_id in source.ids}
+        sources = inputs_by_id(stage)
         read = (each for each in letters.letters if each.replayed is None)
         if key in self._stages and any(each.topic_id not in sources for each in read):
             return False

@@ -8,12 +8,14 @@ A slot contains all that is known of one pipeline. It changes in this order:
    the spans that its stage set aside. Dead letters wait in the slot until they can be counted.
    After a deletion, commits and dead letters change nothing.
 3. While the slot has no definition, the work ends here: nobody knows who reads what.
-4. `dead.count` makes entries of the dead letters that wait, in the order of their sequences.
+4. `dead_letters.count` makes entries of the dead letters that wait, in the order of their
+   sequences.
 5. `losses.settle` works out which offsets of root inputs will never reach each sink.
-6. `Graph.reached` translates the frontier of each sink to root inputs, hop by hop, and `reached`
-   moves there. It moves for no sink while dead letters that a sink is past are not known yet.
+6. `Graph.root_position` translates the frontier of each sink to root inputs, hop by hop, and
+   `reached` moves there. It moves for no sink while dead letters that a sink is past are not known
+   yet.
 7. Each move that a batch caused gives a `Progress`, which the tracker stores as history.
-8. `hops.few` limits the hops: old ones that every reader is past, and ones that are too many.
+8. `hops.thin_out` limits the hops: old ones that every reader is past, and ones that are too many.
 
 The merge is a join: facts in any order, repeated or split, lead to the same state. Both sides of a
 hop are cumulative, so a later fact covers one that was lost. Beats and transitions are no facts:
@@ -33,7 +35,7 @@ from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import Span, TopicPartition, Vector, behind, join, meet
 from waybill_token_tracker.core.dead_letters import all_known, count, receive
 from waybill_token_tracker.core.graph import Graph
-from waybill_token_tracker.core.hops import few, with_hop
+from waybill_token_tracker.core.hops import thin_out, with_hop
 from waybill_token_tracker.core.losses import settle, unite
 
 
@@ -269,7 +271,7 @@ def _count_passed(graph: Graph, sinks: Mapping[str, SinkState]) -> dict[str, int
 
 
 def _limit_hops(sinks: dict[str, SinkState], passed: Mapping[str, int]) -> dict[str, SinkState]:
-    hops = few({key: state.hops for key, state in sinks.items()}, passed)
+    hops = thin_out({key: state.hops for key, state in sinks.items()}, passed)
     return {
         key: state if hops[key] == state.hops else replace(state, hops=hops[key])
         for key, state in sinks.items()

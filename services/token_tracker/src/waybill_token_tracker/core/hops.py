@@ -44,7 +44,7 @@ def _with_replays(before: Hops, hop: Hop) -> Hop:
     return hop if replayed == hop.replayed else replace(hop, replayed=replayed)
 
 
-def few(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]:
+def thin_out(sinks: Mapping[str, Hops], passed: Mapping[str, int]) -> dict[str, Hops]:
     """Return as many hops of each sink as there is room for. `passed` says by sink how many of them
     every reader is past.
 

@@ -11,9 +11,9 @@ from itertools import accumulate, chain
 from typing import Final
 
 from waybill_shared.contract import vectors
-from waybill_shared.contract.events import MARKER, InputDefinition, StageDefinition
+from waybill_shared.contract.events import MARKER, InputDefinition
 from waybill_shared.contract.slots import Hop
-from waybill_shared.contract.topology import StageSink
+from waybill_shared.contract.topology import StageSink, inputs_by_id
 from waybill_shared.contract.vectors import Span, TopicPartition
 from waybill_shared.contract.words import LossReason
 from waybill_token_tracker.core.graph import Graph, at_entrance
@@ -89,7 +89,7 @@ class Origins:
     def _of_hop(self, writer: StageSink, at: int) -> Origin:
         key = (writer.key, at)
         if key not in self._of_hops:
-            sources = _sources(writer.stage)
+            sources = inputs_by_id(writer.stage)
             read = (
                 self.read_by(sources[span.topic_id], span)
                 for span in self._read_spans(writer, at)
@@ -113,10 +113,6 @@ class Origins:
     def _unread(self, writer: StageSink) -> Iterator[Span]:
         aside = self._graph.state(writer.key).set_aside
         return chain.from_iterable(spans for why, spans in aside.items() if why != WRITTEN)
-
-
-def _sources(stage: StageDefinition) -> dict[str, InputDefinition]:
-    return {topic_id: source for source in stage.inputs for topic_id in source.ids}
 
 
 def unite_origins(origins: Iterable[Origin]) -> Origin:
