@@ -7,7 +7,7 @@ const SHOWN = 100_000; // characters of a value that are drawn at once
 const HEX_BYTES = 4_096;
 const OPEN_DEPTH = 2;
 const CHILDREN_MAX = 500;
-const EAGER = 20_000; // characters of a value whose folded parts are drawn too, so that they are found
+const EAGER = 20_000; // in a value of so many characters folded parts are drawn too, so that they are found
 const OPEN_MAX = 20; // parts that are not folded at first, where a value is longer
 
 /** A number as its text has it: JavaScript's would lose digits. */

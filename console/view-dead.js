@@ -47,7 +47,7 @@ export function deadView(name, asked) {
 		"aria-label": "Choose all that are shown",
 		onchange: chooseAll,
 	});
-	const told = h("div", { role: "status", "aria-live": "polite" });
+	const statusLine = h("div", { role: "status", "aria-live": "polite" });
 	const groups = h("ul", { class: "groups", "aria-label": "by cause" });
 	const body = h("tbody", {});
 	const more = h("button", { type: "button", onclick: showMore }, "Show more");
@@ -76,7 +76,7 @@ export function deadView(name, asked) {
 				h("label", {}, again, " also what was replayed before"),
 			),
 		),
-		told,
+		statusLine,
 		panel,
 		groups,
 		wide(
@@ -110,7 +110,7 @@ export function deadView(name, asked) {
 		history.replaceState(null, "", `${toDead(name)}${kept && `?${kept}`}`);
 		cursor = null;
 		letters = [];
-		fill(told);
+		fill(statusLine);
 		show("");
 		void load();
 	}
@@ -129,9 +129,9 @@ export function deadView(name, asked) {
 				if (!letters.length) say(counted, cursor ? "looking further back…" : "");
 			} while (cursor && letters.length < enough);
 			const nothing = "No dead letters. What a topic does not keep any more is not shown.";
-			if (!letters.length) fill(told, h("p", { class: "quiet" }, nothing));
+			if (!letters.length) fill(statusLine, h("p", { class: "quiet" }, nothing));
 		} catch (error) {
-			if (!abort.signal.aborted && mine === turn) fill(told, trouble(error, load));
+			if (!abort.signal.aborted && mine === turn) fill(statusLine, trouble(error, load));
 		}
 	}
 
@@ -289,7 +289,7 @@ export function deadView(name, asked) {
 		if (!(await confirmed(what, said, "Replay"))) return;
 		sending = true;
 		draw();
-		const progress = (/** @type {Resent} */ sent) => fill(told, progressLine(sent, ids.length));
+		const progress = (/** @type {Resent} */ sent) => fill(statusLine, progressLine(sent, ids.length));
 		let yes = false;
 		const request = (/** @type {readonly string[]} */ each) =>
 			post(`${path}/replay`, { ids: each, again: again.checked, yes, ...(edited && { edited }) });
@@ -307,8 +307,8 @@ export function deadView(name, asked) {
 		const outcome = await resentLines(await resend(ids, some, progress));
 		sending = false;
 		if (!element.isConnected) return notice(`Dead letters of ${name}: `, ...outcome);
-		fill(told, ...outcome);
-		told.scrollIntoView({ block: "nearest" });
+		fill(statusLine, ...outcome);
+		statusLine.scrollIntoView({ block: "nearest" });
 		draw();
 	}
 
