@@ -161,7 +161,7 @@ def _bytes(text: str | None, base64: str | None) -> bytes | None:
 
 
 class ReplayRequest(StrictRequest):
-    model_config = ConfigDict(json_schema_extra={"example": {"ids": ["orders.in.dlq:0:4:17"]}})
+    model_config = with_example("ingress/replay_request")
 
     ids: list[str] = Field(
         min_length=1, description=f"of dead letters, at most {LETTERS_MAX:,}, as a list of them has"
