@@ -162,6 +162,33 @@ def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: Worl
     assert after == before
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("- name: load\n", "- name: store\n    was: load\n", "rename_stage"),
+        ("{name: lake,", "{name: pond, was: lake,", "rename_sink"),
+    ],
+)
+def test_other_names_are_compared_with_those_of_before(
+    world: World, old: str, new: str, kind: str
+) -> None:
+    runner = running(world)
+    compared(runner, comparison(2, EXAMPLE.replace(old, new, 1)))
+    answer = told(world)
+    assert answer["errors"] == []
+    assert kind in [each["kind"] for each in answer["changes"]]
+
+
+def test_name_before_of_a_new_pipeline_is_an_error(world: World) -> None:
+    asked = validation(1, EXAMPLE.replace("- name: load\n", "- name: store\n    was: load\n"))
+    runner = runner_in(world)
+    ask(runner, asked)
+    find(runner, asked)
+    (error,) = told(world)["errors"]
+    assert "no stage was ever called 'load'" in error["message"]
+    assert error["path"] == "stages.1.was"
+
+
 def test_what_apply_would_refuse_is_an_error_with_its_place(world: World) -> None:
     runner = running(world)
     compared(runner, comparison(2, EXAMPLE.replace("topic: orders.in", "topic: other.in")))

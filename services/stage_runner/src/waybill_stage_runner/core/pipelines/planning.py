@@ -20,7 +20,7 @@ from waybill_shared.contract.former_names import Named, names_after
 from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_shared.contract.moments import format_moment
 from waybill_shared.contract.vectors import Vector
-from waybill_stage_runner.core.pipelines.renaming import find_continued
+from waybill_stage_runner.core.pipelines.renaming import Continued, find_continued
 
 NOT_CREATED: Final = "not created yet"  # in place of an id; a reader of a refusal sees it
 
@@ -131,19 +131,31 @@ def define(
     A topic that was created again is read from a new start. The stage keeps the ids that it had
     before, in `retired`.
     """
-    return _Definitions(manifest, topics, before).stages()
+    earlier = find_continued(manifest, before)
+    return _Definitions(manifest, topics, before, earlier).stages()
+
+
+def define_as_new(
+    manifest: Manifest, topics: Mapping[str, TopicState]
+) -> tuple[StageDefinition, ...]:
+    """Return the stages as those of a new pipeline, whatever the manifest says of former names."""
+    return _Definitions(manifest, topics, None, Continued(stages={}, sinks={})).stages()
 
 
 class _Definitions:
     """The parts that definitions of stages are made of."""
 
     def __init__(
-        self, manifest: Manifest, topics: Mapping[str, TopicState], before: PipelineRecord | None
+        self,
+        manifest: Manifest,
+        topics: Mapping[str, TopicState],
+        before: PipelineRecord | None,
+        earlier: Continued,
     ) -> None:
         self._manifest = manifest
         self._topics = topics
         self._generation = before.generation + 1 if before is not None else 1
-        self._earlier = find_continued(manifest, before)
+        self._earlier = earlier
         self._topic_of = manifest.topics()
 
     def stages(self) -> tuple[StageDefinition, ...]:

@@ -11,7 +11,7 @@ from waybill_shared.contract.graph import PipelineGraph, graph_of
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_stage_runner.core.pipelines.change import Change
 from waybill_stage_runner.core.pipelines.manifest_changes import Columns
-from waybill_stage_runner.core.pipelines.planning import TopicState, define, topics_of
+from waybill_stage_runner.core.pipelines.planning import TopicState, define_as_new, topics_of
 
 RESULT_BYTES_MAX: Final = 256_000  # of one answer; Kafka accepts four times as much
 
@@ -73,7 +73,7 @@ def _plan_graph(manifest: Manifest) -> PipelineGraph:
         plan.topic: TopicState(topic_id=plan.topic, starts={}, ends={})
         for plan in topics_of(manifest)
     }
-    return graph_of(define(manifest, topics, None))
+    return graph_of(define_as_new(manifest, topics))
 
 
 def _graph(graph: PipelineGraph, columns: Columns) -> dict[str, object]:
