@@ -316,9 +316,8 @@ export function deadView(name, asked) {
 		await live.look();
 		showChosen();
 		const detail = await ask(pipelinePath(name), { signal: abort.signal }).catch(() => null);
-		stage.append(
-			...(detail?.stages ?? []).map((/** @type {any} */ each) => h("option", {}, each.name)),
-		);
+		const stages = detail?.stages ?? [];
+		stage.append(...stages.map((/** @type {any} */ each) => h("option", {}, each.name)));
 		if (abort.signal.aborted) return;
 		stage.value = asked.get("stage") ?? "";
 		if (turn === 0) await load();
