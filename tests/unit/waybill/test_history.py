@@ -251,7 +251,7 @@ def test_the_command_prints_batches(server: ScriptedServer, command: Command) ->
     server.answer("GET", BATCHES, Response(json={"items": [batch(4)], "next_cursor": None}))
     result, began = command("history", "orders", "--batches", "load"), batch(4)["started_at"]
     assert [" ".join(line.split()) for line in result.stdout.splitlines()] == [
-        f"batch 4 {began} 25 records of in[0] 1-6, in[1] 1-6, in[2] 1-6, and 2 more",
+        f"batch 4 {began} 25 offsets of in[0] 1-6, in[1] 1-6, in[2] 1-6, and 2 more",
         "lake 24 rows, at 09:00:04.250, iceberg_snapshot_id 17",
         "copy 24 rows",
     ]

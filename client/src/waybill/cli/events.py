@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 SILENCE_S_MAX = 45.0  # the service says every 15 s that it lives
+WIDTH = 30  # of what happened: two phases, such as CheckpointStopping -> Stopped
 AGAIN_S = 1.0  # between two tries of a stream that broke
 
 
@@ -134,7 +135,7 @@ def _print(event: Fields, output: Form) -> None:
         render.data([json.dumps(event.raw, ensure_ascii=False)])
         return
     what, why = describe_event(event)
-    render.data([render.words(event.text("at"), f"{what:<24}", why)])
+    render.data([render.words(event.text("at"), f"{what:<{WIDTH}}", why)])
     failure = event.object_or_none("error")
     if failure is not None and event.text("kind") == "transition":
         render.data([render.words(" ", "error:", failure.text("message"))])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 
 from waybill.cli import render
-from waybill.cli.events import describe_event
+from waybill.cli.events import WIDTH, describe_event
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import PipelineArgument, connect, not_empty
 from waybill.fields import Fields
@@ -61,7 +61,8 @@ def history(
 
     With --runs, each line is a run: when and by whom it was started, and when, why and by whom it
     was ended. With --batches STAGE, each line is a batch of the stage: its number, when it began,
-    how many records it read, and for each sink the rows, the time of the commit, and the version.
+    how many offsets it read, of which some hold no record, and for each sink the rows, the time of
+    the commit, and the version.
 
     \b
     Example:
@@ -109,11 +110,12 @@ def _batch_lines(batch: "StageBatch") -> "Iterator[Text]":
     )
     more = batch.ranges_count - RANGES_SHOWN
     said = f"{places}, and {more} more" if more > 0 else places
-    yield render.words(f"batch {batch.batch:<5}", at, f"{batch.records} records of", said)
+    read = render.count(batch.records, "offset")
+    yield render.words(f"batch {batch.batch:<5}", at, f"{read} of", said)
     for sink in batch.sinks:
         ended = "" if sink.committed_at is None else f"at {sink.committed_at:%H:%M:%S.%f}"[:-3]
         version = ", ".join(f"{key} {text}" for key, text in (sink.version or {}).items())
-        parts = [f"{sink.rows} rows", ended, version]
+        parts = [render.count(sink.rows, "row"), ended, version]
         yield render.words(" ", sink.name, ", ".join(filter(None, parts)))
 
 
@@ -141,7 +143,7 @@ def _event_lines(event: "PipelineEvent") -> "Iterator[Text]":
     attempt = f"attempt {event.attempt}" if event.attempt else ""
     said = (part for part in (why, f"by {event.actor}" if event.actor else "", attempt) if part)
     at = str(event.raw.get("at", ""))
-    yield render.words(at, f"{what:<24}", ", ".join(said))
+    yield render.words(at, f"{what:<{WIDTH}}", ", ".join(said))
     if event.phase_from is not None:
         yield from _error_lines(event.error)
 
