@@ -30,19 +30,34 @@ def test_a_restart_from_elsewhere_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("state", "wanted"),
+    ("params", "wanted"),
     [
-        ("resume", Restart(stage="load", confirmed=True)),
-        ("fresh", Restart(start_from="fresh", stage="load", confirmed=True)),
+        ({"state": "resume"}, Restart(confirmed=True)),
+        ({"state": "fresh"}, Restart(start_from="fresh", confirmed=True)),
+        (
+            {"state": "fresh", "stage": "load"},
+            Restart(start_from="fresh", stage="load", confirmed=True),
+        ),
     ],
 )
 def test_a_restart_says_whether_stages_begin_again(
-    client: TestClient, kafka: FakeKafka, state: str, wanted: Restart
+    client: TestClient, kafka: FakeKafka, params: dict[str, str], wanted: Restart
 ) -> None:
-    params = {"state": state, "yes": "true", "stage": "load"}
-    client.post("/v1/pipelines/orders/restart", params=params)
+    client.post("/v1/pipelines/orders/restart", params={"yes": "true", **params})
     (written,) = kafka.written
     assert decode(Command, written.value).body == wanted
+
+
+@pytest.mark.parametrize("params", [{}, {"state": "resume"}])
+def test_a_restart_of_one_stage_that_begins_nowhere_else_is_refused(
+    client: TestClient, kafka: FakeKafka, params: dict[str, str]
+) -> None:
+    answer = client.post("/v1/pipelines/orders/restart", params={"stage": "load", **params})
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["message"] == "stage=load names a stage, and nothing says where it begins"
+    assert "from or state=fresh" in error["hint"]
+    assert kafka.written == []
 
 
 @pytest.mark.parametrize("state", ["resume", "fresh"])

@@ -127,6 +127,15 @@ def test_where_to_begin_is_sent_as_waybill_spells_it(
     assert server.requests[0].params["from"] == "earliest"
 
 
+@pytest.mark.parametrize("more", [(), ("--state", "resume")])
+def test_restart_of_one_stage_needs_to_say_where_it_begins(
+    server: ScriptedServer, command: Command, more: tuple[str, ...]
+) -> None:
+    result = command("restart", "orders", "--stage", "load", *more)
+    assert (result.exit_code, server.requests) == (2, [])
+    assert "--from WHERE or --state fresh" in result.stderr
+
+
 def test_wait_says_how_to_wait_for_a_token(command: Command) -> None:
     result = command("wait", "wb1.abc")
     assert result.exit_code == 2

@@ -96,6 +96,10 @@ def restart(  # noqa: PLR0917 - options of a command line
     if begin is not None and state is not None:
         raise typer.BadParameter("take --from WHERE, --state fresh, or neither to resume")
     rewinds = begin is not None or state == "fresh"
+    if stage is not None and not rewinds:
+        raise typer.BadParameter(
+            f"--stage {stage} needs --from WHERE or --state fresh; without it, all is restarted"
+        )
 
     def ask(client: "Client") -> Operation:
         def send(*, confirmed: bool) -> Operation:

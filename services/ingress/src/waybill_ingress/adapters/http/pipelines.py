@@ -232,6 +232,7 @@ def _add_new_runs(router: APIRouter, commands: Commands, carrier: Carrier) -> No
         and tokens of what they skip end lost.
         """
         begin = begin_of(start_from)
+        _refuse_stage_alone(stage, begin, state)
         body = Restart(
             start_from=_word_of(begin, state),
             at=begin.since(commands.now_ms()),
@@ -271,6 +272,14 @@ def _word_of(begin: Begin, state: str | None) -> RestartFrom | None:
         )
         raise UserError([Problem(message=message, hint=hint)])
     return "fresh" if state == "fresh" else begin.word
+
+
+def _refuse_stage_alone(stage: str | None, begin: Begin, state: str | None) -> None:
+    """Raise UserError if a stage is named, and nothing says where it begins."""
+    if stage is not None and begin == Begin() and state != "fresh":
+        message = f"stage={stage} names a stage, and nothing says where it begins"
+        hint = "add from or state=fresh; without stage, the whole pipeline is restarted"
+        raise UserError([Problem(message=message, hint=hint)])
 
 
 def _add_put(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
