@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged
+from waybill_spark.tracking.checkpoint import Checkpoint, CheckpointDamaged, stop_after_commit
 from waybill_spark.tracking.local_files import LocalFiles
 
 DAMAGED_LINES = ['{"a":{"0":', '{"a":[1]}', '{"a":{"x":1}}', '{"a":{"0":null}}', "7", ""]
@@ -71,6 +71,33 @@ def test_a_commit_is_awaited_while_the_query_runs(folder: Path) -> None:
     assert checkpoint.await_commit(-1, is_running), "there was no batch"
     assert looks == 3
     assert not checkpoint.await_commit(5, lambda: False), "its query has ended"
+
+
+class SlowQuery:
+    """A query that notes the end of batch 4 when it is looked at for the third time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._noted = folder / "commits" / "4"
+        self._looks = 0
+        self.had_noted: bool | None = None
+        """If it had noted it when it was stopped."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        self._looks += 1
+        if self._looks == 3:
+            self._noted.touch()
+        return True
+
+    def stop(self) -> None:
+        self.had_noted = self._noted.exists()
+
+
+def test_a_query_is_stopped_when_the_end_of_its_batch_is_noted(folder: Path) -> None:
+    (folder / "commits").mkdir()
+    query = SlowQuery(folder)
+    assert stop_after_commit(query, Checkpoint(LocalFiles(folder)), done=4)
+    assert query.had_noted is True
 
 
 def test_source_without_offsets_is_a_dash(folder: Path) -> None:

@@ -38,7 +38,7 @@ from waybill_spark.driver.surroundings import (
     make_source,
 )
 from waybill_spark.tracking.batch_rows import BatchRows
-from waybill_spark.tracking.checkpoint import Checkpoint
+from waybill_spark.tracking.checkpoint import Checkpoint, stop_after_commit
 from waybill_spark.tracking.local_files import LocalFiles
 from waybill_spark.tracking.replaying import Replays
 from waybill_spark.tracking.sink import Sink
@@ -280,11 +280,9 @@ class RunningStage:
         """
         self._replays.stop()
         self._tracked.close()
-        if self._query is not None:
-            query = self._query
-            if not self._checkpoint.await_commit(self._done, lambda: query.isActive):
-                logger.warning("batch is not in the checkpoint", extra={"stage": self.name})
-            query.stop()
+        query = self._query
+        if query is not None and not stop_after_commit(query, self._checkpoint, self._done):
+            logger.warning("batch is not in the checkpoint", extra={"stage": self.name})
 
     def _plan_going_on(self) -> DataFrame | None:
         """Plan the query from the position of the checkpoint, if there is one.

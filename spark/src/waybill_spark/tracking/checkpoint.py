@@ -29,6 +29,15 @@ class Planned:
     committed: bool
 
 
+class Stoppable(Protocol):
+    """A streaming query of Spark."""
+
+    @property
+    def isActive(self) -> bool: ...  # noqa: N802 - Spark's name
+
+    def stop(self) -> None: ...
+
+
 class CheckpointFiles(Protocol):
     """The files of one checkpoint, wherever they are, by their paths in it."""
 
@@ -171,6 +180,13 @@ class Checkpoint:
         except (ValueError, TypeError, AttributeError) as error:
             text = f"{self.files.location}/{path} holds {line[:100]!r}: no offsets by partition"
             raise CheckpointDamaged(text) from error
+
+
+def stop_after_commit(query: Stoppable, checkpoint: Checkpoint, done: int) -> bool:
+    """Stop a query when Spark has noted the end of batch `done`. Return False if it has not."""
+    has_noted = checkpoint.await_commit(done, lambda: query.isActive)
+    query.stop()
+    return has_noted
 
 
 def _fold(sources: Iterable[TopicOffsets], choose: Callable[[int, int], int]) -> TopicOffsets:
