@@ -15,7 +15,8 @@ from unit.status.slots import OPERATION, RING, life, record, sealed, slot, span,
 from waybill_shared.access.authentication import ANYONE, DEFAULT_TENANT
 from waybill_shared.contract.driver_news import IgnoredFields
 from waybill_shared.contract.errors import Refusal, TokenRefused
-from waybill_shared.contract.events import EarlierManifest, Reply
+from waybill_shared.contract.events import Reply
+from waybill_shared.contract.manifest.applied import EarlierManifest
 from waybill_shared.contract.words import Action, OperationState
 from waybill_shared.kafka.replies import Replies
 from waybill_status.app.outcomes.hub import Hub

@@ -22,7 +22,8 @@ from unit.status.slots import (
     with_stages,
 )
 from unit.status.worlds import World, world
-from waybill_shared.contract.events import EarlierManifest, PipelineRecord
+from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.manifest.applied import EarlierManifest
 from waybill_shared.contract.rewinds import StageRewind
 from waybill_shared.contract.slots import Hop, SinkState, Slot
 from waybill_shared.contract.token_views import WHOLE

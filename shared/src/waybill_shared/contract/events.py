@@ -14,7 +14,7 @@ from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.deliveries import WebhookDelivery
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.lifecycle_events import Beat, LifecycleEvent
-from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.manifest.applied import AppliedManifest, EarlierManifest
 from waybill_shared.contract.offsets import Offsets
 from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.contract.requests import RequestAnswer, RequestClaim
@@ -160,15 +160,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierManifest:
-    """An earlier manifest, the last generation that it was applied as, and its end."""
-
-    generation: int
-    manifest: AppliedManifest
-    until: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
     tenant: str
     pipeline_uid: str
@@ -193,6 +184,8 @@ class PipelineRecord:
     rewinds: tuple[StageRewind, ...] = ()  # the newest of each partition, done or not
     dead_letters: tuple[DeadLetterRequest, ...] = ()  # those that no run has done yet
     stopped_stages: tuple[StoppedStage, ...] = ()  # those that no run starts, the oldest first
+    was: tuple[str, ...] = ()  # its names before this one; its uid is made of the first one
+    taken_for: str = ""  # of a life that is only a name: the uid of the pipeline that has it
 
     @property
     def wants_run(self) -> bool:

@@ -7,6 +7,7 @@ import threading
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import pipeline_id
 
@@ -29,16 +30,22 @@ class PipelineDirectory:
         with self._lock:
             self._by_uid[record.pipeline_uid] = record
             self._by_id[pipeline_id(record.tenant, record.pipeline_uid)] = record
-            name = (record.tenant, record.name)
+            name = (record.tenant, first_name(record))
             known = self._by_name.get(name)
             if known is None or known.life <= record.life:
                 self._by_name[name] = record
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
-        """Return the pipeline of that name that is not deleted."""
-        with self._lock:
-            record = self._by_name.get((tenant, name))
-        return None if record is None or record.desired == "deleted" else record
+        """Return the pipeline that is called so now and is not deleted."""
+        holder = self._holder(tenant, name)
+        return None if holder is None or holder.name != name else holder
+
+    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
+        """Return the pipeline that has another name now, and keeps this one: it was called so, or
+        is to be called so and is not yet.
+        """
+        holder = self._holder(tenant, name)
+        return None if holder is None or holder.name == name else holder
 
     def by_uid(self, uid: str) -> PipelineRecord | None:
         """Return that life of a pipeline, also after its end."""
@@ -64,13 +71,24 @@ class PipelineDirectory:
         return [record for record in self.lives() if record.desired != "deleted"]
 
     def life_for(self, tenant: str, name: str) -> Life:
-        """Return the life of the pipeline of that name, or the next one if it is deleted or never
-        existed. The uid is derived from the number, so that two creations at once mean one
-        pipeline.
+        """Return the life of the pipeline that has or had that name, or the next one if it is
+        deleted or never existed. The uid is derived from the number, so that two creations at once
+        mean one pipeline.
         """
         with self._lock:
             newest = self._by_name.get((tenant, name))
-        if newest is not None and newest.desired != "deleted":
-            return Life(uid=newest.pipeline_uid, number=newest.life)
+        holder = self._holder(tenant, name)
+        if holder is not None:
+            return Life(uid=holder.pipeline_uid, number=holder.life)
         number = 0 if newest is None else newest.life + 1
         return Life(uid=str(uuid5(UID_NAMESPACE, f"{tenant}/{name}/{number}")), number=number)
+
+    def _holder(self, tenant: str, name: str) -> PipelineRecord | None:
+        """Return the pipeline to which the newest life of a name belongs, if it is not deleted: the
+        one that began with it, or the one for which it was taken.
+        """
+        with self._lock:
+            newest = self._by_name.get((tenant, name))
+            if newest is not None and newest.taken_for:
+                newest = self._by_uid.get(newest.taken_for)
+        return None if newest is None or newest.desired == "deleted" else newest

@@ -85,6 +85,15 @@ class AppliedManifest:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierManifest:
+    """An earlier manifest, the last generation that it was applied as, and its end."""
+
+    generation: int
+    manifest: AppliedManifest
+    until: int
+
+
 def _count(at: object, parts: Sequence[str]) -> Path:
     path: list[str | int] = []
     for part in parts:

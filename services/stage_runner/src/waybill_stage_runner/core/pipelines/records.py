@@ -9,12 +9,11 @@ from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import (
     Command,
     Desired,
-    EarlierManifest,
     PipelineRecord,
     StageDefinition,
 )
 from waybill_shared.contract.lifecycle import STOPS, Phase, allowed_actions
-from waybill_shared.contract.manifest.applied import AppliedManifest
+from waybill_shared.contract.manifest.applied import AppliedManifest, EarlierManifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
