@@ -31,6 +31,9 @@ class FakeOwners:
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         return self.directory.by_name(tenant, name)
 
+    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
+        return self.directory.called_before(tenant, name)
+
     def living(self, tenant: str) -> Sequence[PipelineRecord]:
         return self.directory.living(tenant)
 

@@ -180,3 +180,15 @@ async def test_of_a_replay_those_sinks_may_be_asked_for_that_it_reaches(w: World
     assert w.tokens.sinks_of(enriched) == {"enriched", "lake"}
     (refused,) = await w.tokens.settle(ANYONE, [copy], WantedView(through=("audit",)))
     assert "the token of a replay is for one pipeline" in str(refused)
+
+
+@inside(world)
+async def test_a_pipeline_on_the_way_may_be_named_as_it_was(w: World) -> None:
+    legs = Legs(w)
+    legs.audit(9)
+    asked = await legs.view()
+    record = replace(other("audit", keep()), name="ledger", was=("audit",))
+    w.owners.directory.accept(record)
+    again = await legs.view()
+    assert [each.pipeline for each in again.through] == ["ledger"]
+    assert [each.uid for each in again.through] == [each.uid for each in asked.through]

@@ -15,6 +15,13 @@ class Life:
     number: int
 
 
+def renamed(name: str, present: str) -> Refusal:
+    """Return the refusal of a name that a pipeline had before."""
+    hint = f"use {present!r}; to call it {name!r} again: `waybill rename {present} {name}`"
+    detail = f"pipeline {name!r} is called {present!r} now"
+    return Refusal(Slug.RENAMED, detail, hint=hint, renamed_to=present)
+
+
 def no_pipeline(name: str, known: list[str]) -> Refusal:
     hint = hint_of_names(name, known, "known pipelines") or "no pipeline was applied yet"
     return Refusal(

@@ -124,6 +124,8 @@ class Slug(StrEnum):
         "at `/v0`, where `/v1` gives an outcome: records of the token, `lost`, will never arrive")
     TARGET_SHARED = ("target_shared", 409, Acts.CALLER,
         "another pipeline writes to the topic or table of a sink; `errors` say what permits it")
+    RENAMED = ("renamed", 410, Acts.CALLER,
+        "the pipeline is called otherwise now: `renamed_to`")
     TOKEN_EXPIRED = ("token_expired", 410, Acts.CALLER,
         "a genuine token that is too old")
     BODY_TOO_LARGE = ("body_too_large", 413, Acts.CALLER,

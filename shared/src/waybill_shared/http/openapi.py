@@ -61,6 +61,8 @@ def refusals(*slugs: Slug, members: Members = MEMBERS) -> Responses:
     examples.
     """
     found: Responses = {}
+    if Slug.PIPELINE_NOT_FOUND in slugs:
+        slugs = (*slugs, Slug.RENAMED)  # the name may be a former one
     for status in sorted({slug.status for slug in slugs}):
         same = [slug for slug in slugs if slug.status == status]
         found[status] = {

@@ -84,6 +84,7 @@ class Commands:
             message = f"the manifest is called {called!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{called}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
+        await self._registry.refuse_former(caller.tenant, name)
         applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
         operation = await self._send(caller, Apply(manifest=applied), name, request_id, log)
         self._registry.note_applied(caller.tenant, operation)
@@ -121,6 +122,7 @@ class Commands:
         applied = read_manifest(manifest, reserved=self._prefix)
         if without_places:
             applied = applied.without_places()
+        await self._registry.refuse_former(caller.tenant, applied.model.name)
         try:
             applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
         except UserError as error:

@@ -12,7 +12,7 @@ from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply
 from waybill_shared.contract.operations import OperationId
-from waybill_shared.contract.pipelines import Life, no_pipeline
+from waybill_shared.contract.pipelines import Life, no_pipeline, renamed
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN
@@ -75,6 +75,13 @@ class Registry:
             if record is None and not caught_up:
                 raise self._unknown(tenant, name, caught_up=False)
         return record
+
+    async def refuse_former(self, tenant: str, name: str) -> None:
+        """Raise Refusal if a pipeline had that name and is called otherwise now."""
+        if self._directory.by_name(tenant, name) is None:
+            await self._news.catch_up()
+            if (present := self._present_name(tenant, name)) is not None:
+                raise renamed(name, present)
 
     async def lives(self, tenant: str, name: str) -> list[PipelineRecord]:
         """Return all pipelines of all tenants, deleted ones too. `name` is for the refusal.
@@ -155,9 +162,16 @@ class Registry:
         if not caught_up:
             detail = "this ingress does not know all pipelines yet, or cannot ask kafka: try again"
             return Refusal(Slug.PIPELINE_NOT_READY, detail)
+        if (present := self._present_name(tenant, name)) is not None:
+            return renamed(name, present)
         if self._just_applied(tenant, name):
             return not_ready(Slug.PIPELINE_NOT_READY, f"pipeline {name} was applied just now")
         return no_pipeline(name, [known.name for known in self._directory.living(tenant)])
+
+    def _present_name(self, tenant: str, name: str) -> str | None:
+        """Return what a pipeline is called now that had this name."""
+        former = self._directory.called_before(tenant, name)
+        return former.name if former is not None and name in former.was else None
 
     def _just_applied(self, tenant: str, name: str) -> bool:
         applied = self._applied.get((tenant, name))

@@ -161,7 +161,7 @@ async def _check_owner(
         record = await pipelines.record(caller(request), pipeline)
     except Refusal as refusal:
         hidden = Scope.READ not in caller(request).scopes
-        if hidden and refusal.slug is Slug.PIPELINE_NOT_FOUND:
+        if hidden and refusal.slug in (Slug.PIPELINE_NOT_FOUND, Slug.RENAMED):
             raise other from refusal
         raise
     own = pipeline_id(record.tenant, record.pipeline_uid)
