@@ -12,6 +12,7 @@ from waybill_shared.contract.commands import (
     ChangeBody,
     Delete,
     Pause,
+    Rename,
     Rescale,
     Restart,
     Resume,
@@ -48,6 +49,7 @@ def make_body(
         "set_offsets": SetOffsets(start_from=cast("Beginning | None", start_from)),
         "rescale": Rescale(parallelism=4),
         "restart": Restart(start_from=cast("Beginning | None", start_from)),
+        "rename": Rename(name="sales"),
         "delete": Delete(),
     }[action]
     return cast(ChangeBody, body)

@@ -24,6 +24,7 @@ ROUTES = {
     Action.RESTART: ("POST", f"{PIPELINE}/restart"),
     Action.SET_OFFSETS: ("PATCH", f"{PIPELINE}/offsets"),
     Action.RESCALE: ("POST", f"{PIPELINE}/rescale"),
+    Action.RENAME: ("POST", f"{PIPELINE}/rename"),
     Action.DELETE: ("DELETE", PIPELINE),
     Action.VALIDATE: ("POST", "/v1/validate"),
     Action.MAINTAIN: ("POST", f"{PIPELINE}/sinks/{{sink}}/maintain"),

@@ -36,7 +36,7 @@ def fail(runner: Runner) -> None:
 def test_a_pipeline_that_runs_is_not_started_paused(world: World) -> None:
     carry_out(running(world), start_paused(2), 2)
     assert (world.answers[-1], world.reasons[-1]) == (("c2", "failed"), Slug.NOT_ALLOWED_NOW)
-    assert world.problems[-1].hint == "apply, restart, rescale, pause, stop or delete it"
+    assert world.problems[-1].hint == "apply, rename, restart, rescale, pause, stop or delete it"
     assert (world.pauses, world.records[-1].desired) == ([], "running")
 
 
@@ -51,7 +51,7 @@ def test_a_pipeline_that_is_paused_was_started_paused_already(world: World) -> N
 def test_a_paused_pipeline_is_resumed_and_not_started(world: World) -> None:
     carry_out(paused(world), command(3, "start"), 3)
     assert (world.answers[-1], world.reasons[-1]) == (("c3", "failed"), Slug.NOT_ALLOWED_NOW)
-    assert world.problems[-1].hint == "apply, restart, rescale, resume, stop or delete it"
+    assert world.problems[-1].hint == "apply, rename, restart, rescale, resume, stop or delete it"
 
 
 @pytest.mark.parametrize(("before", "action"), [(running, "resume"), (paused, "pause")])
@@ -64,7 +64,7 @@ def test_a_pipeline_that_has_failed_needs_a_start(
     assert world.phases[-1] == "Failed"
     carry_out(runner, command(4, action), 4)
     assert (world.answers[-1], world.reasons[-1]) == (("c4", "failed"), Slug.NOT_ALLOWED_NOW)
-    hint = "start, apply, restart, set_offsets, rescale, stop or delete it"
+    hint = "start, apply, rename, restart, set_offsets, rescale, stop or delete it"
     assert world.problems[-1].hint == hint
     assert world.started == [1]
     carry_out(runner, command(5, "start"), 5)

@@ -55,3 +55,10 @@ def test_event_of_a_batch_that_is_reported_again_is_the_same_event() -> None:
 def test_groups_of_former_names_are_deleted() -> None:
     slot = apply(RENAMED, slot=apply(CHAIN, slot=EMPTY), generation=2)
     assert deleted_stages([slot]) == {("orders", "enrich"), ("orders", "load")}
+
+
+def test_groups_of_a_former_name_of_the_pipeline_are_deleted() -> None:
+    slot = apply(replace(CHAIN, name="sales", was=("orders",)), slot=apply(CHAIN), generation=2)
+    assert deleted_stages([slot]) == {("orders", "enrich"), ("orders", "load")}
+    again = apply(replace(CHAIN, was=("orders", "sales")), slot=slot, generation=3)
+    assert deleted_stages([again]) == {("sales", "enrich"), ("sales", "load")}

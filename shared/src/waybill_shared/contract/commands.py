@@ -169,6 +169,16 @@ class Rescale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    name: str
+    """What the pipeline is called from now on."""
+    taken_for: str | None = None
+    """The uid of another pipeline: this life of the name is only taken for it, so that no pipeline
+    begins with it. Else the pipeline gets the name, which was taken before."""
+    action: Literal[Action.RENAME] = Action.RENAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     action: Literal[Action.DELETE] = Action.DELETE
 
@@ -199,7 +209,7 @@ class Logs:
     action: Literal[Action.LOGS] = Action.LOGS
 
 
-PlainChange = Start | Stop | Pause | Resume | Restart | SetOffsets | Rescale | Delete
+PlainChange = Start | Stop | Pause | Resume | Restart | SetOffsets | Rescale | Rename | Delete
 """A change that brings no manifest."""
 ChangeBody = Apply | PlainChange
 QuestionBody = Validate | Maintain | Logs
@@ -224,6 +234,7 @@ COMMANDS: Final[Mapping[Action, CommandRow]] = {
         SetOffsets, changes_record=True, needs_driver=False, scope=Scope.ADMIN
     ),
     Action.RESCALE: CommandRow(Rescale, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
+    Action.RENAME: CommandRow(Rename, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.DELETE: CommandRow(Delete, changes_record=True, needs_driver=False, scope=Scope.ADMIN),
     Action.VALIDATE: CommandRow(
         Validate, changes_record=False, needs_driver=True, scope=Scope.WRITE

@@ -148,6 +148,7 @@ class Definition:
     name: str
     deleted: bool
     stages: tuple[StageDefinition, ...]
+    was: tuple[str, ...] = ()  # its names before this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class PhaseRow(NamedTuple):
 RUNNER: Final = "the runner"
 DRIVER: Final = "its driver"
 PERSON: Final = "a person"
-CHANGE: Final = (Action.APPLY, Action.RESTART)
+CHANGE: Final = (Action.APPLY, Action.RENAME, Action.RESTART)
 SIZE: Final = (Action.RESCALE,)
 PLACE: Final = (Action.SET_OFFSETS,)
 HOLD: Final = (Action.PAUSE, Action.RESUME)

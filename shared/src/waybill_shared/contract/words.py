@@ -205,6 +205,7 @@ class Action(Word):
     RESUME = "resume", "let a paused pipeline begin batches again"
     RESTART = "restart", "run it with a new driver, also on topics that were created again"
     RESCALE = "rescale", "set how many of its tasks run at once; it gets a driver of that size"
+    RENAME = "rename", "call it otherwise; its tokens, fences and offsets stay"
     SET_OFFSETS = "set_offsets", "set where its next run begins, or take that back"
     DELETE = "delete", "end it; tokens of what it has not processed are `lost`"
     VALIDATE = "validate", "check a manifest; nothing is made or changed"

@@ -26,6 +26,7 @@ from waybill_stage_runner.app.restarts import Restarts
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
+from waybill_stage_runner.core.pipelines.names import refuse_taken, take_record
 from waybill_stage_runner.core.pipelines.parallelism import (
     parallelism_in,
     refuse_excess,
@@ -41,11 +42,14 @@ from waybill_stage_runner.core.pipelines.planning import (
     topics_of,
 )
 from waybill_stage_runner.core.pipelines.records import (
+    DESIRED_BY_ACTION,
     change_record,
     create_record,
     refuse_deleted,
     refuse_drain,
+    refuse_ended,
     refuse_not_allowed,
+    rename_record,
 )
 from waybill_stage_runner.core.pipelines.renaming import in_present_names
 from waybill_stage_runner.core.pipelines.scheduling import with_next_time
@@ -158,6 +162,9 @@ class Changes:
             self._supervisor.answer(Answer(command=command, state=OperationState.DONE))
             return
         before = self._supervisor.record(uid)
+        if isinstance(command.body, commands.Rename) and command.body.taken_for is not None:
+            self._take_name(command, command.body.taken_for, offset)
+            return
         command = in_present_names(command, before)
         done_to = before.commanded_at if before is not None else deleted_at
         if before is not None and _is_recorded(command, offset, before):
@@ -175,10 +182,28 @@ class Changes:
             record = replace(record, desired_by=command.actor)
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
 
+    def _take_name(self, command: Command, taken_for: str, offset: int) -> None:
+        """Write that the name is that of another pipeline from now on, or refuse it: this life of
+        the name began before as that of a pipeline, or was taken for a third one.
+        """
+        uid, taken = command.pipeline_uid, self._supervisor.taken.get(command.pipeline_uid)
+        before = self._supervisor.record(uid)
+        try:
+            if taken not in (None, taken_for):
+                refuse_taken(command)
+            if taken is None:
+                refuse_ended(command, before, deleted=uid in self._supervisor.deleted)
+                taking = take_record(command, taken_for, before, offset=offset)
+                self._supervisor.take_name(taking)
+        except UserError as error:
+            self._supervisor.answer(refuse(command, error.problems, error.slug))
+            return
+        self._supervisor.answer(Answer(command=command, state=OperationState.DONE))
+
     def _next_record(self, command: Command, before: PipelineRecord | None) -> PipelineRecord:
         now, body = self._clock.now_ms(), command.body
         assert not isinstance(body, commands.QuestionBody)
-        refuse_deleted(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
+        self._refuse_late(command, before)
         if isinstance(body, commands.Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None
@@ -191,20 +216,24 @@ class Changes:
             case commands.Rescale(parallelism=wanted):
                 refuse_excess(wanted, self._admission.limits)
                 return rescale_record(before, wanted, command.actor, now)
+            case commands.Rename(name=name):
+                return rename_record(before, name, now)
             case commands.Start():
                 return start_record(before, body, now)
-            case commands.Resume():
-                return replace(before, desired="running", updated_at=now)
-            case commands.Pause():
-                return replace(before, desired="paused", updated_at=now)
+            case commands.Resume() | commands.Pause() | commands.Delete():
+                return replace(before, desired=DESIRED_BY_ACTION[body.action], updated_at=now)
             case commands.Stop(mode=mode):
                 refuse_drain(mode, before, self._supervisor.phase(before.pipeline_uid))
                 stopped = replace(before, desired="stopped", stop_mode=mode, updated_at=now)
                 return replace(stopped, finished=False)
-            case commands.Delete():
-                return replace(before, desired="deleted", updated_at=now)
             case _:
                 assert_never(body)
+
+    def _refuse_late(self, command: Command, before: PipelineRecord | None) -> None:
+        """Raise UserError if the pipeline ended before, or its name was taken for another one."""
+        if command.pipeline_uid in self._supervisor.taken:
+            refuse_taken(command)
+        refuse_deleted(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
 
     def _apply(
         self, command: Command, applied: AppliedManifest, before: PipelineRecord | None, now: int

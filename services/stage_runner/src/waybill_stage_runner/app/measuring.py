@@ -50,6 +50,8 @@ def show_drivers(drivers: Iterable[Driver]) -> None:
 
 
 def measure(before: PipelineState, after: PipelineState) -> None:
+    if before.record.name != after.record.name:
+        metrics.forget(before.record.name)
     if before.phase is after.phase:
         return
     resumed = before.pause_orders > 0

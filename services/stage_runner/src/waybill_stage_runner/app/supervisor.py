@@ -48,8 +48,12 @@ class PipelineSupervisor:
         self._states: dict[str, PipelineState] = {}
         self.deleted: dict[str, int] = {}
         """The offset of the command that deleted a pipeline, by the uid of the pipeline."""
+        self.taken: dict[str, str] = {}
+        """For which pipeline a name was taken, by the uid of that life of the name."""
         self._epochs: dict[str, int] = {}
-        self._todo: deque[tuple[PipelineState | None, actions.PipelineAction]] = deque()
+        self._todo: deque[
+            tuple[PipelineState | None, actions.PipelineAction | actions.WriteTakenName]
+        ] = deque()
 
     @property
     def states(self) -> Iterable[PipelineState]:
@@ -70,7 +74,7 @@ class PipelineSupervisor:
     def adopt(self, record: PipelineRecord) -> None:
         """Accept a pipeline as it was recorded before this runner owned its partition."""
         if record.closed:
-            self.deleted[record.pipeline_uid] = record.commanded_at
+            self._note_end(record)
         else:
             self.request(record, None, written=True)
 
@@ -80,6 +84,11 @@ class PipelineSupervisor:
         self._states.setdefault(record.pipeline_uid, new)
         event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)
+
+    def take_name(self, record: PipelineRecord) -> None:
+        """Write that a name is taken. No pipeline begins with this life of it."""
+        self._note_end(record)
+        self._todo.append((None, actions.WriteTakenName(record=record)))
 
     def receive(self, pipeline_uid: str, epoch: int, event: events.RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
@@ -137,9 +146,16 @@ class PipelineSupervisor:
         self._states[pipeline_uid] = after
         self._todo.extend((after, action) for action in decided)
 
-    def _act(self, state: PipelineState | None, action: actions.PipelineAction) -> None:
+    def _act(
+        self,
+        state: PipelineState | None,
+        action: actions.PipelineAction | actions.WriteTakenName,
+    ) -> None:
         if isinstance(action, actions.Answer):
             self._publish_answer(state, action)
+            return
+        if isinstance(action, actions.WriteTakenName):
+            self._publisher.change(action.record, None)
             return
         assert state is not None
         record = state.record
@@ -205,10 +221,16 @@ class PipelineSupervisor:
                 "deleted, but what its sinks contain may not have been reported",
                 extra={"pipeline": record.name, "reason": error.message},
             )
-        self.deleted[record.pipeline_uid] = record.commanded_at
+        self._note_end(record)
         forget(record.name)
         self._epochs.pop(record.pipeline_uid, None)
         del self._states[record.pipeline_uid]
+
+    def _note_end(self, record: PipelineRecord) -> None:
+        """Note a life of a name that is over, or that was only a name."""
+        self.deleted[record.pipeline_uid] = record.commanded_at
+        if record.taken_for:
+            self.taken[record.pipeline_uid] = record.taken_for
 
     def _publish_answer(self, state: PipelineState | None, answer: actions.Answer) -> None:
         generation = state.record.generation if state is not None else None
@@ -219,4 +241,9 @@ class PipelineSupervisor:
 
 
 def _definition(record: PipelineRecord) -> Definition:
-    return Definition(name=record.name, deleted=record.desired == "deleted", stages=record.stages)
+    return Definition(
+        name=record.name,
+        deleted=record.desired == "deleted",
+        stages=record.stages,
+        was=record.was,
+    )

@@ -28,6 +28,8 @@ def measure(before: Slot, fact: Fact, after: Slot) -> None:
     definition = after.definition
     if definition is None:
         return
+    if before.definition is not None and before.definition.name != definition.name:
+        metrics.forget(before.definition.name)
     if definition is not before.definition and _sinks(before.definition) - _sinks(definition):
         metrics.forget(definition.name)  # those that stay count from 0 again
     if isinstance(fact.body, Commit) and fact.body.inputs:  # else it only sets records aside

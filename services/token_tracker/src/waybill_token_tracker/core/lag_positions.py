@@ -1,10 +1,11 @@
 """Decides how far each stage is in the topics that it reads, as lag is measured outside of
 Waybill."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
-from waybill_shared.contract.events import Definition, SinkDefinition, StageDefinition
+from waybill_shared.contract.events import SinkDefinition, StageDefinition
 from waybill_shared.contract.former_names import names_of
 from waybill_shared.contract.sink_positions import offset_in, position_of, state_of
 from waybill_shared.contract.slots import SinkState, Slot
@@ -54,18 +55,10 @@ def positions(slots: Iterable[Slot]) -> list[LagPosition]:
 
 
 def deleted_stages(slots: Iterable[Slot]) -> set[tuple[str, str]]:
-    """Return pipeline and stage of those that were deleted, and former names of others. One with
-    the same name may exist again."""
-    return {
-        (definition.name, name)
-        for slot in slots
-        for definition in [slot.definition]
-        if definition is not None
-        for name in (
-            *(name for stage in _former_stages(slot, definition) for name in names_of(stage)),
-            *(name for stage in definition.stages for name in stage.was),
-        )
-    }
+    """Return pipeline and stage of those that were deleted, and former names of others, of the
+    pipeline or of its stages. One with the same name may exist again."""
+    known = (slot for slot in slots if slot.definition is not None)
+    return {each for slot in known for each in _former_names(slot)}
 
 
 def count_unread(position: Vector, topic_id: str, ends: Mapping[int, int]) -> int:
@@ -73,9 +66,15 @@ def count_unread(position: Vector, topic_id: str, ends: Mapping[int, int]) -> in
     return sum(max(0, end - offset_in(position, (topic_id, at))) for at, end in ends.items())
 
 
-def _former_stages(slot: Slot, definition: Definition) -> list[StageDefinition]:
-    removed = stages_of(slot.removals)
-    return [*removed, *definition.stages] if definition.deleted else removed
+def _former_names(slot: Slot) -> Iterator[tuple[str, str]]:
+    """Yield pipeline and stage, by each name that either had, if it has no such stage now."""
+    definition = slot.definition
+    assert definition is not None
+    present = () if definition.deleted else tuple(stage.name for stage in definition.stages)
+    for stage in (*stages_of(slot.removals), *definition.stages):
+        for pipeline, name in product(names_of(definition), names_of(stage)):
+            if pipeline != definition.name or name not in present:
+                yield pipeline, name
 
 
 def _sink_lag(slot: Slot, stage: StageDefinition, sink: SinkDefinition) -> SinkLag:

@@ -118,6 +118,7 @@ class Stage(Strict):
 class Manifest(Strict):
     version: Literal[1]
     name: Name
+    was: Name | None = None
     title: str | None = Field(default=None, min_length=1, max_length=200)
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
     tags: tuple[Name, ...] = Field(default=(), max_length=32)

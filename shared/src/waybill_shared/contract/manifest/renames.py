@@ -17,6 +17,8 @@ def rename_problems(manifest: Manifest) -> Iterator[Located]:
         for s, stage in enumerate(manifest.stages)
         for k, sink in enumerate(stage.sinks)
     ]
+    if manifest.was == manifest.name:
+        yield ("was",), _called_so("pipeline", manifest.name)
     yield from _problems("stage", stages)
     yield from _problems("sink", sinks)
 
@@ -38,7 +40,7 @@ def _problems(what: str, named: Sequence[_Named]) -> Iterator[Located]:
 
 def _problem(what: str, name: str, old: str, was: dict[str, str | None]) -> Problem | None:
     if old == name:
-        return Problem(message=f"{what} {name!r} is called so", hint="take `was` out")
+        return _called_so(what, name)
     if old not in was:
         return None
     passed, at = {name}, was[old]
@@ -51,3 +53,7 @@ def _problem(what: str, name: str, old: str, was: dict[str, str | None]) -> Prob
         return Problem(message=message, hint=hint)
     hint = f"remove {old!r}, or take `was` out: then {name!r} is a new {what}"
     return Problem(message=f"{what} {old!r} still exists next to {name!r}", hint=hint)
+
+
+def _called_so(what: str, name: str) -> Problem:
+    return Problem(message=f"{what} {name!r} is called so", hint="take `was` out")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from waybill_shared.contract.commands import StopMode
 from waybill_shared.contract.driver_news import TableMaintenance
 from waybill_shared.contract.errors import Problem
-from waybill_shared.contract.events import Command, StageDefinition
+from waybill_shared.contract.events import Command, PipelineRecord, StageDefinition
 from waybill_shared.contract.lifecycle import Phase
 from waybill_shared.contract.lifecycle_events import LifecycleError
 from waybill_shared.contract.problems import Slug
@@ -18,6 +18,13 @@ class WriteRecord:
 
     It comes before everything that does follow from the record.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTakenName:
+    """Write the record of a life that is only a name. It follows from no state."""
+
+    record: PipelineRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

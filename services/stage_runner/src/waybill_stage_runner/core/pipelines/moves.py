@@ -54,6 +54,7 @@ def why(state: PipelineState, otherwise: str = "definition changed") -> str:
     if not state.record.wants_run:
         return f"{TO_BE}{state.record.desired}"
     words = {Action.RESTART: "restarted", Action.START: "started", Action.RESCALE: "rescaled"}
+    words[Action.RENAME] = "renamed"
     if not state.pending and state.due is not None:
         return of_time(state.due)
     return next((words[c.action] for c in state.pending if c.action in words), otherwise)

@@ -14,9 +14,11 @@ from waybill_shared.contract.events import (
 )
 from waybill_shared.contract.lifecycle import STOPS, Phase, allowed_actions
 from waybill_shared.contract.manifest.applied import AppliedManifest, EarlierManifest
+from waybill_shared.contract.manifest.renamed import rename_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
+from waybill_stage_runner.core.pipelines.names import called
 from waybill_stage_runner.core.pipelines.parallelism import rescale_to_keep
 from waybill_stage_runner.core.pipelines.renaming import follow_names
 from waybill_stage_runner.core.pipelines.scheduling import schedule_in
@@ -79,7 +81,7 @@ def change_record(
             before, desired=wanted, manifest=manifest, finished=rests, stopped_stages=stopped
         )
     refuse_incompatible(before, stages)
-    before = follow_names(before, stages)
+    before = called(follow_names(before, stages), manifest.model.name)
     rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
         before,
@@ -91,6 +93,22 @@ def change_record(
         updated_at=now,
         earlier=_earlier(before, manifest, now),
         stopped_stages=stopped,
+    )
+
+
+def rename_record(before: PipelineRecord, name: str, now: int) -> PipelineRecord:
+    """Return the record under another name, which its manifest has, too: a new generation. What is
+    desired stays. Raise UserError if the manifest is not valid any more.
+    """
+    if name == before.name:
+        return before
+    manifest = rename_manifest(before.manifest, name, was=before.name)
+    return replace(
+        called(before, name),
+        generation=before.generation + 1,
+        manifest=manifest,
+        updated_at=now,
+        earlier=_earlier(before, manifest, now),
     )
 
 
@@ -167,11 +185,16 @@ def refuse_deleted(command: Command, before: PipelineRecord | None, *, deleted: 
 
     Only `apply` creates a pipeline, and only `delete` may follow a deletion.
     """
+    refuse_ended(command, before, deleted=deleted)
+    if before is None and command.action is not Action.APPLY:
+        message = f"pipeline {command.pipeline} does not exist any more"
+        raise UserError([Problem(message=message, hint="apply it again")], Slug.PIPELINE_GONE)
+
+
+def refuse_ended(command: Command, before: PipelineRecord | None, *, deleted: bool) -> None:
+    """Raise UserError for a command that comes after a deletion."""
     ended = before is not None and before.desired == "deleted"
     if deleted or (ended and command.action is not Action.DELETE):
         message = f"pipeline {command.pipeline} was deleted while this command was on its way"
         hint = "send it again: it makes a new one"
         raise UserError([Problem(message=message, hint=hint)], Slug.PIPELINE_GONE)
-    if before is None and command.action is not Action.APPLY:
-        message = f"pipeline {command.pipeline} does not exist any more"
-        raise UserError([Problem(message=message, hint="apply it again")], Slug.PIPELINE_GONE)

@@ -18,6 +18,7 @@ from waybill_shared.contract.manifest.model import Manifest, Sink, Stage
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.suggestions import hint_of_names
 from waybill_shared.contract.topology import sinks_in
+from waybill_stage_runner.core.pipelines.names import find_wrong_name
 
 T = TypeVar("T", bound=Named)
 TAKE_OUT: Final = "take `was` out: then it is a new one"
@@ -35,6 +36,7 @@ def find_continued(manifest: Manifest, before: PipelineRecord | None) -> Continu
     """Return what goes on. Raise UserError where a name or a `was` means nothing, or two things."""
     known = () if before is None else before.stages
     stages, problems = _continue("stage", "stages", manifest.stages, known, known)
+    problems += find_wrong_name(manifest, before)
     found: dict[str, SinkDefinition] = {}
     for number, stage in enumerate(manifest.stages):
         own = stages[stage.name].sinks if stage.name in stages else ()

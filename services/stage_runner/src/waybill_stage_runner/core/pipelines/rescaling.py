@@ -7,7 +7,7 @@ lives, the number is for the next start; one that has failed stays so.
 
 from dataclasses import replace
 
-from waybill_shared.contract.commands import Rescale, SetOffsets, StopMode
+from waybill_shared.contract.commands import Rename, Rescale, SetOffsets, StopMode
 from waybill_shared.contract.lifecycle import MOVES, Happening, Phase
 from waybill_shared.contract.words import OperationState
 from waybill_stage_runner.core.pipelines.attempts import reset_attempts
@@ -29,9 +29,10 @@ def rescale(state: PipelineState, now: int) -> Decision:
 
 
 def keep_failed(state: PipelineState) -> Decision | None:
-    """Answer a command about the next run of a pipeline that has failed: it starts nothing. None:
-    it is another case.
+    """Answer a command that only concerns the next run of a pipeline that has failed, or its name:
+    it starts nothing. None: it is another case.
     """
-    for_next = bool(state.pending) and isinstance(state.pending[-1].body, Rescale | SetOffsets)
+    bodies = Rename | Rescale | SetOffsets
+    for_next = bool(state.pending) and isinstance(state.pending[-1].body, bodies)
     failed = state.phase is Phase.FAILED and state.record.wants_run
     return answer_all(state, OperationState.DONE) if failed and for_next else None

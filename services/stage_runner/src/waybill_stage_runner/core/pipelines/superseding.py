@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from waybill_shared.contract.commands import Rescale, Restart, Start, Stop, begins_elsewhere
+from waybill_shared.contract.commands import Rename, Rescale, Restart, Start, Stop, begins_elsewhere
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.words import Action
@@ -15,14 +15,14 @@ NOTED: Final = "where it begins is recorded all the same: the next start does it
 
 
 def asks_for_same(earlier: Command, later: Command) -> bool:
-    """Return True if both are stops in the same mode, rescales to the same number, put dead
-    letters, or start single stages: the later one supersedes nothing then.
+    """Return True if both are stops in the same mode, rescales to the same number, renames to
+    the same name, put dead letters, or start single stages: the later one supersedes nothing then.
     """
     if puts_dead_letter(earlier) and puts_dead_letter(later):
         return earlier.id != later.id
     if _starts_stage(earlier) and _starts_stage(later):
         return earlier.id != later.id
-    joins = isinstance(earlier.body, Rescale | Stop) and earlier.id != later.id
+    joins = isinstance(earlier.body, Rename | Rescale | Stop) and earlier.id != later.id
     return joins and earlier.body == later.body
 
 
@@ -37,7 +37,7 @@ def problem_of_superseded(state: PipelineState, command: Command, by: PipelineRe
     it never ran. So do rewinds.
     """
     hint = ""
-    if state.next is None and command.action is Action.APPLY:
+    if state.next is None and command.action in (Action.APPLY, Action.RENAME):
         hint = _became(state.record, by)
     elif isinstance(command.body, Restart) and begins_elsewhere(command.body):
         hint = NOTED if state.next is None and by.rewinds else ""
