@@ -17,6 +17,7 @@ import waybill_ingress.adapters.http.manifests as of_manifests
 import waybill_ingress.adapters.http.offsets as of_offsets
 import waybill_ingress.adapters.http.pipelines as of_changes
 import waybill_ingress.adapters.http.records as of_ingress
+import waybill_ingress.adapters.http.renames as of_names
 import waybill_ingress.adapters.http.replays as of_replays
 import waybill_ingress.adapters.http.watches as of_watches
 import waybill_status.adapters.http.batches as of_batches
@@ -72,7 +73,8 @@ def routers(service: str) -> list[APIRouter]:
     return [
         of_ingress.records_router(NOBODY, NOBODY, NOBODY),
         of_ingress.tokens_router(NOBODY, NOBODY, NOBODY, NOBODY),
-        of_changes.pipelines_router(NOBODY, NOBODY, NOBODY),
+        of_changes.pipelines_router(NOBODY, NOBODY, NOBODY, NOBODY),
+        of_names.renames_router(NOBODY, NOBODY, NOBODY, NOBODY),
         of_manifests.validate_router(NOBODY, NOBODY),
         of_tables.maintain_router(NOBODY, NOBODY, NOBODY),
         of_offsets.offsets_router(NOBODY, NOBODY, NOBODY),

@@ -25,6 +25,7 @@ from waybill_ingress.adapters.http.manifests import convert_router, propose_rout
 from waybill_ingress.adapters.http.offsets import offsets_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
+from waybill_ingress.adapters.http.renames import renames_router
 from waybill_ingress.adapters.http.replays import replays_router
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.commands import Commands
@@ -35,6 +36,7 @@ from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.renames import Renames
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.core.bodies.packed import BodyLimits, UnpackLimits
@@ -72,6 +74,7 @@ def make_app(
         Commands(known, kafka, mint, "waybill", fetcher=FakeFetcher(), places=dict),
         answers or FakeAnswers(),
     )
+    renames = Renames(known, commands, told)
     process = World().process()
     repeats = IdempotentRoutes(IdempotentRequests(process, process, process, patience_ms=1_000))
     issuer = TokenIssuer(known, kafka, mint)
@@ -79,7 +82,8 @@ def make_app(
     routers = [
         records_router(writer, repeats, BODY_LIMITS),
         tokens_router(issuer, Merges(sealing, sealing), of_connectors, repeats),
-        pipelines_router(commands, told, repeats),
+        pipelines_router(commands, renames, told, repeats),
+        renames_router(commands, renames, told, repeats),
         validate_router(commands, told),
         maintain_router(commands, told, repeats),
         offsets_router(commands, told, repeats),

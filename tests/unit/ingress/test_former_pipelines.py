@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from unit.ingress.fakes import pipeline, source
+from unit.ingress.fakes import MANIFEST, pipeline, source
 from unit.ingress.world import World
+from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
@@ -24,11 +25,14 @@ def test_records_for_a_former_name_are_refused_with_the_present_one() -> None:
 
 def test_file_from_before_is_refused_with_the_present_name() -> None:
     world = renamed()
-    with pytest.raises(Refusal, match="'orders' is called 'sales' now") as raised:
-        asyncio.run(world.registry.refuse_former("default", "orders"))
-    assert "waybill rename sales orders" in str(raised.value.members["hint"])
-    asyncio.run(world.registry.refuse_former("default", "sales"))
-    asyncio.run(world.registry.refuse_former("default", "other"))
+    for asked in (
+        world.commands.apply(ANYONE, "orders", MANIFEST, "r"),
+        world.commands.validate(ANYONE, MANIFEST, "r"),
+    ):
+        with pytest.raises(Refusal, match="'orders' is called 'sales' now") as raised:
+            asyncio.run(asked)
+        assert "waybill rename sales orders" in str(raised.value.members["hint"])
+    assert world.kafka.written == []
 
 
 def test_rename_that_was_reported_a_moment_ago_is_known() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from unit.ingress.fakes import at_once
 from unit.ingress.repeating import DAY_MS, Process, World
 from waybill_ingress.app.idempotency import IdempotentRequests
 from waybill_ingress.app.idempotency_ports import HttpAnswer
@@ -108,7 +109,7 @@ class CommandClient(Client):
                 raise Retryable("nobody tells")
             return HttpAnswer(status=202, headers={}, body=operation.encode())
 
-        return await repeats.operation(wanted(self._key), begin, answer)
+        return await repeats.operation(wanted(self._key), begin, answer, at_once)
 
 
 @pytest.mark.parametrize("kind", [RecordsClient, CommandClient])

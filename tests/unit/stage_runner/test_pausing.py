@@ -105,7 +105,8 @@ def test_a_stopped_pipeline_is_neither_paused_nor_resumed(world: World, action: 
     assert world.answers[-1] == ("c4", "failed")
     assert world.reasons[-1] is Slug.NOT_ALLOWED_NOW
     assert world.problems[-1].message == f"orders is Stopped: {action} is not possible now"
-    assert world.problems[-1].hint == "start, apply, rename, restart, set_offsets, rescale or delete it"
+    hint = "start, apply, rename, restart, set_offsets, rescale or delete it"
+    assert world.problems[-1].hint == hint
     assert world.records[-1].desired == "stopped"
 
 

@@ -23,6 +23,7 @@ from waybill_ingress.adapters.http.manifests import convert_router, propose_rout
 from waybill_ingress.adapters.http.offsets import offsets_router
 from waybill_ingress.adapters.http.pipelines import pipelines_router
 from waybill_ingress.adapters.http.records import records_router, tokens_router
+from waybill_ingress.adapters.http.renames import renames_router
 from waybill_ingress.adapters.http.replays import replays_router
 from waybill_ingress.adapters.http.watches import watches_router
 from waybill_ingress.adapters.kafka.connectors import KafkaConnectorLog
@@ -44,6 +45,7 @@ from waybill_ingress.app.merges import Merges
 from waybill_ingress.app.proposals import Proposals
 from waybill_ingress.app.records import Records
 from waybill_ingress.app.registry import Registry
+from waybill_ingress.app.renames import Renames
 from waybill_ingress.app.replays import Replays
 from waybill_ingress.app.tokens import TokenIssuer
 from waybill_ingress.app.watches import Watches
@@ -216,11 +218,13 @@ def _pipeline_routers(
         fetcher=basics.fetcher,
         places=lambda: places_in(file),
     )
+    renames = Renames(registry, commands, answers)
     samples = KafkaSamples(basics.kafka, basics.admin)
     most = basics.settings.ingress_partitions_max
     growth = InputGrowth(registry, basics.topics, basics.mint, partitions_max=most)
     return [
-        pipelines_router(commands, answers, repeats),
+        pipelines_router(commands, renames, answers, repeats),
+        renames_router(commands, renames, answers, repeats),
         validate_router(commands, answers),
         maintain_router(commands, answers, repeats),
         offsets_router(commands, answers, repeats),

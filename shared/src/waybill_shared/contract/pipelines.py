@@ -1,5 +1,6 @@
 """Lives of a pipeline's name, and the refusal of a name that no pipeline has."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.errors import Refusal
@@ -20,6 +21,20 @@ def renamed(name: str, present: str) -> Refusal:
     hint = f"use {present!r}; to call it {name!r} again: `waybill rename {present} {name}`"
     detail = f"pipeline {name!r} is called {present!r} now"
     return Refusal(Slug.RENAMED, detail, hint=hint, renamed_to=present)
+
+
+def name_taken(name: str, holder: str, former: Sequence[str]) -> Refusal:
+    """Return the refusal of a name for another pipeline than the one that has it: `holder` is what
+    that one is called now, `former` are its names before.
+    """
+    detail, hint = f"there is a pipeline {name!r}", "choose another name, or delete that one first"
+    if name in former:
+        detail = f"pipeline {holder!r} was called {name!r}, and its tokens still mean it by that"
+        hint = f"choose another name: {name!r} is free when {holder!r} is deleted"
+    elif name != holder:
+        detail = f"{name!r} was taken for pipeline {holder!r}, which is not called so yet"
+        hint = f"`waybill rename {holder} {name}` goes on with it; or choose another name"
+    return Refusal(Slug.NAME_TAKEN, detail, hint=hint)
 
 
 def no_pipeline(name: str, known: list[str]) -> Refusal:

@@ -71,6 +71,7 @@ ROUTES: tuple[Route, ...] = (
         "PATCH /v1/pipelines/{p}/offsets admin",
         "DELETE /v1/pipelines/{p}/offsets admin",
         "POST /v1/pipelines/{p}/rescale admin",
+        "POST /v1/pipelines/{p}/rename admin",
         "POST /v1/pipelines/{p}/dead-letters admin",
         "POST /v1/pipelines/{p}/inputs/{i}/grow admin",
         "POST /v1/pipelines/{p}/sinks/{s}/maintain admin",

@@ -14,6 +14,7 @@ from waybill_ingress.app.ports import Log, SealingClock
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_topics import dead_topic_problems
+from waybill_ingress.core.renames import find_changed, must_take
 from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
@@ -24,6 +25,7 @@ from waybill_shared.contract.commands import (
     Maintain,
     PlainChange,
     QuestionBody,
+    Rename,
     Validate,
 )
 from waybill_shared.contract.errors import Problem, Retryable, UserError
@@ -78,17 +80,28 @@ class Commands:
         `log`, here and below: another log to write to. `allow_shared`: permit targets that other
         pipelines write.
         """
+        applied, known = await self.look_at(caller, name, manifest, allow_shared=allow_shared)
+        if known is not None and known.name != name:
+            await self._require_holder(known, name)
+        life = None if known is None else Life(uid=known.pipeline_uid, number=known.life)
+        operation = await self.send(
+            caller, Apply(manifest=applied), name, request_id, log, life=life
+        )
+        self._registry.note_applied(caller.tenant, operation)
+        return operation
+
+    async def look_at(
+        self, caller: Caller, name: str, manifest: str, *, allow_shared: bool
+    ) -> tuple[AppliedManifest, PipelineRecord | None]:
+        """Return the manifest of `apply` and the pipeline that it changes. Raises as `apply`."""
         applied = read_manifest(manifest, reserved=self._prefix)
         called = applied.model.name
         if called != name:
             message = f"the manifest is called {called!r}, the address says {name!r}"
             hint = f"PUT it to /v1/pipelines/{called}, or change its name"
             raise UserError([Problem(message=message, path="name", hint=hint)])
-        await self._registry.refuse_former(caller.tenant, name)
-        applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
-        operation = await self._send(caller, Apply(manifest=applied), name, request_id, log)
-        self._registry.note_applied(caller.tenant, operation)
-        return operation
+        known = await self._find_changed(caller.tenant, applied)
+        return await self._compare(caller.tenant, applied, known, allow_shared=allow_shared), known
 
     async def act(
         self,
@@ -100,7 +113,16 @@ class Commands:
     ) -> OperationId:
         """Change a pipeline that exists, without a new manifest."""
         await self._registry.pipeline(caller.tenant, name)
-        return await self._send(caller, body, name, request_id, log)
+        return await self.send(caller, body, name, request_id, log)
+
+    async def rename(
+        self, caller: Caller, name: str, to: str, request_id: str, log: Log | None = None
+    ) -> OperationId:
+        """Call a pipeline otherwise, for which that name was taken. It may be called so already."""
+        record = await self._registry.named(caller.tenant, name, to)
+        await self._require_holder(record, to)
+        life = Life(uid=record.pipeline_uid, number=record.life)
+        return await self.send(caller, Rename(name=to), name, request_id, log, life=life)
 
     def now_ms(self) -> int:
         """Return the time from which a time ago is counted."""
@@ -122,15 +144,13 @@ class Commands:
         applied = read_manifest(manifest, reserved=self._prefix)
         if without_places:
             applied = applied.without_places()
-        await self._registry.refuse_former(caller.tenant, applied.model.name)
         try:
-            applied = await self._compare(caller.tenant, applied, allow_shared=allow_shared)
+            known = await self._find_changed(caller.tenant, applied)
+            applied = await self._compare(caller.tenant, applied, known, allow_shared=allow_shared)
         except UserError as error:
             raise UserError(error.problems) from error  # the answer of a check is what it found
-        name = applied.model.name
-        known = await self._registry.known(caller.tenant, name)
-        about = None if known is None else known.pipeline_uid
-        return await self._ask(caller, Validate(manifest=applied, about=about), name, request_id)
+        body = Validate(manifest=applied, about=None if known is None else known.pipeline_uid)
+        return await self._ask(caller, body, applied.model.name, request_id)
 
     async def maintain(
         self,
@@ -170,20 +190,40 @@ class Commands:
         await self._write(self._command(caller, operation, body, request_id, aside), log)
         return operation
 
+    async def _find_changed(self, tenant: str, applied: AppliedManifest) -> PipelineRecord | None:
+        """Return the pipeline that the manifest changes; None if it makes a new one."""
+        name, was = applied.model.name, applied.model.was
+        holder = await self._registry.holder(tenant, name)
+        before = None if was is None else await self._registry.holder(tenant, was)
+        try:
+            return find_changed(name, was, holder, before)
+        except UserError as error:
+            raise UserError(applied.place(error.problems), Slug.INVALID) from error
+
+    async def _require_holder(self, record: PipelineRecord, name: str) -> None:
+        """Raise Retryable if the name was not taken for that pipeline: two might be called so."""
+        if must_take(record, name, await self._registry.holder(record.tenant, name)):
+            raise Retryable(f"the name {name} was not taken for {record.name}; try again")
+
     async def _compare(
-        self, tenant: str, applied: AppliedManifest, *, allow_shared: bool
+        self,
+        tenant: str,
+        applied: AppliedManifest,
+        known: PipelineRecord | None,
+        *,
+        allow_shared: bool,
     ) -> AppliedManifest:
         """Refuse a well-formed manifest that conflicts with what exists. Return it with warnings
-        about the rest.
+        about the rest. `known`: the pipeline that it changes.
         """
         manifest = applied.model
         lives = await self._registry.lives(tenant, manifest.name)
-        known = await self._registry.known(tenant, manifest.name)
+        own = None if known is None else known.pipeline_uid
         others = [
             record
             for record in lives
             if record.tenant == tenant
-            and record.name != manifest.name
+            and record.pipeline_uid != own
             and record.desired != "deleted"
         ]
         crossing = dead_topic_problems(manifest, known, others)
@@ -213,11 +253,19 @@ class Commands:
                 if fault := self._fetcher.fault(connector):
                     yield replace(fault, path=f"inputs.{i}.connectors.{c}.{fault.path}")
 
-    async def _send(
-        self, caller: Caller, body: ChangeBody, name: str, request_id: str, log: Log | None
+    async def send(
+        self,
+        caller: Caller,
+        body: ChangeBody,
+        name: str,
+        request_id: str,
+        log: Log | None = None,
+        *,
+        life: Life | None = None,
     ) -> OperationId:
+        """Send a change. `life` is the one that it is for, if that is not the one of the name."""
         operation = self._operation(body, name)
-        life = await self._registry.life_for(caller.tenant, name)
+        life = life or await self._registry.life_for(caller.tenant, name)
         await self._write(self._command(caller, operation, body, request_id, life), log)
         return operation
 

@@ -30,18 +30,23 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from waybill_ingress.app.idempotency_answers import key_reused, repeat_answer, still_running
+from waybill_ingress.app.idempotency_answers import (
+    key_reused,
+    ready,
+    repeat_answer,
+    still_running,
+)
 from waybill_ingress.app.idempotency_ports import (
     STARTED,
     Aborted,
     Draws,
     HttpAnswer,
     NotDone,
+    OwnedClaim,
     RequestLog,
-    Transaction,
     Transactions,
 )
 from waybill_ingress.app.measuring import count_keyed
@@ -59,16 +64,6 @@ logger = logging.getLogger(__name__)
 ATTEMPTS: Final = 5
 APART_MS: Final = 600_000  # for so long, requests of a path that spoilt a transaction run apart
 WAITING_APART_MAX: Final = 100
-
-
-@dataclass(slots=True, kw_only=True)
-class OwnedClaim:
-    """The claim of the owner of the key, and its transaction."""
-
-    claim: RequestClaim
-    transaction: Transaction
-    keeps: bool = False
-    """True if something is done that counts, or may: the key is not released without an answer."""
 
 
 CarryOut = Callable[[OwnedClaim], Awaitable[HttpAnswer]]
@@ -121,7 +116,7 @@ class IdempotentRequests:
             except (Refusal, UserError):
                 owned.keeps = resumed  # what an earlier attempt has done is not known here
                 raise
-            return await self._answer(owned, _ready(said))
+            return await self._answer(owned, ready(said))
 
         return await self._try(wanted, carry_out, operation=BY_ID)
 
@@ -130,13 +125,19 @@ class IdempotentRequests:
         wanted: KeyedRequest,
         begin: Callable[[Log], Awaitable[str]],
         answer: Callable[[str], Awaitable[HttpAnswer]],
+        prepare: Callable[[], Awaitable[None]],
     ) -> HttpAnswer:
-        """Start an operation once. `answer` waits for its end, and refuses nothing."""
+        """Start an operation once. `answer` waits for its end, and refuses nothing. `prepare` is
+        awaited before `begin`, outside of its transaction, and may be repeated.
+        """
 
         async def carry_out(owned: OwnedClaim) -> HttpAnswer:
-            operation = owned.claim.operation or await self._begin(owned, begin)
+            operation = owned.claim.operation
+            if not operation:
+                await prepare()
+                operation = await self._begin(owned, begin)
             owned.keeps = True
-            return await self._answer(owned, _ready(await answer(operation)), operation)
+            return await self._answer(owned, ready(await answer(operation)), operation)
 
         return await self._try(wanted, carry_out)
 
@@ -321,10 +322,3 @@ class IdempotentRequests:
     def _give_up(self, claim: RequestClaim, *, over: bool) -> None:
         self._mine.discard(claim.id)
         remember(self._given_up, claim.id, over)
-
-
-def _ready(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
-    async def say(_: Log) -> HttpAnswer:
-        return said
-
-    return say

@@ -1,10 +1,22 @@
 """Answers to a request with a key that was used before."""
 
+from collections.abc import Awaitable, Callable
+
 from waybill_ingress.app.idempotency_ports import HttpAnswer
 from waybill_ingress.app.measuring import count_keyed
+from waybill_ingress.app.ports import Log
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.requests import RequestAnswer
+
+
+def ready(said: HttpAnswer) -> Callable[[Log], Awaitable[HttpAnswer]]:
+    """Return what writes nothing and answers so."""
+
+    async def say(_: Log) -> HttpAnswer:
+        return said
+
+    return say
 
 
 def repeat_answer(answer: RequestAnswer) -> HttpAnswer:

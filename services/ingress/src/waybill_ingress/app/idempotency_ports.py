@@ -95,3 +95,13 @@ class Transactions(Protocol):
 
         Raises Retryable.
         """
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnedClaim:
+    """The claim of the owner of the key, and its transaction."""
+
+    claim: RequestClaim
+    transaction: Transaction
+    keeps: bool = False
+    """True if something is done that counts, or may: the key is not released without an answer."""

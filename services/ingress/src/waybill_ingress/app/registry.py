@@ -66,22 +66,27 @@ class Registry:
             raise too_old(record, demand)
         return record
 
-    async def known(self, tenant: str, name: str) -> PipelineRecord | None:
-        """Return the pipeline of that name; None only if there is none."""
+    async def holder(self, tenant: str, name: str) -> PipelineRecord | None:
+        """Return the pipeline that has, had or is about to get that name; None only if there is
+        none.
+        """
         record = self._directory.by_name(tenant, name)
         if record is None:
             caught_up = await self._news.catch_up()
             record = self._directory.by_name(tenant, name)
+            record = record or self._directory.called_before(tenant, name)
             if record is None and not caught_up:
                 raise self._unknown(tenant, name, caught_up=False)
         return record
 
-    async def refuse_former(self, tenant: str, name: str) -> None:
-        """Raise Refusal if a pipeline had that name and is called otherwise now."""
-        if self._directory.by_name(tenant, name) is None:
-            await self._news.catch_up()
-            if (present := self._present_name(tenant, name)) is not None:
-                raise renamed(name, present)
+    async def named(self, tenant: str, name: str, to: str) -> PipelineRecord:
+        """Return the pipeline of that name, or the one that had it if it is called `to` now."""
+        try:
+            return await self.pipeline(tenant, name)
+        except Refusal as refusal:
+            if refusal.slug is Slug.RENAMED and refusal.members["renamed_to"] == to:
+                return await self.pipeline(tenant, to)
+            raise
 
     async def lives(self, tenant: str, name: str) -> list[PipelineRecord]:
         """Return all pipelines of all tenants, deleted ones too. `name` is for the refusal.

@@ -78,9 +78,12 @@ class IdempotentRoutes:
         body: Sent,
         begin: Callable[[Log | None], Awaitable[OperationId]],
         answer: Callable[[OperationId], Awaitable[Response]],
+        prepare: Callable[[], Awaitable[None]],
     ) -> Response:
+        """Start an operation once. `prepare` comes first, and may be repeated."""
         wanted = _keyed_request(request, body)
         if wanted is None:
+            await prepare()
             return await answer(await begin(None))
 
         async def start(log: Log) -> str:
@@ -91,7 +94,7 @@ class IdempotentRoutes:
             assert operation is not None
             return _stored(await answer(operation))
 
-        return _response(await self._repeats.operation(wanted, start, say))
+        return _response(await self._repeats.operation(wanted, start, say, prepare))
 
 
 def _keyed_request(request: Request, body: Sent) -> KeyedRequest | None:

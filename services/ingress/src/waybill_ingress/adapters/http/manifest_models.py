@@ -39,6 +39,12 @@ class RescaleRequest(StrictRequest):
     )
 
 
+class RenameRequest(StrictRequest):
+    model_config = ConfigDict(json_schema_extra={"example": {"to": "sales"}})
+
+    to: Name = Field(description="what the pipeline is called from now on")
+
+
 class PutDeadLetterRequest(StrictRequest):
     model_config = ConfigDict(
         json_schema_extra={

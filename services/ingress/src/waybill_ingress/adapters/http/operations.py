@@ -69,11 +69,20 @@ class Carrier:
         begin: Callable[[Log | None], Awaitable[OperationId]],
         wait: float,
         body: bytes = b"",
+        *,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> Response:
+        """Send a command, and answer how it went. `prepare` waits for what must be true before."""
+
+        async def ready() -> None:
+            if prepare is not None:
+                hold(request)
+                await prepare()
+
         async def answer(operation: OperationId) -> Response:
             return await self._answer(request, operation, wait)
 
-        return await self._repeats.operation(request, body, begin, answer)
+        return await self._repeats.operation(request, body, begin, answer, ready)
 
     async def _answer(self, request: Request, operation: OperationId, wait: float) -> Response:
         if wait == 0:

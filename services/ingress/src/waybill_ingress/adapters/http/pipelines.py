@@ -21,6 +21,7 @@ from waybill_ingress.adapters.http.operations import (
 )
 from waybill_ingress.app.commands import Commands
 from waybill_ingress.app.ports import Answers
+from waybill_ingress.app.renames import Renames
 from waybill_shared.contract.beginnings import FORMS, Begin
 from waybill_shared.contract.commands import (
     OTHER_NAMES,
@@ -48,8 +49,9 @@ from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.request_ids import request_id
 
 OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
+OF_NAMES: Final = (Slug.RENAMED, Slug.NAME_TAKEN)
 APPLY_REFUSALS: Final = refusals(
-    *OF_BODIES, *OF_COMMANDS, *OF_TARGETS, members=members_of(Action.APPLY)
+    *OF_BODIES, *OF_COMMANDS, *OF_TARGETS, *OF_NAMES, members=members_of(Action.APPLY)
 )
 ACT_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND, *OF_COMMANDS, members=members_of(Action.APPLY)
@@ -120,17 +122,19 @@ AllowShared = Annotated[
 ]
 
 
-def pipelines_router(commands: Commands, answers: Answers, repeats: IdempotentRoutes) -> APIRouter:
+def pipelines_router(
+    commands: Commands, renames: Renames, answers: Answers, repeats: IdempotentRoutes
+) -> APIRouter:
     router = APIRouter(prefix="/v1/pipelines/{pipeline}", tags=["pipelines"], responses=RESPONSES)
     carrier = Carrier(answers, repeats)
-    _add_apply(router, commands, carrier)
+    _add_apply(router, commands, renames, carrier)
     _add_acts(router, commands, carrier)
     _add_new_runs(router, commands, carrier)
     _add_put(router, commands, carrier)
     return router
 
 
-def _add_apply(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
+def _add_apply(router: APIRouter, commands: Commands, renames: Renames, carrier: Carrier) -> None:
     @router.put(
         "",
         summary="Create or change a pipeline by its manifest",
@@ -146,12 +150,14 @@ def _add_apply(router: APIRouter, commands: Commands, carrier: Carrier) -> None:
         wait: Wait = WAIT_S,
     ) -> Response:
         """Compile the manifest before anything is recorded: a manifest that is refused has changed
-        nothing. The name in it must be that of the path.
+        nothing. The name in it must be that of the path. With `was` in it, a pipeline goes on under
+        that name.
         """
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
-        manifest, asking, own = _decode(raw), caller(request), request_id(request)
-        begin = partial(commands.apply, asking, pipeline, manifest, own, allow_shared=allow_shared)
-        return await carrier.carry_out(request, begin, wait, raw)
+        asked = (caller(request), pipeline, _decode(raw), request_id(request))
+        begin = partial(commands.apply, *asked, allow_shared=allow_shared)
+        prepare = partial(renames.before_apply, *asked, allow_shared=allow_shared)
+        return await carrier.carry_out(request, begin, wait, raw, prepare=prepare)
 
 
 def _decode(raw: bytes) -> str:

@@ -1,0 +1,234 @@
+"""Names of pipelines: which one a manifest changes, whose a name is, and who is first."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from unit.ingress.fakes import MANIFEST
+from unit.ingress.naming import UIDS, Names, called, record
+from waybill_shared.access.authentication import ANYONE
+from waybill_shared.contract.commands import Apply, Rename, Validate
+from waybill_shared.contract.errors import Refusal, Retryable, UserError
+from waybill_shared.contract.problems import Slug
+from waybill_shared.contract.words import Action
+
+ORDERS = UIDS["orders"]
+
+
+def test_name_is_taken_under_its_own_key_before_the_pipeline_is_called_so() -> None:
+    names = Names.of(record("orders"))
+    operation = names.rename("orders", "sales")
+    take, rename = names.sent
+    assert take.body == Rename(name="sales", taken_for=ORDERS)
+    assert (take.pipeline, take.pipeline_uid != ORDERS) == ("sales", True)
+    assert rename.body == Rename(name="sales")
+    assert (rename.pipeline_uid, rename.pipeline, rename.id) == (ORDERS, "orders", str(operation))
+    names.carry_out()
+    assert names.living() == ["sales"]
+
+
+def test_name_that_it_had_needs_no_taking_and_the_present_one_neither() -> None:
+    names = Names.of(record("sales", "orders"))
+    names.rename("sales", "orders")
+    names.rename("sales", "sales")
+    assert [each.body for each in names.sent] == [Rename(name="orders"), Rename(name="sales")]
+
+
+def test_rename_that_was_carried_out_is_done_by_the_former_name_too() -> None:
+    names = Names.of(record("sales", "orders"))
+    names.rename("orders", "sales")
+    assert [each.body for each in names.sent] == [Rename(name="sales")]
+    with pytest.raises(Refusal, match="'orders' is called 'sales' now"):
+        names.rename("orders", "trade")
+
+
+def test_name_that_was_taken_before_ingress_died_is_not_taken_again() -> None:
+    names = Names.of(record("orders"), record("audit"))
+    asyncio.run(names.renames.before_rename(ANYONE, "orders", "sales", "r"))
+    with pytest.raises(Refusal, match="'sales' was taken for pipeline 'orders'") as raised:
+        names.rename("audit", "sales")
+    assert raised.value.slug is Slug.NAME_TAKEN
+    assert "`waybill rename orders sales` goes on with it" in str(raised.value.members["hint"])
+    with pytest.raises(Refusal, match="'sales' was taken for pipeline 'orders'"):
+        names.apply("sales")
+    names.rename("orders", "sales")
+    assert [each.action for each in names.sent] == [Action.RENAME] * 2
+    names.carry_out()
+    assert names.living() == ["audit", "sales"]
+
+
+@pytest.mark.parametrize(
+    ("to", "message"),
+    [
+        ("audit", "there is a pipeline 'audit'"),
+        ("shop", "pipeline 'store' was called 'shop', and its tokens still mean it by that"),
+    ],
+)
+def test_name_of_another_pipeline_is_refused(to: str, message: str) -> None:
+    names = Names.of(record("orders"), record("audit"), record("store", "shop"))
+    with pytest.raises(Refusal, match=message) as raised:
+        names.rename("orders", to)
+    assert (raised.value.slug, raised.value.slug.status) == (Slug.NAME_TAKEN, 409)
+    assert names.sent == []
+
+
+def test_names_of_a_deleted_pipeline_are_free() -> None:
+    names = Names.of(record("orders"), replace(record("shop"), desired="deleted"))
+    names.rename("orders", "shop")
+    take, _ = names.sent
+    assert (take.life, take.pipeline_uid != UIDS["shop"]) == (1, True)
+
+
+def test_pipeline_that_is_not_there_is_not_renamed() -> None:
+    with pytest.raises(Refusal) as raised:
+        Names.of(record("audit")).rename("orders", "sales")
+    assert raised.value.slug is Slug.PIPELINE_NOT_FOUND
+
+
+def test_taking_that_is_not_answered_in_time_goes_on_when_it_is_sent_again() -> None:
+    names = Names.of(record("orders"))
+    names.silent = True
+    with pytest.raises(Retryable, match="it goes on"):
+        names.rename("orders", "sales")
+    names.silent = False
+    names.rename("orders", "sales")
+    names.carry_out()
+    assert names.living() == ["sales"]
+
+
+@pytest.mark.parametrize("by_manifest", [False, True])
+def test_change_is_not_sent_without_the_name(by_manifest: bool) -> None:
+    names = Names.of(record("orders"))
+    text = called("sales", "orders")
+    asked = (
+        names.commands.apply(ANYONE, "sales", text, "r")
+        if by_manifest
+        else names.commands.rename(ANYONE, "orders", "sales", "r")
+    )
+    with pytest.raises(Retryable, match="the name sales was not taken"):
+        asyncio.run(asked)
+    assert names.sent == []
+
+
+# --- races: what one has sent is carried out after the other has looked
+
+
+def test_of_two_renames_to_one_name_the_first_counts() -> None:
+    names = Names.of(record("orders"), record("audit"))
+    lagging = Names(names.records)
+    asyncio.run(lagging.catch_up())
+    names.rename("orders", "sales")
+    names.carry_out()
+    lagging.catch_up = _no_news  # type: ignore[method-assign]
+    with pytest.raises(Refusal, match="it is another one's") as raised:
+        lagging.rename("audit", "sales")
+    assert (raised.value.slug, raised.value.members["hint"]) == (
+        Slug.NAME_TAKEN,
+        "choose another name",
+    )
+    assert names.living() == ["audit", "sales"]
+
+
+def test_of_a_rename_and_a_new_pipeline_the_first_counts() -> None:
+    names = Names.of(record("orders"))
+    lagging = Names(names.records)
+    asyncio.run(lagging.catch_up())
+    lagging.catch_up = _no_news  # type: ignore[method-assign]
+    text = called("sales").replace("sales.", "other.")
+    asyncio.run(lagging.commands.apply(ANYONE, "sales", text, "r"))
+    names.rename("orders", "sales")
+    lagging.carry_out()
+    names.carry_out()
+    assert names.living() == ["sales"]
+
+
+async def _no_news() -> bool:
+    return True
+
+
+# --- `was` in a manifest
+
+
+def test_was_takes_the_name_and_changes_the_pipeline_that_was_called_so() -> None:
+    names = Names.of(record("orders"))
+    operation = names.apply("sales", "orders")
+    take, apply = names.sent
+    assert take.body == Rename(name="sales", taken_for=ORDERS)
+    assert isinstance(apply.body, Apply)
+    assert (apply.pipeline_uid, apply.pipeline, apply.id) == (ORDERS, "sales", str(operation))
+    names.carry_out()
+    assert names.living() == ["sales"]
+    names.apply("sales", "orders")
+    assert [each.action for each in names.sent] == ["rename", "apply", "apply"], "it may stay"
+
+
+def test_was_gives_a_first_name_back() -> None:
+    names = Names.of(record("sales", "orders"))
+    names.apply("orders", "sales")
+    (apply,) = names.sent
+    assert (apply.action, apply.pipeline_uid) == ("apply", ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "was", "message", "hint"),
+    [
+        ((), "sales", "orders", "no pipeline was ever called 'orders'", "take `was` out"),
+        (("orders", "audit"), "audit", "orders", "'orders' still exists next to 'audit'", "delete"),
+        (("audit",), "audit", "orders", "'audit' was never called 'orders'", "take `was` out"),
+        (("trade was orders",), "sales", "orders", "'orders' is called 'trade' now", "was: trade"),
+    ],
+)
+def test_was_that_does_not_say_which_one_is_refused(
+    known: tuple[str, ...], name: str, was: str, message: str, hint: str
+) -> None:
+    names = Names.of(*(record(*each.split(" was ")) for each in known))
+    for asked in (
+        names.renames.before_apply(ANYONE, name, called(name, was), "r", allow_shared=False),
+        names.commands.validate(ANYONE, called(name, was), "r"),
+    ):
+        with pytest.raises(UserError, match=message) as raised:
+            asyncio.run(asked)
+        (problem,) = raised.value.problems
+        assert (problem.path, problem.line) == ("was", 4)
+        assert hint in problem.hint
+    assert names.sent == []
+
+
+def test_file_of_a_first_rename_undoes_no_second_one() -> None:
+    names = Names.of(record("trade", "orders", "sales"))
+    with pytest.raises(Refusal, match="'sales' is called 'trade' now"):
+        names.apply("sales", "orders")
+
+
+def test_conflict_with_others_is_found_before_the_name_is_taken() -> None:
+    names = Names.of(record("orders"), record("audit"))
+    text = called("sales", "orders").replace("orders.out", "audit.in.dlq")
+    with pytest.raises(UserError, match="dead letters"):
+        asyncio.run(names.renames.before_apply(ANYONE, "sales", text, "r", allow_shared=False))
+    assert names.sent == []
+
+
+def test_its_own_topics_are_no_conflict_with_it() -> None:
+    """The same topics under another name are still those of one pipeline."""
+    names = Names.of(record("orders"))
+    names.apply("sales", "orders")
+    (_, apply) = names.sent
+    assert isinstance(apply.body, Apply)
+    assert apply.body.manifest.warnings == ()
+
+
+def test_validation_takes_no_name_and_is_about_the_pipeline_of_before() -> None:
+    names = Names.of(record("orders"))
+    asyncio.run(names.commands.validate(ANYONE, called("sales", "orders"), "r"))
+    (asked,) = names.sent
+    assert isinstance(asked.body, Validate)
+    assert asked.body.about == ORDERS
+
+
+def test_manifest_without_was_is_read_once() -> None:
+    names = Names.of(record("orders"))
+    asyncio.run(
+        names.renames.before_apply(ANYONE, "orders", "no manifest", "r", allow_shared=False)
+    )
+    assert "was" not in MANIFEST
