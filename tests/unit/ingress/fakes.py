@@ -192,7 +192,7 @@ class FakeDirectory:
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         return next((each for each in self.living(tenant) if each.name == name), None)
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None:
         return next((each for each in self.living(tenant) if name in each.was), None)
 
     def living(self, tenant: str) -> list[PipelineRecord]:

@@ -35,17 +35,17 @@ class Nonces(FakeMint):
 def record(name: str, *was: str, desired: str = "running") -> PipelineRecord:
     first = was[0] if was else name
     made = replace(pipeline(source(), name=name), pipeline_uid=UIDS[first], was=was)
-    return replace(made, manifest=applied(called(name)), desired=desired)  # type: ignore[arg-type]
+    return replace(made, manifest=applied(manifest_of(name)), desired=desired)  # type: ignore[arg-type]
 
 
-def called(name: str, was: str | None = None) -> str:
+def manifest_of(name: str, was: str | None = None) -> str:
     line = f"name: {name}\n" if was is None else f"name: {name}\nwas: {was}\n"
     return MANIFEST.replace("name: orders\n", line, 1).replace("orders.", f"{was or name}.")
 
 
-def taken_name(name: str, uid: str, taken_for: str, life: int = 0) -> PipelineRecord:
+def reservation(name: str, uid: str, reserved_for: str, life: int = 0) -> PipelineRecord:
     made = replace(record("orders"), name=name, pipeline_uid=uid, life=life, stages=())
-    return replace(made, desired="deleted", taken_for=taken_for)
+    return replace(made, desired="deleted", reserved_for=reserved_for)
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Names:
         for each in records:
             for name in (*each.was[1:], *((each.name,) if each.was else ())):
                 if name not in each.was[:1]:
-                    taken = taken_name(name, f"{name} 0", each.pipeline_uid)
-                    found[taken.pipeline_uid] = taken
+                    reserved = reservation(name, f"{name} 0", each.pipeline_uid)
+                    found[reserved.pipeline_uid] = reserved
         return Names(found)
 
     def has_caught_up(self) -> bool:
@@ -102,16 +102,16 @@ class Names:
         before, body = self.records.get(command.pipeline_uid), command.body
         refused = None
         match body:
-            case Rename(name=name, taken_for=str() as taken_for):
+            case Rename(name=name, reserved_for=str() as reserved_for):
                 if before is None:
                     uid = command.pipeline_uid
-                    self.records[uid] = taken_name(name, uid, taken_for, command.life)
-                elif before.taken_for != taken_for:
-                    refused = Slug.NAME_TAKEN
+                    self.records[uid] = reservation(name, uid, reserved_for, command.life)
+                elif before.reserved_for != reserved_for:
+                    refused = Slug.NAME_IN_USE
             case Rename(name=name):
                 self._call(command, name)
-            case Apply(manifest=manifest) if before is not None and before.taken_for:
-                refused = Slug.NAME_TAKEN
+            case Apply() if before is not None and before.reserved_for:
+                refused = Slug.NAME_IN_USE
             case Apply(manifest=manifest):
                 self._call(command, manifest.model.name)
             case _:
@@ -140,17 +140,17 @@ class Names:
         self.records[uid] = replace(changed, name=name, was=names_after(changed, name))
 
     def rename(self, name: str, to: str) -> OperationId:
-        asyncio.run(self.renames.before_rename(ANYONE, name, to, "r"))
+        asyncio.run(self.renames.reserve(ANYONE, name, to, "r"))
         return asyncio.run(self.commands.rename(ANYONE, name, to, "r"))
 
     def apply(self, name: str, was: str | None = None) -> OperationId:
-        text = called(name, was)
+        text = manifest_of(name, was)
         self.look_before(name, was)
         return asyncio.run(self.commands.apply(ANYONE, name, text, "r"))
 
-    def look_before(self, name: str, was: str | None = None) -> None:
-        text = called(name, was)
-        asyncio.run(self.renames.before_apply(ANYONE, name, text, "r", allow_shared=False))
+    def look_before(self, name: str, was: str | None = None, *, text: str = "") -> None:
+        text = text or manifest_of(name, was)
+        asyncio.run(self.renames.reserve_for_apply(ANYONE, name, text, "r", allow_shared=False))
 
     def living(self) -> list[str]:
         """The names of pipelines that exist: no two may have one."""

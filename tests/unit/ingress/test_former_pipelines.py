@@ -12,19 +12,19 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.problems import Slug
 
 
-def renamed() -> World:
+def world_after() -> World:
     return World(replace(pipeline(source()), name="sales", was=("orders",)))
 
 
 def test_records_for_a_former_name_are_refused_with_the_present_one() -> None:
-    refusal = renamed().refusal(to="orders")
+    refusal = world_after().refusal(to="orders")
     assert refusal.slug is Slug.RENAMED
     assert refusal.slug.status == 410
     assert refusal.members["renamed_to"] == "sales"
 
 
 def test_file_from_before_is_refused_with_the_present_name() -> None:
-    world = renamed()
+    world = world_after()
     for asked in (
         world.commands.apply(ANYONE, "orders", MANIFEST, "r"),
         world.commands.validate(ANYONE, MANIFEST, "r"),

@@ -57,10 +57,10 @@ def test_what_is_known_asks_nothing() -> None:
 
 def test_without_news_no_check_takes_a_pipeline_for_a_new_one() -> None:
     world = World()
-    assert asyncio.run(world.registry.known("default", "orders")) is None
+    assert asyncio.run(world.registry.holder("default", "orders")) is None
     world.directory.kafka_away = True
     with pytest.raises(Refusal) as refused:
-        asyncio.run(world.registry.known("default", "orders"))
+        asyncio.run(world.registry.holder("default", "orders"))
     assert refused.value.slug == "pipeline_not_ready"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from unit.ingress.fakes import MANIFEST
-from unit.ingress.naming import UIDS, Names, called, record
+from unit.ingress.naming import UIDS, Names, manifest_of, record
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.commands import Apply, Rename, Validate
 from waybill_shared.contract.errors import Refusal, Retryable, UserError
@@ -19,9 +19,9 @@ ORDERS = UIDS["orders"]
 def test_name_is_taken_under_its_own_key_before_the_pipeline_is_called_so() -> None:
     names = Names.of(record("orders"))
     operation = names.rename("orders", "sales")
-    take, rename = names.sent
-    assert take.body == Rename(name="sales", taken_for=ORDERS)
-    assert (take.pipeline, take.pipeline_uid != ORDERS) == ("sales", True)
+    reserve, rename = names.sent
+    assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
+    assert (reserve.pipeline, reserve.pipeline_uid != ORDERS) == ("sales", True)
     assert rename.body == Rename(name="sales")
     assert (rename.pipeline_uid, rename.pipeline, rename.id) == (ORDERS, "orders", str(operation))
     names.carry_out()
@@ -45,12 +45,12 @@ def test_rename_that_was_carried_out_is_done_by_the_former_name_too() -> None:
 
 def test_name_that_was_taken_before_ingress_died_is_not_taken_again() -> None:
     names = Names.of(record("orders"), record("audit"))
-    asyncio.run(names.renames.before_rename(ANYONE, "orders", "sales", "r"))
-    with pytest.raises(Refusal, match="'sales' was taken for pipeline 'orders'") as raised:
+    asyncio.run(names.renames.reserve(ANYONE, "orders", "sales", "r"))
+    with pytest.raises(Refusal, match="'sales' was reserved for pipeline 'orders'") as raised:
         names.rename("audit", "sales")
-    assert raised.value.slug is Slug.NAME_TAKEN
+    assert raised.value.slug is Slug.NAME_IN_USE
     assert "`waybill rename orders sales` goes on with it" in str(raised.value.members["hint"])
-    with pytest.raises(Refusal, match="'sales' was taken for pipeline 'orders'"):
+    with pytest.raises(Refusal, match="'sales' was reserved for pipeline 'orders'"):
         names.apply("sales")
     names.rename("orders", "sales")
     assert [each.action for each in names.sent] == [Action.RENAME] * 2
@@ -69,15 +69,15 @@ def test_name_of_another_pipeline_is_refused(to: str, message: str) -> None:
     names = Names.of(record("orders"), record("audit"), record("store", "shop"))
     with pytest.raises(Refusal, match=message) as raised:
         names.rename("orders", to)
-    assert (raised.value.slug, raised.value.slug.status) == (Slug.NAME_TAKEN, 409)
+    assert (raised.value.slug, raised.value.slug.status) == (Slug.NAME_IN_USE, 409)
     assert names.sent == []
 
 
 def test_names_of_a_deleted_pipeline_are_free() -> None:
     names = Names.of(record("orders"), replace(record("shop"), desired="deleted"))
     names.rename("orders", "shop")
-    take, _ = names.sent
-    assert (take.life, take.pipeline_uid != UIDS["shop"]) == (1, True)
+    reserve, _ = names.sent
+    assert (reserve.life, reserve.pipeline_uid != UIDS["shop"]) == (1, True)
 
 
 def test_pipeline_that_is_not_there_is_not_renamed() -> None:
@@ -100,13 +100,13 @@ def test_taking_that_is_not_answered_in_time_goes_on_when_it_is_sent_again() -> 
 @pytest.mark.parametrize("by_manifest", [False, True])
 def test_change_is_not_sent_without_the_name(by_manifest: bool) -> None:
     names = Names.of(record("orders"))
-    text = called("sales", "orders")
+    text = manifest_of("sales", "orders")
     asked = (
         names.commands.apply(ANYONE, "sales", text, "r")
         if by_manifest
         else names.commands.rename(ANYONE, "orders", "sales", "r")
     )
-    with pytest.raises(Retryable, match="the name sales was not taken"):
+    with pytest.raises(Retryable, match="the name sales was not reserved"):
         asyncio.run(asked)
     assert names.sent == []
 
@@ -124,7 +124,7 @@ def test_of_two_renames_to_one_name_the_first_counts() -> None:
     with pytest.raises(Refusal, match="it is another one's") as raised:
         lagging.rename("audit", "sales")
     assert (raised.value.slug, raised.value.members["hint"]) == (
-        Slug.NAME_TAKEN,
+        Slug.NAME_IN_USE,
         "choose another name",
     )
     assert names.living() == ["audit", "sales"]
@@ -135,7 +135,7 @@ def test_of_a_rename_and_a_new_pipeline_the_first_counts() -> None:
     lagging = Names(names.records)
     asyncio.run(lagging.catch_up())
     lagging.catch_up = _no_news  # type: ignore[method-assign]
-    text = called("sales").replace("sales.", "other.")
+    text = manifest_of("sales").replace("sales.", "other.")
     asyncio.run(lagging.commands.apply(ANYONE, "sales", text, "r"))
     names.rename("orders", "sales")
     lagging.carry_out()
@@ -153,8 +153,8 @@ async def _no_news() -> bool:
 def test_was_takes_the_name_and_changes_the_pipeline_that_was_called_so() -> None:
     names = Names.of(record("orders"))
     operation = names.apply("sales", "orders")
-    take, apply = names.sent
-    assert take.body == Rename(name="sales", taken_for=ORDERS)
+    reserve, apply = names.sent
+    assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
     assert isinstance(apply.body, Apply)
     assert (apply.pipeline_uid, apply.pipeline, apply.id) == (ORDERS, "sales", str(operation))
     names.carry_out()
@@ -184,8 +184,10 @@ def test_was_that_does_not_say_which_one_is_refused(
 ) -> None:
     names = Names.of(*(record(*each.split(" was ")) for each in known))
     for asked in (
-        names.renames.before_apply(ANYONE, name, called(name, was), "r", allow_shared=False),
-        names.commands.validate(ANYONE, called(name, was), "r"),
+        names.renames.reserve_for_apply(
+            ANYONE, name, manifest_of(name, was), "r", allow_shared=False
+        ),
+        names.commands.validate(ANYONE, manifest_of(name, was), "r"),
     ):
         with pytest.raises(UserError, match=message) as raised:
             asyncio.run(asked)
@@ -203,9 +205,9 @@ def test_file_of_a_first_rename_undoes_no_second_one() -> None:
 
 def test_conflict_with_others_is_found_before_the_name_is_taken() -> None:
     names = Names.of(record("orders"), record("audit"))
-    text = called("sales", "orders").replace("orders.out", "audit.in.dlq")
+    text = manifest_of("sales", "orders").replace("orders.out", "audit.in.dlq")
     with pytest.raises(UserError, match="dead letters"):
-        asyncio.run(names.renames.before_apply(ANYONE, "sales", text, "r", allow_shared=False))
+        asyncio.run(names.renames.reserve_for_apply(ANYONE, "sales", text, "r", allow_shared=False))
     assert names.sent == []
 
 
@@ -220,7 +222,7 @@ def test_its_own_topics_are_no_conflict_with_it() -> None:
 
 def test_validation_takes_no_name_and_is_about_the_pipeline_of_before() -> None:
     names = Names.of(record("orders"))
-    asyncio.run(names.commands.validate(ANYONE, called("sales", "orders"), "r"))
+    asyncio.run(names.commands.validate(ANYONE, manifest_of("sales", "orders"), "r"))
     (asked,) = names.sent
     assert isinstance(asked.body, Validate)
     assert asked.body.about == ORDERS
@@ -229,6 +231,6 @@ def test_validation_takes_no_name_and_is_about_the_pipeline_of_before() -> None:
 def test_manifest_without_was_is_read_once() -> None:
     names = Names.of(record("orders"))
     asyncio.run(
-        names.renames.before_apply(ANYONE, "orders", "no manifest", "r", allow_shared=False)
+        names.renames.reserve_for_apply(ANYONE, "orders", "no manifest", "r", allow_shared=False)
     )
     assert "was" not in MANIFEST

@@ -37,11 +37,11 @@ def bodies(kafka: FakeKafka) -> list[object]:
 def test_name_that_another_one_gets_is_refused(
     client: TestClient, kafka: FakeKafka, answers: FakeAnswers
 ) -> None:
-    answers.reply = reply(OperationState.FAILED, Slug.NAME_TAKEN)
+    answers.reply = reply(OperationState.FAILED, Slug.NAME_IN_USE)
     answer = client.post(PATH, json={"to": "sales"})
     assert answer.status_code == 409
-    assert answer.json()["type"].endswith(":name_taken")
-    assert bodies(kafka) == [Rename(name="sales", taken_for="uid-1")]
+    assert answer.json()["type"].endswith(":name_in_use")
+    assert bodies(kafka) == [Rename(name="sales", reserved_for="uid-1")]
 
 
 def test_name_that_nobody_answers_for_is_asked_for_again(
@@ -69,7 +69,7 @@ def test_request_with_a_key_takes_the_name_before_its_transaction_and_once(
 ) -> None:
     key = {"Idempotency-Key": "k1"}
     assert client.post(PATH, json={"to": "sales"}, headers=key).status_code == 503
-    answers.reply = reply(OperationState.FAILED, Slug.NAME_TAKEN)
+    answers.reply = reply(OperationState.FAILED, Slug.NAME_IN_USE)
     assert client.post(PATH, json={"to": "sales"}, headers=key).status_code == 409
     first = client.post(f"{PATH}?wait=0", json={"to": "orders"}, headers={"Idempotency-Key": "k2"})
     again = client.post(f"{PATH}?wait=0", json={"to": "orders"}, headers={"Idempotency-Key": "k2"})

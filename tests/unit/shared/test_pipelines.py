@@ -83,31 +83,33 @@ def test_living_pipelines_are_those_of_the_tenant_by_name() -> None:
     assert [record.name for record in directory.living("default")] == ["a", "b"]
 
 
-def renamed(name: str = "sales", *was: str, uid: str = "one") -> PipelineRecord:
+def other_name(name: str = "sales", *was: str, uid: str = "one") -> PipelineRecord:
     return replace(make_record(name, uid=uid), was=was or ("orders",))
 
 
-def taken(name: str = "sales", *, by: str = "one", life: int = 0) -> PipelineRecord:
-    """The record of a name that was taken for a pipeline."""
+def reservation(name: str = "sales", *, by: str = "one", life: int = 0) -> PipelineRecord:
+    """The record of a name that was reserved for a pipeline."""
     record = make_record(name, uid=f"{name} {life}", desired="deleted", stages=(), life=life)
-    return replace(record, taken_for=by)
+    return replace(record, reserved_for=by)
 
 
 def test_pipeline_is_found_by_its_present_name_and_known_by_its_former_ones() -> None:
-    directory = make_directory(taken(), taken("trade"), renamed("trade", "orders", "sales"))
+    directory = make_directory(
+        reservation(), reservation("trade"), other_name("trade", "orders", "sales")
+    )
     found = directory.by_name("default", "trade")
     assert found is not None
     assert found.pipeline_uid == "one"
     for name in ("orders", "sales"):
         assert directory.by_name("default", name) is None
-        assert directory.called_before("default", name) == found
-    assert directory.called_before("default", "trade") is None
-    assert directory.called_before("default", "other") is None
+        assert directory.former_holder("default", name) == found
+    assert directory.former_holder("default", "trade") is None
+    assert directory.former_holder("default", "other") is None
     assert [each.name for each in directory.living("default")] == ["trade"]
 
 
 def test_order_of_records_does_not_count() -> None:
-    records = (renamed(), taken())
+    records = (other_name(), reservation())
     for order in (records, records[::-1]):
         found = make_directory(*order).by_name("default", "sales")
         assert found is not None
@@ -115,19 +117,19 @@ def test_order_of_records_does_not_count() -> None:
 
 
 def test_name_that_was_taken_belongs_to_that_pipeline_before_it_is_called_so() -> None:
-    directory = make_directory(make_record(uid="one"), taken())
+    directory = make_directory(make_record(uid="one"), reservation())
     assert directory.by_name("default", "sales") is None
-    waiting = directory.called_before("default", "sales")
+    waiting = directory.former_holder("default", "sales")
     assert waiting is not None
     assert waiting.name == "orders"
     assert directory.life_for("default", "sales").uid == "one"
 
 
 def test_all_names_are_free_when_the_pipeline_is_deleted_and_begin_their_next_life() -> None:
-    directory = make_directory(taken(), replace(renamed(), desired="deleted"))
+    directory = make_directory(reservation(), replace(other_name(), desired="deleted"))
     for name in ("orders", "sales"):
         assert directory.by_name("default", name) is None
-        assert directory.called_before("default", name) is None
+        assert directory.former_holder("default", name) is None
         life = directory.life_for("default", name)
         assert (life.number, life.uid not in ("one", "sales 0")) == (1, True)
 
@@ -135,7 +137,7 @@ def test_all_names_are_free_when_the_pipeline_is_deleted_and_begin_their_next_li
 def test_name_has_the_pipeline_of_its_newest_life() -> None:
     """Its first life was that of a pipeline that is deleted."""
     first = make_record("sales", uid="sales 0", desired="deleted")
-    directory = make_directory(first, taken(life=1), renamed())
+    directory = make_directory(first, reservation(life=1), other_name())
     found = directory.by_name("default", "sales")
     assert found is not None
     assert found.pipeline_uid == "one"

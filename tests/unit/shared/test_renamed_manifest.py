@@ -13,7 +13,7 @@ from waybill_shared.contract.manifest.renamed import rename_manifest
 TEXT = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
 
-def renamed(text: str) -> AppliedManifest:
+def as_sales(text: str) -> AppliedManifest:
     before = read_manifest(text)
     after = rename_manifest(before, "sales", was="orders")
     wanted = {**json.loads(before.native), "name": "sales"}
@@ -25,13 +25,13 @@ def renamed(text: str) -> AppliedManifest:
 
 
 def test_only_the_name_changes_in_the_text() -> None:
-    lines = zip(TEXT.splitlines(), renamed(TEXT).source.splitlines(), strict=True)
+    lines = zip(TEXT.splitlines(), as_sales(TEXT).source.splitlines(), strict=True)
     assert [pair for pair in lines if pair[0] != pair[1]] == [("name: orders", "name: sales")]
 
 
 @pytest.mark.parametrize("written", ["'orders'", '"orders"', "orders  # of the shop", "\n  orders"])
 def test_name_may_be_written_in_any_way(written: str) -> None:
-    after = renamed(TEXT.replace("name: orders\n", f"name: {written}\n", 1))
+    after = as_sales(TEXT.replace("name: orders\n", f"name: {written}\n", 1))
     assert "sales" in after.source.split("inputs:")[0]
     assert written.count("#") == after.source.split("inputs:")[0].count("of the shop")
 
@@ -39,7 +39,7 @@ def test_name_may_be_written_in_any_way(written: str) -> None:
 @pytest.mark.parametrize("written", ['"\\x6frders"', ">-\n  orders"])
 def test_name_that_is_written_in_no_usual_way_is_changed_too(written: str) -> None:
     text = TEXT.replace("name: orders\n", f"name: {written}\n", 1)
-    assert renamed(text).model.name == "sales"
+    assert as_sales(text).model.name == "sales"
 
 
 def in_json() -> str:
@@ -47,7 +47,7 @@ def in_json() -> str:
 
 
 def test_manifest_in_json_stays_json() -> None:
-    tree = json.loads(renamed(in_json()).source)
+    tree = json.loads(as_sales(in_json()).source)
     assert tree == {**json.loads(in_json()), "name": "sales"}
 
 
@@ -57,7 +57,7 @@ def test_name_that_is_a_word_of_yaml_is_still_a_text() -> None:
 
 
 def test_what_it_was_before_is_the_name_that_it_had() -> None:
-    after = renamed(TEXT.replace("name: orders\n", "name: orders\nwas: shop\n", 1))
+    after = as_sales(TEXT.replace("name: orders\n", "name: orders\nwas: shop\n", 1))
     assert "name: sales\nwas: orders\n" in after.source
 
 

@@ -1,4 +1,4 @@
-"""A pipeline that is called otherwise, and names that are taken for one."""
+"""A pipeline that is called otherwise, and names that are reserved for one."""
 
 from dataclasses import replace
 
@@ -33,11 +33,11 @@ def rename(number: int, name: str = "sales") -> Command:
     return replace(command(number, "rename"), body=Rename(name=name))
 
 
-def take(number: int, taken_for: str = "another uid") -> Command:
-    return replace(command(number, "rename"), body=Rename(name="orders", taken_for=taken_for))
+def reserve(number: int, reserved_for: str = "another uid") -> Command:
+    return replace(command(number, "rename"), body=Rename(name="orders", reserved_for=reserved_for))
 
 
-def called(name: str, was: str | None = None) -> str:
+def manifest_of(name: str, was: str | None = None) -> str:
     line = f"name: {name}\n" if was is None else f"name: {name}\nwas: {was}\n"
     return EXAMPLE.replace("name: orders\n", line, 1)
 
@@ -62,7 +62,7 @@ def test_pipeline_goes_on_under_the_other_name_in_the_next_run(world: World) -> 
     after = of(world)
     assert (after.name, after.was, after.generation) == ("sales", ("orders",), 2)
     assert (after.pipeline_uid, after.stages) == (before.pipeline_uid, before.stages)
-    assert after.manifest.source == called("sales")
+    assert after.manifest.source == manifest_of("sales")
     assert [each.manifest.source for each in after.earlier] == [EXAMPLE]
     assert (world.definitions[-1].name, world.definitions[-1].was) == ("sales", ("orders",))
     assert world.specs[-1].name == "sales"
@@ -117,7 +117,7 @@ def test_command_that_is_read_again_renames_once(world: World) -> None:
 def test_change_that_is_sent_after_the_rename_counts_for_the_other_name(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, rename(3), 3)
-    text = called("sales").replace("1 second", "2 seconds")
+    text = manifest_of("sales").replace("1 second", "2 seconds")
     carry_out(runner, command(4, manifest=text), 4)
     assert (of(world).name, of(world).generation) == ("sales", 3)
 
@@ -131,7 +131,7 @@ def at_rest(world: World) -> Runner:
 
 
 def test_was_in_a_manifest_renames_in_the_same_generation(world: World, at_rest: Runner) -> None:
-    text = called("sales", "orders").replace("1 second", "2 seconds")
+    text = manifest_of("sales", "orders").replace("1 second", "2 seconds")
     carry_out(at_rest, command(3, manifest=text), 3)
     assert (of(world).name, of(world).was, of(world).generation) == ("sales", ("orders",), 2)
     carry_out(at_rest, command(4, manifest=text), 4)
@@ -151,7 +151,7 @@ def test_other_names_after_a_rename_are_refused(
     world: World, at_rest: Runner, name: str, was: str | None, message: str, hint: str
 ) -> None:
     carry_out(at_rest, rename(3), 3)
-    carry_out(at_rest, command(4, manifest=called(name, was)), 4)
+    carry_out(at_rest, command(4, manifest=manifest_of(name, was)), 4)
     assert last(world) == (("c4", "failed"), Slug.PLAN_INCOMPATIBLE)
     assert world.problems[-1].message == message
     assert hint in (world.problems[-1].hint or "")
@@ -160,19 +160,19 @@ def test_other_names_after_a_rename_are_refused(
 
 
 def test_new_pipeline_was_never_called_otherwise(world: World) -> None:
-    carry_out(runner_in(world), command(1, manifest=called("orders", "shop")), 1)
+    carry_out(runner_in(world), command(1, manifest=manifest_of("orders", "shop")), 1)
     assert last(world) == (("c1", "failed"), Slug.PLAN_INCOMPATIBLE)
     assert world.problems[-1].message == "pipeline 'orders' was never called 'shop'"
 
 
-# --- names that are taken
+# --- names that are reserved
 
 
-def test_taken_name_is_a_life_without_a_driver(world: World) -> None:
+def test_reserved_name_is_a_life_without_a_driver(world: World) -> None:
     runner = runner_in(world)
-    carry_out(runner, take(1), 1)
+    carry_out(runner, reserve(1), 1)
     record = of(world)
-    assert (record.name, record.taken_for, record.stages) == ("orders", "another uid", ())
+    assert (record.name, record.reserved_for, record.stages) == ("orders", "another uid", ())
     assert (record.desired, record.closed) == ("deleted", True)
     assert last(world) == (("c1", "done"), None)
     runner.tick()
@@ -182,41 +182,41 @@ def test_taken_name_is_a_life_without_a_driver(world: World) -> None:
 
 
 @pytest.mark.parametrize("after_restart", [False, True])
-def test_name_is_taken_for_the_first_one_only(world: World, after_restart: bool) -> None:
+def test_name_is_reserved_for_the_first_one_only(world: World, after_restart: bool) -> None:
     runner = runner_in(world)
-    carry_out(runner, take(1), 1)
+    carry_out(runner, reserve(1), 1)
     if after_restart:
         runner = runner_in(world)
         runner.adopt(of(world))
-    carry_out(runner, take(2), 2)
+    carry_out(runner, reserve(2), 2)
     assert last(world) == (("c2", "done"), None), "the same rename goes on"
-    carry_out(runner, take(3, "a third uid"), 3)
-    assert last(world) == (("c3", "failed"), Slug.NAME_TAKEN)
+    carry_out(runner, reserve(3, "a third uid"), 3)
+    assert last(world) == (("c3", "failed"), Slug.NAME_IN_USE)
     carry_out(runner, command(4), 4)
-    assert last(world) == (("c4", "failed"), Slug.NAME_TAKEN)
-    assert (len(world.records), of(world).taken_for) == (1, "another uid")
-    assert world.checks == [], "nothing is compiled for a name that is taken"
+    assert last(world) == (("c4", "failed"), Slug.NAME_IN_USE)
+    assert (len(world.records), of(world).reserved_for) == (1, "another uid")
+    assert world.checks == [], "nothing is compiled for a name that is reserved"
 
 
 def test_name_of_a_pipeline_is_not_taken(world: World) -> None:
     runner = running(world)
-    carry_out(runner, take(2), 2)
-    assert last(world) == (("c2", "failed"), Slug.NAME_TAKEN)
-    assert of(world).taken_for == ""
+    carry_out(runner, reserve(2), 2)
+    assert last(world) == (("c2", "failed"), Slug.NAME_IN_USE)
+    assert of(world).reserved_for == ""
 
 
 def test_name_is_not_taken_while_a_pipeline_may_begin_with_it(world: World) -> None:
     runner = runner_in(world)
     apply = command(1)
     runner.handle(apply, 1)
-    runner.handle(take(2), 2)
+    runner.handle(reserve(2), 2)
     runner.act()
     assert world.answers == [], "the manifest is being checked"
     pass_check(runner, apply)
     while (freed := runner.next_ready()) is not None:
         runner.handle(freed[1], freed[0])
     runner.act()
-    assert last(world) == (("c2", "failed"), Slug.NAME_TAKEN)
+    assert last(world) == (("c2", "failed"), Slug.NAME_IN_USE)
     assert of(world).desired == "running"
 
 
@@ -224,25 +224,25 @@ def test_life_that_is_over_is_not_taken(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(3, "delete"), 3)
     receive(runner, 2, DriverEnded(exit_code=0))
-    carry_out(runner, take(4), 4)
+    carry_out(runner, reserve(4), 4)
     assert last(world) == (("c4", "failed"), Slug.PIPELINE_GONE)
 
 
 def test_taking_that_kafka_does_not_accept_is_written_later(world: World) -> None:
     runner = runner_in(world)
     world.mute = True
-    runner.handle(take(1), 1)
+    runner.handle(reserve(1), 1)
     with pytest.raises(Retryable):
         runner.act()
     assert (world.records, world.answers, runner.busy) == ([], [], True)
     world.mute = False
     runner.act()
-    assert (of(world).taken_for, last(world)) == ("another uid", (("c1", "done"), None))
+    assert (of(world).reserved_for, last(world)) == ("another uid", (("c1", "done"), None))
 
 
 def test_taking_that_is_read_again_is_answered_again(world: World) -> None:
-    carry_out(runner_in(world), take(1), 1)
+    carry_out(runner_in(world), reserve(1), 1)
     later = runner_in(world)
     later.adopt(of(world))
-    carry_out(later, take(1), 1)
+    carry_out(later, reserve(1), 1)
     assert (len(world.records), last(world)) == (1, (("c1", "done"), None))

@@ -31,8 +31,8 @@ class FakeOwners:
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None:
         return self.directory.by_name(tenant, name)
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
-        return self.directory.called_before(tenant, name)
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None:
+        return self.directory.former_holder(tenant, name)
 
     def living(self, tenant: str) -> Sequence[PipelineRecord]:
         return self.directory.living(tenant)

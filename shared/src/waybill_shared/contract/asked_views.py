@@ -24,7 +24,7 @@ class PipelinesThere(Protocol):
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None: ...
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
     def living(self, tenant: str) -> Sequence[PipelineRecord]: ...
 
@@ -62,7 +62,7 @@ def settle(
     steps: list[ThroughStep] = []
     for name in wanted.through:
         record = known.by_name(caller.tenant, name)
-        former = known.called_before(caller.tenant, name) if record is None else None
+        former = known.former_holder(caller.tenant, name) if record is None else None
         if former is not None and name in former.was:
             record = former
         if record is None:

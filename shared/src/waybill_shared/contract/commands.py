@@ -172,9 +172,9 @@ class Rescale:
 class Rename:
     name: str
     """What the pipeline is called from now on."""
-    taken_for: str | None = None
-    """The uid of another pipeline: this life of the name is only taken for it, so that no pipeline
-    begins with it. Else the pipeline gets the name, which was taken before."""
+    reserved_for: str | None = None
+    """The uid of another pipeline: this life of the name is only reserved for it, so that no
+    pipeline begins with it. Else the pipeline gets the name, which was reserved before."""
     action: Literal[Action.RENAME] = Action.RENAME
 
 

@@ -186,7 +186,7 @@ class PipelineRecord:
     dead_letters: tuple[DeadLetterRequest, ...] = ()  # those that no run has done yet
     stopped_stages: tuple[StoppedStage, ...] = ()  # those that no run starts, the oldest first
     was: tuple[str, ...] = ()  # its names before this one; its uid is made of the first one
-    taken_for: str = ""  # of a life that is only a name: the uid of the pipeline that has it
+    reserved_for: str = ""  # of a life that is only a name: the uid of the pipeline that has it
 
     @property
     def wants_run(self) -> bool:

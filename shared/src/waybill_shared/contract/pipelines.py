@@ -16,14 +16,14 @@ class Life:
     number: int
 
 
-def renamed(name: str, present: str) -> Refusal:
+def former_name(name: str, present: str) -> Refusal:
     """Return the refusal of a name that a pipeline had before."""
     hint = f"use {present!r}; to call it {name!r} again: `waybill rename {present} {name}`"
     detail = f"pipeline {name!r} is called {present!r} now"
     return Refusal(Slug.RENAMED, detail, hint=hint, renamed_to=present)
 
 
-def name_taken(name: str, holder: str, former: Sequence[str]) -> Refusal:
+def name_in_use(name: str, holder: str, former: Sequence[str]) -> Refusal:
     """Return the refusal of a name for another pipeline than the one that has it: `holder` is what
     that one is called now, `former` are its names before.
     """
@@ -32,9 +32,9 @@ def name_taken(name: str, holder: str, former: Sequence[str]) -> Refusal:
         detail = f"pipeline {holder!r} was called {name!r}, and its tokens still mean it by that"
         hint = f"choose another name: {name!r} is free when {holder!r} is deleted"
     elif name != holder:
-        detail = f"{name!r} was taken for pipeline {holder!r}, which is not called so yet"
+        detail = f"{name!r} was reserved for pipeline {holder!r}, which is not called so yet"
         hint = f"`waybill rename {holder} {name}` goes on with it; or choose another name"
-    return Refusal(Slug.NAME_TAKEN, detail, hint=hint)
+    return Refusal(Slug.NAME_IN_USE, detail, hint=hint)
 
 
 def no_pipeline(name: str, known: list[str]) -> Refusal:

@@ -98,7 +98,7 @@ class Slug(StrEnum):
         "topics that the pipeline reads were deleted and created again: restart it with `?from=`")
     KEYS_DIFFER = ("keys_differ", 409, Acts.CALLER,
         "another pipeline upserts into the table of a sink by other keys; nothing permits that")
-    NAME_TAKEN = ("name_taken", 409, Acts.CALLER,
+    NAME_IN_USE = ("name_in_use", 409, Acts.CALLER,
         "another pipeline has this name, had it before, or is about to get it")
     NOTHING_TO_DELIVER = ("nothing_to_deliver", 409, Acts.CALLER,
         "the watch has no webhook, is still open, or has ended more than a week ago")

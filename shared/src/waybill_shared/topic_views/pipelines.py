@@ -40,7 +40,7 @@ class PipelineDirectory:
         holder = self._holder(tenant, name)
         return None if holder is None or holder.name != name else holder
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None:
         """Return the pipeline that has another name now, and keeps this one: it was called so, or
         is to be called so and is not yet.
         """
@@ -85,10 +85,10 @@ class PipelineDirectory:
 
     def _holder(self, tenant: str, name: str) -> PipelineRecord | None:
         """Return the pipeline to which the newest life of a name belongs, if it is not deleted: the
-        one that began with it, or the one for which it was taken.
+        one that began with it, or the one for which it was reserved.
         """
         with self._lock:
             newest = self._by_name.get((tenant, name))
-            if newest is not None and newest.taken_for:
-                newest = self._by_uid.get(newest.taken_for)
+            if newest is not None and newest.reserved_for:
+                newest = self._by_uid.get(newest.reserved_for)
         return None if newest is None or newest.desired == "deleted" else newest

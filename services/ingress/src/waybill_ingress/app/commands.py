@@ -14,7 +14,7 @@ from waybill_ingress.app.ports import Log, SealingClock
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_topics import dead_topic_problems
-from waybill_ingress.core.renames import find_changed, must_take
+from waybill_ingress.core.renames import find_changed, must_reserve
 from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
@@ -118,8 +118,8 @@ class Commands:
     async def rename(
         self, caller: Caller, name: str, to: str, request_id: str, log: Log | None = None
     ) -> OperationId:
-        """Call a pipeline otherwise, for which that name was taken. It may be called so already."""
-        record = await self._registry.named(caller.tenant, name, to)
+        """Call a pipeline otherwise. That name was reserved for it, or it has the name already."""
+        record = await self._registry.find_named(caller.tenant, name, to)
         await self._require_holder(record, to)
         life = Life(uid=record.pipeline_uid, number=record.life)
         return await self.send(caller, Rename(name=to), name, request_id, log, life=life)
@@ -201,9 +201,9 @@ class Commands:
             raise UserError(applied.place(error.problems), Slug.INVALID) from error
 
     async def _require_holder(self, record: PipelineRecord, name: str) -> None:
-        """Raise Retryable if the name was not taken for that pipeline: two might be called so."""
-        if must_take(record, name, await self._registry.holder(record.tenant, name)):
-            raise Retryable(f"the name {name} was not taken for {record.name}; try again")
+        """Raise Retryable if the name is not reserved for the pipeline: two might be called so."""
+        if must_reserve(record, name, await self._registry.holder(record.tenant, name)):
+            raise Retryable(f"the name {name} was not reserved for {record.name}; try again")
 
     async def _compare(
         self,

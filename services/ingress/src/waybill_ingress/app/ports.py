@@ -18,7 +18,7 @@ class Directory(Protocol):
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None:
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None:
         """Return the pipeline that keeps this name and is called otherwise now."""
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...

@@ -12,7 +12,7 @@ from waybill_ingress.core.inputs import find_input, not_ready
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import InputDefinition, PipelineRecord, Reply
 from waybill_shared.contract.operations import OperationId
-from waybill_shared.contract.pipelines import Life, no_pipeline, renamed
+from waybill_shared.contract.pipelines import Life, former_name, no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.majority import ASKED_AGAIN
@@ -74,12 +74,12 @@ class Registry:
         if record is None:
             caught_up = await self._news.catch_up()
             record = self._directory.by_name(tenant, name)
-            record = record or self._directory.called_before(tenant, name)
+            record = record or self._directory.former_holder(tenant, name)
             if record is None and not caught_up:
                 raise self._unknown(tenant, name, caught_up=False)
         return record
 
-    async def named(self, tenant: str, name: str, to: str) -> PipelineRecord:
+    async def find_named(self, tenant: str, name: str, to: str) -> PipelineRecord:
         """Return the pipeline of that name, or the one that had it if it is called `to` now."""
         try:
             return await self.pipeline(tenant, name)
@@ -168,14 +168,14 @@ class Registry:
             detail = "this ingress does not know all pipelines yet, or cannot ask kafka: try again"
             return Refusal(Slug.PIPELINE_NOT_READY, detail)
         if (present := self._present_name(tenant, name)) is not None:
-            return renamed(name, present)
+            return former_name(name, present)
         if self._just_applied(tenant, name):
             return not_ready(Slug.PIPELINE_NOT_READY, f"pipeline {name} was applied just now")
         return no_pipeline(name, [known.name for known in self._directory.living(tenant)])
 
     def _present_name(self, tenant: str, name: str) -> str | None:
         """Return what a pipeline is called now that had this name."""
-        former = self._directory.called_before(tenant, name)
+        former = self._directory.former_holder(tenant, name)
         return former.name if former is not None and name in former.was else None
 
     def _just_applied(self, tenant: str, name: str) -> bool:

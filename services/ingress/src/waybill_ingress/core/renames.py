@@ -1,7 +1,7 @@
-"""Decides which pipeline a manifest changes, and whether a name must be taken for it first. Pure.
+"""Decides which pipeline a manifest changes, and whether a name must be reserved for it. Pure.
 
 The holder of a name is the pipeline that is called so, that was called so, or for which the name
-was taken and which is to be called so.
+was reserved and which is to be called so.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 from waybill_shared.contract.errors import Problem, Refusal, UserError
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.former_names import names_of
-from waybill_shared.contract.pipelines import name_taken, renamed
+from waybill_shared.contract.pipelines import former_name, name_in_use
 
 TAKE_OUT: Final = "take `was` out: then it is a new pipeline"
 
@@ -27,20 +27,20 @@ def find_changed(
         return before
     if holder is not None and holder.name != name:
         former = name in holder.was
-        raise renamed(name, holder.name) if former else _taken(name, holder)
+        raise former_name(name, holder.name) if former else _in_use(name, holder)
     if was is None or (holder is not None and was in holder.was):
         return holder
     raise UserError([_wrong_was(name, was, holder, before)])
 
 
-def must_take(record: PipelineRecord, name: str, holder: PipelineRecord | None) -> bool:
-    """Return True if the name must be taken before the pipeline can be called so. Raise Refusal if
+def must_reserve(record: PipelineRecord, name: str, holder: PipelineRecord | None) -> bool:
+    """Return True if the name must be reserved before the pipeline is called so. Raise Refusal if
     it is that of another one.
     """
     if name in names_of(record):
         return False
     if holder is not None and holder.pipeline_uid != record.pipeline_uid:
-        raise _taken(name, holder)
+        raise _in_use(name, holder)
     return holder is None
 
 
@@ -62,5 +62,5 @@ def _wrong_was(
     return Problem(message=message, path="was", hint="take `was` out")
 
 
-def _taken(name: str, holder: PipelineRecord) -> Refusal:
-    return name_taken(name, holder.name, holder.was)
+def _in_use(name: str, holder: PipelineRecord) -> Refusal:
+    return name_in_use(name, holder.name, holder.was)

@@ -26,7 +26,7 @@ from waybill_stage_runner.app.restarts import Restarts
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
-from waybill_stage_runner.core.pipelines.names import refuse_taken, take_record
+from waybill_stage_runner.core.pipelines.names import make_reservation, refuse_reserved
 from waybill_stage_runner.core.pipelines.parallelism import (
     parallelism_in,
     refuse_excess,
@@ -162,8 +162,8 @@ class Changes:
             self._supervisor.answer(Answer(command=command, state=OperationState.DONE))
             return
         before = self._supervisor.record(uid)
-        if isinstance(command.body, commands.Rename) and command.body.taken_for is not None:
-            self._take_name(command, command.body.taken_for, offset)
+        if isinstance(command.body, commands.Rename) and command.body.reserved_for is not None:
+            self._reserve_name(command, command.body.reserved_for, offset)
             return
         command = in_present_names(command, before)
         done_to = before.commanded_at if before is not None else deleted_at
@@ -182,19 +182,19 @@ class Changes:
             record = replace(record, desired_by=command.actor)
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
 
-    def _take_name(self, command: Command, taken_for: str, offset: int) -> None:
+    def _reserve_name(self, command: Command, reserved_for: str, offset: int) -> None:
         """Write that the name is that of another pipeline from now on, or refuse it: this life of
-        the name began before as that of a pipeline, or was taken for a third one.
+        the name began before as that of a pipeline, or was reserved for a third one.
         """
-        uid, taken = command.pipeline_uid, self._supervisor.taken.get(command.pipeline_uid)
+        uid, reserved = command.pipeline_uid, self._supervisor.reserved.get(command.pipeline_uid)
         before = self._supervisor.record(uid)
         try:
-            if taken not in (None, taken_for):
-                refuse_taken(command)
-            if taken is None:
+            if reserved not in (None, reserved_for):
+                refuse_reserved(command)
+            if reserved is None:
                 refuse_ended(command, before, deleted=uid in self._supervisor.deleted)
-                taking = take_record(command, taken_for, before, offset=offset)
-                self._supervisor.take_name(taking)
+                record = make_reservation(command, reserved_for, before, offset=offset)
+                self._supervisor.reserve_name(record)
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
             return
@@ -230,9 +230,9 @@ class Changes:
                 assert_never(body)
 
     def _refuse_late(self, command: Command, before: PipelineRecord | None) -> None:
-        """Raise UserError if the pipeline ended before, or its name was taken for another one."""
-        if command.pipeline_uid in self._supervisor.taken:
-            refuse_taken(command)
+        """Raise UserError if the pipeline has ended, or its name is reserved for another one."""
+        if command.pipeline_uid in self._supervisor.reserved:
+            refuse_reserved(command)
         refuse_deleted(command, before, deleted=command.pipeline_uid in self._supervisor.deleted)
 
     def _apply(

@@ -48,11 +48,11 @@ class PipelineSupervisor:
         self._states: dict[str, PipelineState] = {}
         self.deleted: dict[str, int] = {}
         """The offset of the command that deleted a pipeline, by the uid of the pipeline."""
-        self.taken: dict[str, str] = {}
-        """For which pipeline a name was taken, by the uid of that life of the name."""
+        self.reserved: dict[str, str] = {}
+        """For which pipeline a name was reserved, by the uid of that life of the name."""
         self._epochs: dict[str, int] = {}
         self._todo: deque[
-            tuple[PipelineState | None, actions.PipelineAction | actions.WriteTakenName]
+            tuple[PipelineState | None, actions.PipelineAction | actions.WriteReservedName]
         ] = deque()
 
     @property
@@ -85,10 +85,10 @@ class PipelineSupervisor:
         event = events.RecordRequested(record=record, command=command, written=written)
         self._apply(record.pipeline_uid, event)
 
-    def take_name(self, record: PipelineRecord) -> None:
-        """Write that a name is taken. No pipeline begins with this life of it."""
+    def reserve_name(self, record: PipelineRecord) -> None:
+        """Write that a name is reserved. No pipeline begins with this life of it."""
         self._note_end(record)
-        self._todo.append((None, actions.WriteTakenName(record=record)))
+        self._todo.append((None, actions.WriteReservedName(record=record)))
 
     def receive(self, pipeline_uid: str, epoch: int, event: events.RunEvent) -> None:
         """Accept an event of the driver with that lease. Events of earlier drivers are ignored."""
@@ -149,12 +149,12 @@ class PipelineSupervisor:
     def _act(
         self,
         state: PipelineState | None,
-        action: actions.PipelineAction | actions.WriteTakenName,
+        action: actions.PipelineAction | actions.WriteReservedName,
     ) -> None:
         if isinstance(action, actions.Answer):
             self._publish_answer(state, action)
             return
-        if isinstance(action, actions.WriteTakenName):
+        if isinstance(action, actions.WriteReservedName):
             self._publisher.change(action.record, None)
             return
         assert state is not None
@@ -229,8 +229,8 @@ class PipelineSupervisor:
     def _note_end(self, record: PipelineRecord) -> None:
         """Note a life of a name that is over, or that was only a name."""
         self.deleted[record.pipeline_uid] = record.commanded_at
-        if record.taken_for:
-            self.taken[record.pipeline_uid] = record.taken_for
+        if record.reserved_for:
+            self.reserved[record.pipeline_uid] = record.reserved_for
 
     def _publish_answer(self, state: PipelineState | None, answer: actions.Answer) -> None:
         generation = state.record.generation if state is not None else None

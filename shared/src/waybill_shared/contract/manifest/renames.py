@@ -18,7 +18,7 @@ def rename_problems(manifest: Manifest) -> Iterator[Located]:
         for k, sink in enumerate(stage.sinks)
     ]
     if manifest.was == manifest.name:
-        yield ("was",), _called_so("pipeline", manifest.name)
+        yield ("was",), _same_name("pipeline", manifest.name)
     yield from _problems("stage", stages)
     yield from _problems("sink", sinks)
 
@@ -40,7 +40,7 @@ def _problems(what: str, named: Sequence[_Named]) -> Iterator[Located]:
 
 def _problem(what: str, name: str, old: str, was: dict[str, str | None]) -> Problem | None:
     if old == name:
-        return _called_so(what, name)
+        return _same_name(what, name)
     if old not in was:
         return None
     passed, at = {name}, was[old]
@@ -55,5 +55,5 @@ def _problem(what: str, name: str, old: str, was: dict[str, str | None]) -> Prob
     return Problem(message=f"{what} {old!r} still exists next to {name!r}", hint=hint)
 
 
-def _called_so(what: str, name: str) -> Problem:
+def _same_name(what: str, name: str) -> Problem:
     return Problem(message=f"{what} {name!r} is called so", hint="take `was` out")

@@ -49,7 +49,7 @@ from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.request_ids import request_id
 
 OF_TARGETS: Final = (Slug.TARGET_SHARED, Slug.KEYS_DIFFER)
-OF_NAMES: Final = (Slug.RENAMED, Slug.NAME_TAKEN)
+OF_NAMES: Final = (Slug.RENAMED, Slug.NAME_IN_USE)
 APPLY_REFUSALS: Final = refusals(
     *OF_BODIES, *OF_COMMANDS, *OF_TARGETS, *OF_NAMES, members=members_of(Action.APPLY)
 )
@@ -156,7 +156,7 @@ def _add_apply(router: APIRouter, commands: Commands, renames: Renames, carrier:
         raw = await read_body(request, bytes_max=SIZE_BYTES_MAX)
         asked = (caller(request), pipeline, _decode(raw), request_id(request))
         begin = partial(commands.apply, *asked, allow_shared=allow_shared)
-        prepare = partial(renames.before_apply, *asked, allow_shared=allow_shared)
+        prepare = partial(renames.reserve_for_apply, *asked, allow_shared=allow_shared)
         return await carrier.carry_out(request, begin, wait, raw, prepare=prepare)
 
 

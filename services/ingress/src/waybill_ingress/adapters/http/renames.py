@@ -30,7 +30,7 @@ from waybill_shared.http.request_ids import request_id
 BYTES_MAX: Final = 4_096  # one name
 RENAME_REFUSALS: Final = refusals(
     Slug.PIPELINE_NOT_FOUND,
-    Slug.NAME_TAKEN,
+    Slug.NAME_IN_USE,
     *OF_BODIES,
     *OF_COMMANDS,
     members=members_of(Action.APPLY),
@@ -58,7 +58,7 @@ def renames_router(
         """
         raw = await read_body(request, bytes_max=BYTES_MAX)
         asked = (caller(request), pipeline, body_of(RenameRequest, raw).to, request_id(request))
-        begin, prepare = partial(commands.rename, *asked), partial(renames.before_rename, *asked)
+        begin, prepare = partial(commands.rename, *asked), partial(renames.reserve, *asked)
         return await carrier.carry_out(request, begin, wait, raw, prepare=prepare)
 
     return router

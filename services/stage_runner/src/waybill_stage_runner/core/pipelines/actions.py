@@ -21,7 +21,7 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTakenName:
+class WriteReservedName:
     """Write the record of a life that is only a name. It follows from no state."""
 
     record: PipelineRecord

@@ -1,7 +1,7 @@
 """Decides what a pipeline is called after a change, and which pipeline gets a name. Pure.
 
-A name is taken before a pipeline is called so: the record of its next life says for which pipeline.
-The life that began first counts, as a pipeline or as a name that was taken.
+A name is reserved before a pipeline is called so: the record of its next life says for which one.
+The life that began first counts, as a pipeline or as a name that was reserved.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from waybill_shared.contract.problems import Slug
 EMPTY = AppliedManifest(native="", source="")
 
 
-def called(record: PipelineRecord, name: str) -> PipelineRecord:
+def with_name(record: PipelineRecord, name: str) -> PipelineRecord:
     """Return the record under that name, with those before it."""
     return replace(record, name=name, was=names_after(record, name))
 
@@ -37,14 +37,14 @@ def find_wrong_name(manifest: Manifest, before: PipelineRecord | None) -> Iterat
         yield Problem(message=message, path=path, hint=f"{hint} `was: {before.name}`")
 
 
-def take_record(
-    command: Command, taken_for: str, before: PipelineRecord | None, *, offset: int
+def make_reservation(
+    command: Command, reserved_for: str, before: PipelineRecord | None, *, offset: int
 ) -> PipelineRecord:
     """Return the record of a life that is only a name. Raise UserError if a pipeline began it."""
     if before is not None:
         message = f"there is a pipeline {before.name!r}"
         problem = Problem(message=message, hint="choose another name, or delete that one first")
-        raise UserError([problem], Slug.NAME_TAKEN)
+        raise UserError([problem], Slug.NAME_IN_USE)
     return PipelineRecord(
         tenant=command.tenant,
         pipeline_uid=command.pipeline_uid,
@@ -58,12 +58,12 @@ def take_record(
         commanded_at=offset,
         life=command.life,
         closed=True,
-        taken_for=taken_for,
+        reserved_for=reserved_for,
     )
 
 
-def refuse_taken(command: Command) -> None:
-    """Raise UserError: this life of the name was taken for another pipeline."""
+def refuse_reserved(command: Command) -> None:
+    """Raise UserError: this life of the name was reserved for another pipeline."""
     message = f"another pipeline is about to be called {command.pipeline!r}"
     problem = Problem(message=message, hint="choose another name, or send it again: it says which")
-    raise UserError([problem], Slug.NAME_TAKEN)
+    raise UserError([problem], Slug.NAME_IN_USE)

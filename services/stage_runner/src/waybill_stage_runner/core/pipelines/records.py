@@ -18,7 +18,7 @@ from waybill_shared.contract.manifest.renamed import rename_manifest
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 from waybill_stage_runner.core.pipelines.compatibility import refuse_incompatible
-from waybill_stage_runner.core.pipelines.names import called
+from waybill_stage_runner.core.pipelines.names import with_name
 from waybill_stage_runner.core.pipelines.parallelism import rescale_to_keep
 from waybill_stage_runner.core.pipelines.renaming import follow_names
 from waybill_stage_runner.core.pipelines.scheduling import schedule_in
@@ -81,7 +81,7 @@ def change_record(
             before, desired=wanted, manifest=manifest, finished=rests, stopped_stages=stopped
         )
     refuse_incompatible(before, stages)
-    before = called(follow_names(before, stages), manifest.model.name)
+    before = with_name(follow_names(before, stages), manifest.model.name)
     rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
         before,
@@ -104,7 +104,7 @@ def rename_record(before: PipelineRecord, name: str, now: int) -> PipelineRecord
         return before
     manifest = rename_manifest(before.manifest, name, was=before.name)
     return replace(
-        called(before, name),
+        with_name(before, name),
         generation=before.generation + 1,
         manifest=manifest,
         updated_at=now,

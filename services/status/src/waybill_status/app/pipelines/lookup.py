@@ -11,7 +11,7 @@ from typing import Protocol
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.errors import Refusal, Retryable
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.pipelines import no_pipeline, renamed
+from waybill_shared.contract.pipelines import former_name, no_pipeline
 from waybill_shared.contract.problems import Slug
 from waybill_shared.topic_views.connectors import KnownConnectors
 from waybill_status.app.ports import News, SlotStore
@@ -32,7 +32,7 @@ class KnownPipelines(Protocol):
 
     def by_name(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
-    def called_before(self, tenant: str, name: str) -> PipelineRecord | None: ...
+    def former_holder(self, tenant: str, name: str) -> PipelineRecord | None: ...
 
     def living(self, tenant: str) -> list[PipelineRecord]: ...
 
@@ -95,9 +95,9 @@ class Pipelines:
         if not caught_up:
             detail = "this status does not know all pipelines yet, or cannot ask kafka: try again"
             raise Refusal(Slug.PIPELINE_NOT_READY, detail)
-        former = self._records.called_before(caller.tenant, name)
+        former = self._records.former_holder(caller.tenant, name)
         if former is not None and name in former.was:
-            raise renamed(name, former.name)
+            raise former_name(name, former.name)
         known = self._records.living(caller.tenant)
         raise no_pipeline(name, [each.name for each in known])
 
