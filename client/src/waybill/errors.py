@@ -11,6 +11,7 @@ WaybillError
 │   ├── NotFound           404: no such pipeline, input, operation, dead letter, or token of ours
 │   ├── Conflict           409: not allowed in the present state
 │   ├── Expired            410: the token is too old, or retention deleted the dead letter
+│   ├── Renamed            410: the pipeline is called otherwise now
 │   ├── TooLarge           413: send less at once
 │   └── NotReady           429, 502, 503, 504: try again after `retry_after_s`
 ├── KafkaAway              the Kafka of a tracked producer does not answer
@@ -130,6 +131,16 @@ class Conflict(ProblemError):
 
 class Expired(ProblemError):
     """A token older than tokens live, or a dead letter that retention has deleted."""
+
+
+class Renamed(ProblemError):
+    """A pipeline is called otherwise now: `renamed_to`."""
+
+    @property
+    def renamed_to(self) -> str | None:
+        """Its present name."""
+        name = self.members.get("renamed_to")
+        return name if isinstance(name, str) else None
 
 
 class TooLarge(ProblemError):

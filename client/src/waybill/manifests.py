@@ -1,4 +1,4 @@
-"""Finds the name of the pipeline a manifest describes, without a YAML library.
+"""Finds the names of the pipeline that a manifest describes, without a YAML library.
 
 Never checks a manifest: Waybill does, with line and column.
 """
@@ -8,29 +8,38 @@ import re
 
 from waybill.errors import WaybillError
 
-NAME_LINE = re.compile(
-    r"""^(?:'name'|"name"|name)\s*:\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<plain>[^\s#'"].*?))\s*(?:(?<=\s)\#.*)?$""",
-    re.MULTILINE,
+LINE = (
+    r"""^(?:'{key}'|"{key}"|{key})\s*:\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|"""
+    r"""(?P<plain>[^\s#'"].*?))\s*(?:(?<=\s)\#.*)?$"""
 )
 
 
 def manifest_name(text: str) -> str:
     """Return the top-level `name` of a YAML or JSON manifest; raise WaybillError if it has none."""
-    name = _json_name(text) if text.lstrip().startswith("{") else _yaml_name(text)
+    name = _find(text, "name")
     if not name:
         raise WaybillError("the manifest has no top-level name: add a line as in `name: orders`")
     return name
 
 
-def _yaml_name(text: str) -> str | None:
-    found = NAME_LINE.search(text)
+def earlier_name(text: str) -> str | None:
+    """Return the top-level `was` of a manifest: what its pipeline is called until it is applied."""
+    return _find(text, "was")
+
+
+def _find(text: str, key: str) -> str | None:
+    return _in_json(text, key) if text.lstrip().startswith("{") else _in_yaml(text, key)
+
+
+def _in_yaml(text: str, key: str) -> str | None:
+    found = re.search(LINE.format(key=key), text, re.MULTILINE)
     return None if found is None else next(group for group in found.groups() if group is not None)
 
 
-def _json_name(text: str) -> str | None:
+def _in_json(text: str, key: str) -> str | None:
     try:
         manifest = json.loads(text)
     except ValueError as error:
         raise WaybillError(f"the manifest is not valid JSON: {error}") from error
-    name = manifest.get("name") if isinstance(manifest, dict) else None
+    name = manifest.get(key) if isinstance(manifest, dict) else None
     return name if isinstance(name, str) else None

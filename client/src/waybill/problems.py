@@ -14,6 +14,7 @@ from waybill.errors import (
     NotFound,
     NotReady,
     ProblemError,
+    Renamed,
     TooLarge,
     UnexpectedAnswer,
 )
@@ -35,6 +36,10 @@ KIND_BY_STATUS: Mapping[int, type[ProblemError]] = {
     503: NotReady,
     504: NotReady,
 }
+KIND_BY_SLUG: Mapping[str, type[ProblemError]] = {
+    **dict.fromkeys(MOMENTARY, NotReady),
+    "renamed": Renamed,
+}
 OF_THE_PROBLEM = frozenset({"type", "title", "status", "detail", "request_id"})
 GATEWAY_STATUSES = frozenset({502, 503, 504})  # a load balancer's page is HTML
 
@@ -52,8 +57,7 @@ def problem_from(
         return NotReady(status=status, type="about:blank", title=title, retry_after_s=wait_s)
     try:
         slug = body.text_or_none("type") or "about:blank"
-        if slug.rpartition(":")[2] in MOMENTARY:
-            kind = NotReady
+        kind = KIND_BY_SLUG.get(slug.rpartition(":")[2], kind)
         return kind(
             status=status,
             type=slug,

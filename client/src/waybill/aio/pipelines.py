@@ -141,6 +141,14 @@ class AsyncPipelineCalls(AsyncAsking):
         body = {"parallelism": parallelism}
         return await self._change(change_questions.change(name, "rescale", body), wait_s)
 
+    async def rename(self, name: str, to: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Call a pipeline otherwise: its tokens, fences and offsets stay, and a new run begins.
+
+        Former names still count in tokens and in `through`; elsewhere they raise Renamed. Conflict:
+        another pipeline has the name, or had it. The operation is one of `to`.
+        """
+        return await self._change(change_questions.change(name, "rename", {"to": to}), wait_s)
+
     async def put_dead_letter(
         self,
         name: str,

@@ -38,6 +38,7 @@ PLACES: Final = {
     "resume": "pausing:resume",
     "restart": "restarting:restart",
     "rescale": "rescaling:rescale",
+    "rename": "renaming:rename",
     "delete": "changes:delete",
     "topic": "growing:topic",
     "maintain": "maintain:maintain",

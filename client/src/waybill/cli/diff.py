@@ -1,6 +1,7 @@
 """The command `diff`: what a manifest would change; and what `apply` asks before it does so."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,9 +14,9 @@ from waybill.cli.faults import exit_on_faults
 from waybill.cli.manifest_files import ManifestOption, name_of, read_manifest
 from waybill.cli.render import Form, OutputOption
 from waybill.cli.session import TimeoutOption, connect
-from waybill.errors import NotFound, Unreachable, WaybillError
+from waybill.errors import NotFound, Renamed, Unreachable, WaybillError
 from waybill.findings import Change, Findings
-from waybill.manifests import manifest_name
+from waybill.manifests import earlier_name, manifest_name
 
 if TYPE_CHECKING:
     from waybill.sync.client import Client
@@ -89,7 +90,7 @@ def ask_first(client: "Client", text: str, file: str, output: Form, *, yes: bool
             return
         with render.busy(f"comparing {file}"):
             found = client.check(text, allow_shared=True, timeout_s=CHECK_WAIT_S)
-    except Unreachable:
+    except (Unreachable, Renamed):
         raise
     except WaybillError as error:
         _go_on_unknown(f"{NOT_KNOWN}: {error}", yes=yes)
@@ -123,11 +124,13 @@ def _known(client: "Client", text: str) -> bool:
 
 
 def _pipeline(client: "Client", text: str) -> str | None:
-    """Return the manifest of the pipeline as it is; None if there is no such pipeline."""
-    try:
-        return client.pipeline(manifest_name(text)).manifest or ""
-    except NotFound:
-        return None
+    """Return the manifest of the pipeline as it is; None if there is no such pipeline. One that is
+    to be called otherwise still has its earlier name.
+    """
+    for name in filter(None, (manifest_name(text), earlier_name(text))):
+        with suppress(NotFound):
+            return client.pipeline(name).manifest or ""
+    return None
 
 
 def _lines(found: Findings, text: str, *, exists: bool) -> list[str]:

@@ -138,6 +138,14 @@ class PipelineCalls(Asking):
         body = {"parallelism": parallelism}
         return self._change(change_questions.change(name, "rescale", body), wait_s)
 
+    def rename(self, name: str, to: str, *, wait_s: float = ANSWER_WAIT_S) -> Operation:
+        """Call a pipeline otherwise: its tokens, fences and offsets stay, and a new run begins.
+
+        Former names still count in tokens and in `through`; elsewhere they raise Renamed. Conflict:
+        another pipeline has the name, or had it. The operation is one of `to`.
+        """
+        return self._change(change_questions.change(name, "rename", {"to": to}), wait_s)
+
     def put_dead_letter(
         self,
         name: str,

@@ -122,7 +122,9 @@ class Commands:
         record = await self._registry.find_named(caller.tenant, name, to)
         await self._require_holder(record, to)
         life = Life(uid=record.pipeline_uid, number=record.life)
-        return await self.send(caller, Rename(name=to), name, request_id, log, life=life)
+        operation = await self.send(caller, Rename(name=to), to, request_id, log, life=life)
+        self._registry.note_applied(caller.tenant, operation)
+        return operation
 
     def now_ms(self) -> int:
         """Return the time from which a time ago is counted."""

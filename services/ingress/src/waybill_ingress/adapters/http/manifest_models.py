@@ -157,10 +157,11 @@ class CheckedGraph(BaseModel):
 
 class ChangeAnswer(BaseModel):
     kind: str = Field(
-        description="what is added, removed or changed: change_state | change_schedule |"
-        " change_parallelism | change_text | change_dead_letter | add_input | remove_input |"
-        " rename_input | change_input | add_stage | remove_stage | rename_stage | change_stage |"
-        " add_sink | remove_sink | rename_sink | change_sink | change_columns | change_table"
+        description="what is added, removed or changed: rename_pipeline | change_state |"
+        " change_schedule | change_parallelism | change_text | change_dead_letter | add_input |"
+        " remove_input | rename_input | change_input | add_stage | remove_stage | rename_stage |"
+        " change_stage | add_sink | remove_sink | rename_sink | change_sink | change_columns |"
+        " change_table"
     )
     path: str = Field(description="by names, as in stages.load.sinks.lake; empty: the whole")
     message: str = Field(description="one line for people")

@@ -40,6 +40,7 @@ def changes_of(
     pairs = ((stage.name, find_before(stage, before.stages)) for stage in stages_now)
     known = {name: was for name, was in pairs if was is not None}
     found = [
+        *_name(before, manifest_now),
         *_state(before, manifest_now),
         *_schedule(manifest_before.schedule, manifest_now.schedule),
         *_parallelism(manifest_before.parallelism, manifest_now.parallelism),
@@ -55,6 +56,12 @@ def changes_of(
 def only_text() -> Change:
     message = f"~ manifest: only its text changed; each stage {CONTINUES}"
     return Change(kind="change_text", path="", message=message)
+
+
+def _name(before: PipelineRecord, now: Manifest) -> Iterator[Change]:
+    if before.name != now.name:
+        message = f"~ pipeline {now.name}: renamed, was {before.name}; each stage {CONTINUES}"
+        yield Change(kind="rename_pipeline", path="name", message=message)
 
 
 def _state(before: PipelineRecord, now: Manifest) -> Iterator[Change]:
