@@ -26,7 +26,7 @@ from waybill_stage_runner.app.restarts import Restarts
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
-from waybill_stage_runner.core.pipelines.names import make_reservation, refuse_reserved
+from waybill_stage_runner.core.pipelines.names import make_reservation, refuse_reserved, with_name
 from waybill_stage_runner.core.pipelines.parallelism import (
     parallelism_in,
     refuse_excess,
@@ -247,12 +247,13 @@ class Changes:
         present = {} if before is None else self._topics.ids(plans)
         try:
             planned = define(manifest, as_planned(plans, present), before)
-            if before is not None:
-                change_record(before, applied, manifest.state, planned, now)
+            other = None if before is None else with_name(before, manifest.name)
+            if other is not None:
+                change_record(other, applied, manifest.state, planned, now)
             stages = define(manifest, self._prepare(manifest, now), before)
-            if before is None:
+            if other is None:
                 return create_record(command, applied, manifest.state, stages, now)
-            return change_record(before, applied, manifest.state, stages, now)
+            return change_record(other, applied, manifest.state, stages, now)
         except UserError as error:
             raise UserError(applied.place(error.problems), error.slug) from error
 

@@ -81,7 +81,7 @@ def change_record(
             before, desired=wanted, manifest=manifest, finished=rests, stopped_stages=stopped
         )
     refuse_incompatible(before, stages)
-    before = with_name(follow_names(before, stages), manifest.model.name)
+    before = follow_names(before, stages)
     rests = scheduled and (before.finished or before.desired == "stopped")
     return replace(
         before,
