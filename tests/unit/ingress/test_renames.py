@@ -23,7 +23,7 @@ def test_name_is_taken_under_its_own_key_before_the_pipeline_is_called_so() -> N
     assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
     assert (reserve.pipeline, reserve.pipeline_uid != ORDERS) == ("sales", True)
     assert rename.body == Rename(name="sales")
-    assert (rename.pipeline_uid, rename.pipeline, rename.id) == (ORDERS, "orders", str(operation))
+    assert (rename.pipeline_uid, rename.pipeline, rename.id) == (ORDERS, "sales", str(operation))
     names.carry_out()
     assert names.living() == ["sales"]
 

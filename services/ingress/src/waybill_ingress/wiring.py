@@ -58,6 +58,7 @@ from waybill_shared.access.key_ring import load_key_ring
 from waybill_shared.connections import places_in
 from waybill_shared.contract.connectors import ConnectorProgress
 from waybill_shared.contract.events import PipelineRecord
+from waybill_shared.contract.former_names import names_of
 from waybill_shared.contract.watches import TokenWatch
 from waybill_shared.http.app import create_app
 from waybill_shared.http.names import HostNames
@@ -129,8 +130,9 @@ def _pipelines(
 ) -> TopicFollower[PipelineRecord]:
     def accept(record: PipelineRecord) -> None:
         directory.accept(record)
-        if record.desired == "deleted":
-            forget(record.name)
+        for name in names_of(record):
+            if record.desired == "deleted" or name != record.name:
+                forget(name)
 
     topic, wait_ms = settings.topic("pipelines"), FETCH_WAIT_MS
     return stack.enter_context(
