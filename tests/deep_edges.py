@@ -107,6 +107,7 @@ DEEP = {
         "a_query_gets_a_column",
     ),
     "e2e/test_putting.py": ("",),
+    "e2e/test_renamed_pipelines.py": ("",),
     "e2e/test_renames.py": ("",),
     "e2e/test_replays_killed.py": ("",),
     "e2e/test_returns.py": ("",),

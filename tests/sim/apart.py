@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from sim import operators
+from sim import naming, operators
 from sim.faults import Family, kill_driver, kill_runner
 from sim.moves import minutes_pass
 
@@ -33,12 +33,27 @@ SCHEDULES: Final = Family(
     ),
 )
 """With pipelines that end by themselves, and begin again by a schedule."""
+OTHER_NAMES: Final = Family(
+    "names",
+    (
+        (8, naming.want_name),
+        (8, naming.go_on),
+        (1, kill_driver),
+        (2, kill_runner),
+        (1, operators.stop),
+        (1, operators.start),
+        (1, operators.apply),
+        (1, operators.delete),
+    ),
+)
+"""Of pipelines: two of them want the same ones."""
 ENDINGS: Final = "endings"
 """Scenarios in which pipelines end by themselves; some of them have a schedule."""
 SHARES: Final = {
     PUTS.name: 0.15,
     REPLAYS.name: 0.2,
     RESCALES.name: 0.1,
+    OTHER_NAMES.name: 0.1,
     ENDINGS: 0.15,
     SCHEDULES.name: 0.4,
 }
@@ -52,5 +67,6 @@ def takes_part(name: str, seed: int, only: Sequence[str]) -> bool:
 
 
 def families_apart(seed: int, only: Sequence[str], *, ends: bool) -> list[Family]:
-    each = (PUTS, RESCALES, SCHEDULES) if ends else (PUTS, REPLAYS, RESCALES)
+    always = (PUTS, REPLAYS, RESCALES, OTHER_NAMES)
+    each = (PUTS, RESCALES, OTHER_NAMES, SCHEDULES) if ends else always
     return [family for family in each if takes_part(family.name, seed, only)]

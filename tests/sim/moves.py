@@ -165,4 +165,4 @@ ORDINARY: tuple[tuple[int, Move], ...] = (
 def _input(world: World) -> tuple[str, str]:
     """The name of a pipeline, and one of its inputs."""
     pipeline = world.some(world.pipelines)
-    return pipeline.name, world.some(pipeline.shape.inputs)
+    return pipeline.called, world.some(pipeline.shape.inputs)

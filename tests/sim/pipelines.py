@@ -1,5 +1,7 @@
-"""The pipelines of a world, by name: what their manifests say, and what operators ask for."""
+"""The pipelines of a world, by their first names: what their manifests say, and what operators ask
+for."""
 
+import json
 from typing import Protocol
 
 from message_builders import make_body
@@ -11,6 +13,7 @@ from sim.shapes import Shape, Stage
 from waybill_shared.access.authentication import DEFAULT_TENANT
 from waybill_shared.contract.commands import ChangeBody
 from waybill_shared.contract.events import Command, PipelineRecord
+from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.pipelines import Life
 
 
@@ -36,13 +39,21 @@ class Pipeline:
         """As the newest manifest has it, refused or not."""
         self.removed: list[Stage] = []
         """Stages as they were when they, or one of their sinks, were taken away."""
+        self.wanted: list[tuple[str, str, str]] = []
+        """Names that are being reserved for it: the uid, the name and the command of each."""
         self._world = world
         self._shapes: dict[str, Shape] = {}
 
+    @property
+    def called(self) -> str:
+        """Its present name."""
+        record = self.newest()
+        return self.name if record is None or record.desired == "deleted" else record.name
+
     def applied(self) -> Shape:
         """The shape of the newest manifest that was not refused."""
-        mine = (r for r in reversed(self._world.records) if r.name == self.name)
-        return next((self._shapes[record.manifest.source] for record in mine), self.shape)
+        mine = (r for r in reversed(self._world.records) if self._has(r))
+        return next((self._shapes[_nameless(r.manifest.source)] for r in mine), self.shape)
 
     def earlier(self) -> list[Shape]:
         """The shapes of all manifests that were sent."""
@@ -50,38 +61,55 @@ class Pipeline:
 
     def newest(self) -> PipelineRecord | None:
         """Of its last life."""
-        lives = [record for record in self._world.records if record.name == self.name]
+        lives = [record for record in self._world.records if self._has(record)]
         return max(reversed(lives), key=lambda record: record.life, default=None)
 
     def change(self, shape: Shape) -> None:
         self.shape = shape
         self.command("apply")
 
+    def _has(self, record: PipelineRecord) -> bool:
+        return first_name(record) == self.name and not record.reserved_for
+
     @property
     def _life(self) -> Life:
         return self._world.ingress.directory.life_for(DEFAULT_TENANT, self.name)
 
     def command(
-        self, action: str, start_from: str | None = None, body: ChangeBody | None = None
-    ) -> None:
-        world, life = self._world, self._life
+        self,
+        action: str,
+        start_from: str | None = None,
+        body: ChangeBody | None = None,
+        *,
+        life: Life | None = None,
+        name: str | None = None,
+        was: str | None = None,
+    ) -> str:
+        """Send a command. `life` and `name` are those of another name than its present one."""
+        world, life, name = self._world, life or self._life, name or self.called
         number = world.commanded() + 1
-        manifest = self.shape.manifest(self.name) if action == "apply" else None
+        manifest = self.shape.manifest(name, was) if action == "apply" else None
         if manifest is not None:
-            self._shapes[manifest] = self.shape
+            self._shapes[_nameless(manifest)] = self.shape
         if action == "start":
             world.runs.asked(life.uid, f"c{number}")
-        world.say(f"command {action} {self.name} {start_from or ''}")
+        world.say(f"command {action} {self.name} {start_from or ''}{(was and f' as {name}') or ''}")
         world.hosts_of(life.uid).operations.commands.append(
             Command(
                 tenant=DEFAULT_TENANT,
                 pipeline_uid=life.uid,
                 life=life.number,
                 id=f"c{number}",
-                pipeline=self.name,
+                pipeline=name,
                 actor="sim",
                 request_id=f"r{number}",
                 at=world.clock.now_ms(),
                 body=body or make_body(action, manifest=manifest or "", start_from=start_from),
             )
         )
+        return f"c{number}"
+
+
+def _nameless(manifest: str) -> str:
+    tree = json.loads(manifest)
+    return json.dumps({key: value for key, value in tree.items() if key not in ("name", "was")})

@@ -212,6 +212,13 @@ MUTATIONS: Final = (
         only=("renames",),
     ),
     Mutation(
+        name="a pipeline gets a name that is not reserved for it",
+        invariant="I19",
+        found_by=36,
+        instead={"sim.naming.must_reserve": stand_ins.false},
+        only=("names", "pair"),
+    ),
+    Mutation(
         name="a run that goes on keeps its size",
         invariant="I17",
         instead={"waybill_stage_runner.core.pipelines.supervision.is_resized": stand_ins.false},

@@ -16,7 +16,7 @@ from waybill_shared.contract.words import Action
 ORDERS = UIDS["orders"]
 
 
-def test_name_is_taken_under_its_own_key_before_the_pipeline_is_called_so() -> None:
+def test_name_is_reserved_under_its_own_key_before_the_pipeline_is_called_so() -> None:
     names = Names.of(record("orders"))
     operation = names.rename("orders", "sales")
     reserve, rename = names.sent
@@ -28,7 +28,7 @@ def test_name_is_taken_under_its_own_key_before_the_pipeline_is_called_so() -> N
     assert names.living() == ["sales"]
 
 
-def test_name_that_it_had_needs_no_taking_and_the_present_one_neither() -> None:
+def test_name_that_it_had_needs_no_reserving_and_the_present_one_neither() -> None:
     names = Names.of(record("sales", "orders"))
     names.rename("sales", "orders")
     names.rename("sales", "sales")
@@ -43,7 +43,7 @@ def test_rename_that_was_carried_out_is_done_by_the_former_name_too() -> None:
         names.rename("orders", "trade")
 
 
-def test_name_that_was_taken_before_ingress_died_is_not_taken_again() -> None:
+def test_name_that_was_reserved_before_ingress_died_is_not_reserved_again() -> None:
     names = Names.of(record("orders"), record("audit"))
     asyncio.run(names.renames.reserve(ANYONE, "orders", "sales", "r"))
     with pytest.raises(Refusal, match="'sales' was reserved for pipeline 'orders'") as raised:
@@ -86,7 +86,7 @@ def test_pipeline_that_is_not_there_is_not_renamed() -> None:
     assert raised.value.slug is Slug.PIPELINE_NOT_FOUND
 
 
-def test_taking_that_is_not_answered_in_time_goes_on_when_it_is_sent_again() -> None:
+def test_reserving_that_is_not_answered_in_time_goes_on_when_it_is_sent_again() -> None:
     names = Names.of(record("orders"))
     names.silent = True
     with pytest.raises(Retryable, match="it goes on"):
@@ -150,7 +150,7 @@ async def _no_news() -> bool:
 # --- `was` in a manifest
 
 
-def test_was_takes_the_name_and_changes_the_pipeline_that_was_called_so() -> None:
+def test_was_reserves_the_name_and_changes_the_pipeline_that_was_called_so() -> None:
     names = Names.of(record("orders"))
     operation = names.apply("sales", "orders")
     reserve, apply = names.sent
@@ -203,7 +203,7 @@ def test_file_of_a_first_rename_undoes_no_second_one() -> None:
         names.apply("sales", "orders")
 
 
-def test_conflict_with_others_is_found_before_the_name_is_taken() -> None:
+def test_conflict_with_others_is_found_before_the_name_is_reserved() -> None:
     names = Names.of(record("orders"), record("audit"))
     text = manifest_of("sales", "orders").replace("orders.out", "audit.in.dlq")
     with pytest.raises(UserError, match="dead letters"):
@@ -220,7 +220,7 @@ def test_its_own_topics_are_no_conflict_with_it() -> None:
     assert apply.body.manifest.warnings == ()
 
 
-def test_validation_takes_no_name_and_is_about_the_pipeline_of_before() -> None:
+def test_validation_reserves_no_name_and_is_about_the_pipeline_of_before() -> None:
     names = Names.of(record("orders"))
     asyncio.run(names.commands.validate(ANYONE, manifest_of("sales", "orders"), "r"))
     (asked,) = names.sent

@@ -64,7 +64,7 @@ def test_what_is_no_name_is_refused(client: TestClient, kafka: FakeKafka, body: 
     assert kafka.written == []
 
 
-def test_request_with_a_key_takes_the_name_before_its_transaction_and_once(
+def test_request_with_a_key_reserves_the_name_before_its_transaction_and_once(
     client: TestClient, kafka: FakeKafka, answers: FakeAnswers
 ) -> None:
     key = {"Idempotency-Key": "k1"}

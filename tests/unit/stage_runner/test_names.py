@@ -198,14 +198,14 @@ def test_name_is_reserved_for_the_first_one_only(world: World, after_restart: bo
     assert world.checks == [], "nothing is compiled for a name that is reserved"
 
 
-def test_name_of_a_pipeline_is_not_taken(world: World) -> None:
+def test_name_of_a_pipeline_is_not_reserved(world: World) -> None:
     runner = running(world)
     carry_out(runner, reserve(2), 2)
     assert last(world) == (("c2", "failed"), Slug.NAME_IN_USE)
     assert of(world).reserved_for == ""
 
 
-def test_name_is_not_taken_while_a_pipeline_may_begin_with_it(world: World) -> None:
+def test_name_is_not_reserved_while_a_pipeline_may_begin_with_it(world: World) -> None:
     runner = runner_in(world)
     apply = command(1)
     runner.handle(apply, 1)
@@ -220,7 +220,7 @@ def test_name_is_not_taken_while_a_pipeline_may_begin_with_it(world: World) -> N
     assert of(world).desired == "running"
 
 
-def test_life_that_is_over_is_not_taken(world: World) -> None:
+def test_life_that_is_over_is_not_reserved(world: World) -> None:
     runner = stopped(world)
     carry_out(runner, command(3, "delete"), 3)
     receive(runner, 2, DriverEnded(exit_code=0))
@@ -228,7 +228,7 @@ def test_life_that_is_over_is_not_taken(world: World) -> None:
     assert last(world) == (("c4", "failed"), Slug.PIPELINE_GONE)
 
 
-def test_taking_that_kafka_does_not_accept_is_written_later(world: World) -> None:
+def test_reserving_that_kafka_does_not_accept_is_written_later(world: World) -> None:
     runner = runner_in(world)
     world.mute = True
     runner.handle(reserve(1), 1)
@@ -240,7 +240,7 @@ def test_taking_that_kafka_does_not_accept_is_written_later(world: World) -> Non
     assert (of(world).reserved_for, last(world)) == ("another uid", (("c1", "done"), None))
 
 
-def test_taking_that_is_read_again_is_answered_again(world: World) -> None:
+def test_reserving_that_is_read_again_is_answered_again(world: World) -> None:
     carry_out(runner_in(world), reserve(1), 1)
     later = runner_in(world)
     later.adopt(of(world))
