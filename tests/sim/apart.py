@@ -6,7 +6,7 @@ from typing import Final
 
 from sim import naming, operators
 from sim.faults import Family, kill_driver, kill_runner
-from sim.moves import minutes_pass
+from sim.moves import minutes_pass, turn_runner
 
 PUTS: Final = Family("puts", ((3, operators.put), (1, kill_driver)))
 REPLAYS: Final = Family(
@@ -38,6 +38,7 @@ OTHER_NAMES: Final = Family(
     (
         (8, naming.want_name),
         (8, naming.go_on),
+        (16, turn_runner),
         (1, kill_driver),
         (2, kill_runner),
         (1, operators.stop),

@@ -214,8 +214,14 @@ MUTATIONS: Final = (
     Mutation(
         name="a pipeline gets a name that is not reserved for it",
         invariant="I19",
-        found_by=36,
         instead={"sim.naming.must_reserve": stand_ins.false},
+        only=("names", "pair"),
+    ),
+    Mutation(
+        name="a name is reserved for two",
+        invariant="I19",
+        found_by=67,
+        instead={"waybill_stage_runner.app.changes.refuse_reserved": stand_ins.false},
         only=("names", "pair"),
     ),
     Mutation(
