@@ -76,7 +76,6 @@ class Carrier:
 
         async def ready() -> None:
             if prepare is not None:
-                hold(request)
                 await prepare()
 
         async def answer(operation: OperationId) -> Response:

@@ -22,7 +22,7 @@ from waybill_ingress.app.ports import Answers
 from waybill_ingress.app.renames import Renames
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
-from waybill_shared.http.app import caller, read_body
+from waybill_shared.http.app import caller, hold, read_body
 from waybill_shared.http.bodies import body_of
 from waybill_shared.http.openapi import OF_BODIES, body_as, refusals
 from waybill_shared.http.request_ids import request_id
@@ -58,6 +58,7 @@ def renames_router(
         """
         raw = await read_body(request, bytes_max=BYTES_MAX)
         asked = (caller(request), pipeline, body_of(RenameRequest, raw).to, request_id(request))
+        hold(request)
         begin, prepare = partial(commands.rename, *asked), partial(renames.reserve, *asked)
         return await carrier.carry_out(request, begin, wait, raw, prepare=prepare)
 
