@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import START_TIMEOUT_S
-from e2e.faults import kill_services
+from e2e.faults import kill_services, paused, process_of
 from e2e.reading import rows_of
 from e2e.waiting import eventually, gone
 from waybill import Client, Conflict, Invalid, NotReady, Operation, Renamed
@@ -68,6 +68,14 @@ def shop(client: Client) -> Named:
     done = pipeline.apply(pipeline.first)
     assert done.state == "done", done.errors
     return pipeline
+
+
+def why_refused(ask: Callable[[], Operation]) -> str | None:
+    """At once, or later."""
+    try:
+        return ask().problem
+    except Conflict as refused:
+        return refused.slug
 
 
 def test_pipeline_that_is_renamed_loses_and_doubles_no_row(
@@ -156,3 +164,18 @@ def test_of_two_that_want_one_name_one_gets_it(shop: Named, client: Client) -> N
     names = {each.name for each in client.pipelines()}
     assert (shop.first in names) is not got[0]
     assert (other.first in names) is not got[1]
+
+
+def test_name_that_was_reserved_before_ingress_was_killed_is_given_later(
+    shop: Named, stack: StackState
+) -> None:
+    client, second = shop.client, f"{shop.first}-b"
+    with paused([process_of(stack, "stage_runner")]):
+        with pytest.raises(NotReady, match="it goes on"):
+            client.rename(shop.first, second)
+        kill_services(stack, ["ingress"])
+    other = Named(client, "other")
+    assert why_refused(partial(other.apply, second)) == "name_in_use"
+    assert client.pipeline(shop.first).name == shop.first
+    assert shop.rename(shop.first, second).state == "done"
+    shop.complete(shop.send(second, 1))
