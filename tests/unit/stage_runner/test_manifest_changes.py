@@ -236,3 +236,9 @@ def test_rules_that_are_new_gone_or_other_are_told() -> None:
     swapped = swapped.replace("X", "name: b, expect: amount > 1}, {name: a, expect: amount > 0")
     (told,) = changes(swapped, before)
     assert told.message == "~ input orders: order of rules changed"
+
+
+def test_pipeline_that_gets_another_name_continues() -> None:
+    (change,) = changes(EXAMPLE.replace("name: orders\n", "name: sales\nwas: orders\n", 1))
+    assert (change.kind, change.path, change.effect) == ("rename_pipeline", "name", "")
+    assert change.message.startswith("~ pipeline sales: renamed, was orders; each stage continues")
