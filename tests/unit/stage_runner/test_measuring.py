@@ -64,3 +64,12 @@ def test_a_failure_is_counted_once_by_whose_it_is() -> None:
 
     failures = shown().value("waybill_driver_failures_total", pipeline="orders", domain="internal")
     assert failures == 1
+
+
+def test_failures_are_counted_under_the_present_name_alone() -> None:
+    failed = replace(STARTING, phase=Phase.FAILED, error=CRASH)
+    measure(STARTING, failed)
+    assert shown().labels("waybill_driver_failures_total")
+    sales = replace(failed.record, name="sales", was=("orders",))
+    measure(failed, replace(failed, record=sales))
+    assert shown().labels("waybill_driver_failures_total") == []

@@ -107,3 +107,14 @@ def test_a_deleted_pipeline_is_shown_no_more_and_its_late_commits_neither(
     measured.take(make_fact(batch(sequence=1)))
 
     assert not shown().names(pipeline="orders")
+
+
+def test_pipeline_is_shown_under_its_present_name_alone(measured: Measured) -> None:
+    measured.take(make_fact(batch(sequence=1)))
+    assert shown().names(pipeline="orders")
+    renamed = replace(make_definition(), name="sales", was=("orders",))
+    measured.take(make_fact(renamed, generation=2))
+    measured.take(make_fact(batch(sequence=2), generation=2))
+    assert shown().names(pipeline="orders") == set()
+    assert shown().value("waybill_batches_total", **{**SINK, "pipeline": "sales"}) == 1
+    metrics.forget("sales")
