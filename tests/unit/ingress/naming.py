@@ -1,8 +1,9 @@
 """Ingress, and the runners that carry out what it sends about names: one command begins a life."""
 
 import asyncio
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from builders import applied
 from unit.ingress.fakes import MANIFEST, FakeFetcher, FakeKafka, FakeMint, pipeline, source
@@ -12,7 +13,7 @@ from waybill_ingress.app.renames import Renames
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import decode
-from waybill_shared.contract.commands import Apply, Rename
+from waybill_shared.contract.commands import Apply, Rename, Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord, Reply
 from waybill_shared.contract.former_names import names_after
@@ -55,6 +56,9 @@ class Names:
     records: dict[str, PipelineRecord] = field(default_factory=dict)
     silent: bool = False
     """True if no runner answers in time."""
+    wrong: tuple[Problem, ...] = ()
+    """What a check of a manifest finds."""
+    check_fails: Slug | None = None
 
     def __post_init__(self) -> None:
         self.kafka, self.directory, self.mint = FakeKafka(), PipelineDirectory(), Nonces()
@@ -100,8 +104,11 @@ class Names:
 
     def _handle(self, command: Command) -> Reply:
         before, body = self.records.get(command.pipeline_uid), command.body
-        refused = None
+        refused, result = None, None
         match body:
+            case Validate():
+                refused = self.check_fails
+                result = json.dumps({"errors": [asdict(each) for each in self.wrong]})
             case Rename(name=name, reserved_for=str() as reserved_for):
                 if before is None:
                     uid = command.pipeline_uid
@@ -130,6 +137,7 @@ class Names:
             warnings=(),
             at=0,
             problem=refused,
+            result=result,
         )
 
     def _call(self, command: Command, name: str) -> None:

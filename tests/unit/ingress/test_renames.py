@@ -7,9 +7,10 @@ import pytest
 
 from unit.ingress.fakes import MANIFEST
 from unit.ingress.naming import UIDS, Names, manifest_of, record
+from waybill_ingress.app.renames import CHECK_AGE_MS_MAX
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.commands import Apply, Rename, Validate
-from waybill_shared.contract.errors import Refusal, Retryable, UserError
+from waybill_shared.contract.errors import Problem, Refusal, Retryable, UserError
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import Action
 
@@ -153,14 +154,15 @@ async def _no_news() -> bool:
 def test_was_reserves_the_name_and_changes_the_pipeline_that_was_called_so() -> None:
     names = Names.of(record("orders"))
     operation = names.apply("sales", "orders")
-    reserve, apply = names.sent
+    check, reserve, apply = names.sent
+    assert isinstance(check.body, Validate)
     assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
     assert isinstance(apply.body, Apply)
     assert (apply.pipeline_uid, apply.pipeline, apply.id) == (ORDERS, "sales", str(operation))
     names.carry_out()
     assert names.living() == ["sales"]
     names.apply("sales", "orders")
-    assert [each.action for each in names.sent] == ["rename", "apply", "apply"], "it may stay"
+    assert [each.action for each in names.sent[1:]] == ["rename", "apply", "apply"], "it may stay"
 
 
 def test_was_gives_a_first_name_back() -> None:
@@ -211,11 +213,64 @@ def test_conflict_with_others_is_found_before_the_name_is_reserved() -> None:
     assert names.sent == []
 
 
+def test_what_the_check_of_a_runner_refuses_reserves_no_name() -> None:
+    names = Names.of(record("orders"), record("audit"))
+    names.wrong = (Problem(message="no such column", line=7, column=3, hint="there is id"),)
+    with pytest.raises(UserError, match="no such column") as raised:
+        names.apply("sales", "orders")
+    assert (raised.value.problems, raised.value.slug) == (names.wrong, Slug.INVALID)
+    (asked,) = names.sent
+    assert isinstance(asked.body, Validate)
+    names.rename("audit", "sales")
+    names.carry_out()
+    assert names.living() == ["orders", "sales"]
+
+
+def test_manifest_that_is_sent_again_waits_for_the_same_check() -> None:
+    names = Names.of(record("orders"))
+    names.silent = True
+    for _ in range(2):
+        with pytest.raises(Retryable, match="the manifest of sales is not checked yet"):
+            names.apply("sales", "orders")
+    assert [each.action for each in names.sent] == ["validate"]
+    names.silent = False
+    names.apply("sales", "orders")
+    assert [each.action for each in names.sent] == ["validate", "rename", "apply"]
+
+
+def test_check_that_is_never_answered_is_sent_again() -> None:
+    names = Names.of(record("orders"))
+    names.silent = True
+    for _ in range(2):
+        with pytest.raises(Retryable):
+            names.apply("sales", "orders")
+        names.mint.now += CHECK_AGE_MS_MAX
+    assert [each.action for each in names.sent] == ["validate"] * 2
+
+
+def test_check_that_fails_reserves_no_name() -> None:
+    names = Names.of(record("orders"))
+    names.check_fails = Slug.TOO_MANY_CHECKS
+    with pytest.raises(Refusal) as raised:
+        names.apply("sales", "orders")
+    assert raised.value.slug is Slug.TOO_MANY_CHECKS
+    assert [each.action for each in names.sent] == ["validate"]
+
+
+def test_pipeline_with_a_manifest_that_is_not_valid_any_more_gets_no_name() -> None:
+    orders = record("orders")
+    old = replace(orders.manifest, native=orders.manifest.native.replace("BIGINT", "NOTHING"))
+    names = Names.of(replace(orders, manifest=replace(old, source=old.native)))
+    with pytest.raises(UserError, match="NOTHING"):
+        names.rename("orders", "sales")
+    assert names.sent == []
+
+
 def test_its_own_topics_are_no_conflict_with_it() -> None:
     """The same topics under another name are still those of one pipeline."""
     names = Names.of(record("orders"))
     names.apply("sales", "orders")
-    (_, apply) = names.sent
+    *_, apply = names.sent
     assert isinstance(apply.body, Apply)
     assert apply.body.manifest.warnings == ()
 

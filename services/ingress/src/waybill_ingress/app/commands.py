@@ -151,6 +151,16 @@ class Commands:
             applied = await self._compare(caller.tenant, applied, known, allow_shared=allow_shared)
         except UserError as error:
             raise UserError(error.problems) from error  # the answer of a check is what it found
+        return await self.check(caller, applied, known, request_id)
+
+    async def check(
+        self,
+        caller: Caller,
+        applied: AppliedManifest,
+        known: PipelineRecord | None,
+        request_id: str,
+    ) -> OperationId:
+        """Request a check by a runner of what `look_at` has returned."""
         body = Validate(manifest=applied, about=None if known is None else known.pipeline_uid)
         return await self._ask(caller, body, applied.model.name, request_id)
 
