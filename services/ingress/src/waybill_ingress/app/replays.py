@@ -29,6 +29,7 @@ from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import LetterReplay, Replay, ReplayedLetter, ReplayPosition
+from waybill_shared.contract.topology import Topology
 
 
 class DeadLetterLookup(Protocol):
@@ -78,17 +79,21 @@ class ReplayReceipt:
     sinks: tuple[str, ...]
 
 
-def receipt_of(answer: Replay) -> ReplayReceipt:
+def receipt_of(record: PipelineRecord, answer: Replay) -> ReplayReceipt:
     """Return the receipt as it was given, or would have been."""
     replayed = sum(each.at == answer.at for each in answer.letters)
     already = len(answer.letters) - replayed
-    sinks = names_of(key for each in answer.letters for key in each.sinks)
+    sinks = names_of(record, (key for each in answer.letters for key in each.sinks))
     return ReplayReceipt(token=answer.token, replayed=replayed, already=already, sinks=sinks)
 
 
-def names_of(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of sinks, each with that of its stage."""
-    return tuple(sorted({key.rpartition("@")[0] for key in keys}))
+def names_of(record: PipelineRecord, keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of sinks, each with that of its stage. Keys have the first names: those of
+    sinks that are gone by now are all that is known of them.
+    """
+    sinks = Topology(record.stages).sinks
+    now = {each.key: f"{each.stage.name}/{each.sink.name}" for each in sinks}
+    return tuple(sorted({now.get(key, key.rpartition("@")[0]) for key in keys}))
 
 
 class Replays:
@@ -125,7 +130,7 @@ class Replays:
         """
         record = await self._registry.pipeline(caller.tenant, pipeline, demand)
         if resumed and (mine := await self._find_answer(record, request_id)) is not None:
-            return receipt_of(mine)
+            return receipt_of(record, mine)
         places = read_ids(ids)
         found = await self._letters.read(list(dict.fromkeys(places)), bytes_max=BYTES_MAX)
         letters = letters_of(record, places, found, now_ms=self._mint.now_ms())
@@ -142,7 +147,7 @@ class Replays:
             token=answer.token,
             replayed=len(planned.fresh),
             already=len(planned.kept),
-            sinks=names_of(key for each in answer.letters for key in each.sinks),
+            sinks=names_of(record, (key for each in answer.letters for key in each.sinks)),
         )
 
     async def _find_answer(self, record: PipelineRecord, request_id: str) -> Replay | None:
