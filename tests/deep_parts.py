@@ -60,7 +60,7 @@ DEEP_S = {
     "e2e/test_pieces.py": 45,
     "e2e/test_postgres.py": 65,
     "e2e/test_putting.py": 60,
-    "e2e/test_renamed_pipelines.py": 120,
+    "e2e/test_renamed_pipelines.py": 180,
     "e2e/test_renames.py": 60,
     "e2e/test_replays_killed.py": 120,
     "e2e/test_returns.py": 35,

@@ -1,10 +1,13 @@
 """Pipelines that get other names while records come, and two that want one name."""
 
+import json
 import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -12,9 +15,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from e2e.conftest import START_TIMEOUT_S
 from e2e.faults import kill_services, paused, process_of
 from e2e.reading import rows_of
+from e2e.test_edited_letters import order
+from e2e.test_replays import Mended, only_dead
 from e2e.waiting import eventually, gone
-from waybill import Client, Conflict, Invalid, NotReady, Operation, Renamed
+from waybill import Client, Conflict, Invalid, NotReady, Operation, Outcome, Renamed
 from waybill_local.stack import StackState
+from waybill_shared.kafka.admin import KafkaAdmin
 
 WAIT_S = 300.0
 MANIFEST = """
@@ -70,6 +76,16 @@ def shop(client: Client) -> Named:
     return pipeline
 
 
+def settle(ask: Callable[[], Operation]) -> Operation:
+    """Ask again while a name or a manifest waits for what others have sent before."""
+    ends_at = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return ask()
+        except NotReady:
+            assert time.monotonic() < ends_at
+
+
 def why_refused(ask: Callable[[], Operation]) -> str | None:
     """At once, or later."""
     try:
@@ -93,7 +109,7 @@ def test_pipeline_that_is_renamed_loses_and_doubles_no_row(
     kill_services(stack, ["stage_runner"])
     assert client.operation(asked.id, wait_s=WAIT_S).state == "done"
     tokens[4] = shop.send(second, 4)
-    done = shop.apply(third, second)
+    done = settle(partial(shop.apply, third, second))
     assert done.state == "done", done.errors
     tokens[5] = shop.send(third, 5)
 
@@ -146,15 +162,10 @@ def test_of_two_that_want_one_name_one_gets_it(shop: Named, client: Client) -> N
     ]
 
     def get(ask: Callable[[], Operation]) -> bool:
-        """A name that a manifest may begin with is reserved, or refused, when that is checked."""
-        ends_at = time.monotonic() + WAIT_S
-        while True:
-            try:
-                return ask().state == "done"
-            except (Conflict, Invalid):
-                return False
-            except NotReady:
-                assert time.monotonic() < ends_at
+        try:
+            return settle(ask).state == "done"
+        except (Conflict, Invalid):
+            return False
 
     with ThreadPoolExecutor(len(wanted)) as pool:
         got = [*pool.map(get, wanted)]
@@ -164,6 +175,17 @@ def test_of_two_that_want_one_name_one_gets_it(shop: Named, client: Client) -> N
     names = {each.name for each in client.pipelines()}
     assert (shop.first in names) is not got[0]
     assert (other.first in names) is not got[1]
+
+
+def test_manifest_that_only_a_driver_refuses_reserves_no_name(shop: Named, client: Client) -> None:
+    second, other = f"{shop.first}-b", Named(client, "other")
+    step = 'steps: [{name: bad, sql: "SELECT nowhere FROM orders"}]'
+    wrong = shop.manifest(second, shop.first).replace("    sinks:", f"    {step}\n    sinks:")
+    with pytest.raises(Invalid, match="nowhere"):
+        settle(partial(client.apply, wrong))
+    assert other.apply(second).state == "done"
+    with pytest.raises(Conflict, match="there is a pipeline"):
+        shop.rename(shop.first, second)
 
 
 def test_name_that_was_reserved_before_ingress_was_killed_is_given_later(
@@ -179,3 +201,74 @@ def test_name_that_was_reserved_before_ingress_was_killed_is_given_later(
     assert client.pipeline(shop.first).name == shop.first
     assert shop.rename(shop.first, second).state == "done"
     shop.complete(shop.send(second, 1))
+
+
+class Mendable(Mended):
+    """A pipeline of two stages. Its topics keep the first name."""
+
+    def call(self, name: str) -> None:
+        """Give other names to it, to its first stage and to the sinks, and mend it."""
+        text = self.manifest.format(
+            name=self.name, least=0, share="100 div nullif(amount, 0)", table=self.table
+        )
+        for old, new in (
+            (f"name: {self.name}\n", f"name: {name}\nwas: {self.name}\n"),
+            ("- name: first\n", "- name: load\n    was: first\n"),
+            ("{name: inner,", "{name: mid, was: inner,"),
+            ("[inner]", "[mid]"),
+            ("FROM inner", "FROM mid"),
+            ("{name: out,", "{name: lake, was: out,"),
+        ):
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        sent = settle(partial(self.client.apply, text))
+        done = self.client.operation(sent.id, wait_s=WAIT_S)
+        assert done.state == "done", done.errors
+        self.client.wait_pipeline(name, timeout_s=WAIT_S)
+
+    def letters(self, name: str) -> dict[str, str]:
+        """The stages in which they died, by their ids."""
+        path = f"{self.stack.url}/v1/pipelines/{name}/dead-letters"
+        with urlopen(path, timeout=WAIT_S) as answer:
+            return {each["id"]: each["stage"] for each in json.load(answer)["items"]}
+
+    def outcome(self, token: str) -> Outcome:
+        return self.client.wait(token, timeout_s=WAIT_S)
+
+
+def test_letters_from_before_are_replayed_once_under_the_names_of_now(
+    client: Client, stack: StackState, kafka: KafkaAdmin
+) -> None:
+    shop = Mendable(client, stack, kafka)
+    first, second = shop.name, f"{shop.name}-b"
+    shop.ask_for(10, share="100 div (amount - 20)")
+    whole = shop.send(3, 30)
+    dead = {1: shop.send(1, 5), 2: shop.send(2, 20), 4: shop.send(4, 6), 5: shop.send(5, 7)}
+    assert shop.outcome(whole).kind == "complete"
+    found = {number: only_dead(shop.outcome(token)).id for number, token in dead.items()}
+    letters = {number: str(letter) for number, letter in found.items()}
+    (letters[2],) = (each for each, stage in shop.letters(first).items() if stage == "second")
+    in_vain = client.replay(first, [letters[5]])
+    letters[5] = str(only_dead(shop.outcome(in_vain.token)).id)
+
+    shop.call(second)
+    assert {*shop.letters(second)} >= {*letters.values()}
+    with pytest.raises(Renamed, match=f"is called '{second}' now"):
+        client.replay(first, [letters[1]])
+    with pytest.raises(HTTPError, match="410"):
+        shop.letters(first)
+    done = client.replay(second, [letters[1], letters[2]])
+    assert done.sinks == ("load/mid", "second/lake")
+    assert shop.outcome(done.token).kind == "complete"
+    again = client.replay(second, [letters[1], letters[2]])
+    assert (again.token, again.already) == (done.token, 2)
+    edited = client.replay(second, [letters[4]], edited={"value": order(40, 60)})
+    assert shop.outcome(edited.token).kind == "complete"
+    died_twice = client.replay(second, [letters[5]])
+    assert shop.outcome(died_twice.token).kind == "complete"
+    assert sorted(shop.orders()) == [1, 2, 3, 5, 40]
+    for token in (*dead.values(), in_vain.token):
+        assert shop.outcome(token).kind == "dead_lettered"
+    for sink in ("lake", "out"):
+        watch = client.watch(done.token, sinks=[sink]).id
+        eventually(lambda w=watch: client.find_watch(w).ended_as == "complete", within_s=WAIT_S)  # type: ignore[misc]
