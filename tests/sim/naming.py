@@ -35,13 +35,14 @@ def want_name(world: World) -> None:
         reserves = must_reserve(record, name, holder)
     except Refusal:
         return
-    uid = record.pipeline_uid
+    uid, generation = record.pipeline_uid, record.generation
     if not reserves:
-        _rename(world, pipeline, record, name)
+        _rename(world, pipeline, record, name, generation)
         return
-    body, life = Rename(name=name, reserved_for=uid), directory.life_for(DEFAULT_TENANT, name)
+    body = Rename(name=name, reserved_for=uid, reserved_in=generation)
+    life = directory.life_for(DEFAULT_TENANT, name)
     command = pipeline.command("reserve", name, body, life=life, name=name)
-    pipeline.wanted.append((uid, name, command))
+    pipeline.wanted.append((uid, name, command, generation))
 
 
 def go_on(world: World) -> None:
@@ -49,13 +50,13 @@ def go_on(world: World) -> None:
     check_names(world)
     for pipeline in world.pipelines:
         wanted, pipeline.wanted = pipeline.wanted, []
-        for uid, name, command in wanted:
+        for uid, name, command, generation in wanted:
             replies = [each.operations.replies.get(command) for each in world.partitions]
             reply = next(filter(None, replies), None)
             if reply is None:
-                pipeline.wanted.append((uid, name, command))
+                pipeline.wanted.append((uid, name, command, generation))
             elif reply[0] == OperationState.DONE and world.pick(DIES):
-                _rename(world, pipeline, world.newest(uid), name)
+                _rename(world, pipeline, world.newest(uid), name, generation)
 
 
 def check_names(world: World) -> None:
@@ -67,12 +68,15 @@ def check_names(world: World) -> None:
             world.checker.report("I19", f"{times} pipelines are called {name}")
 
 
-def _rename(world: World, pipeline: Pipeline, record: PipelineRecord, name: str) -> None:
+def _rename(
+    world: World, pipeline: Pipeline, record: PipelineRecord, name: str, generation: int
+) -> None:
     life = Life(uid=record.pipeline_uid, number=record.life)
     if record.desired == "deleted":
         return
     if world.pick(2) or name == record.name:
-        pipeline.command("rename", name, Rename(name=name), life=life, name=name)
+        body = Rename(name=name, reserved_in=generation)
+        pipeline.command("rename", name, body, life=life, name=name)
     else:
         pipeline.shape = pipeline.applied()
-        pipeline.command("apply", life=life, name=name, was=record.name)
+        pipeline.command("apply", life=life, name=name, was=(record.name, generation))

@@ -2,6 +2,7 @@
 for."""
 
 import json
+from dataclasses import replace
 from typing import Protocol
 
 from message_builders import make_body
@@ -11,7 +12,7 @@ from sim.hosts import Hosts
 from sim.runs import Runs
 from sim.shapes import Shape, Stage
 from waybill_shared.access.authentication import DEFAULT_TENANT
-from waybill_shared.contract.commands import ChangeBody
+from waybill_shared.contract.commands import Apply, ChangeBody
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.former_names import first_name
 from waybill_shared.contract.pipelines import Life
@@ -39,8 +40,10 @@ class Pipeline:
         """As the newest manifest has it, refused or not."""
         self.removed: list[Stage] = []
         """Stages as they were when they, or one of their sinks, were taken away."""
-        self.wanted: list[tuple[str, str, str]] = []
-        """Names that are being reserved for it: the uid, the name and the command of each."""
+        self.wanted: list[tuple[str, str, str, int]] = []
+        """Names that are being reserved for it: the uid, the name, the command and the generation
+        of each.
+        """
         self._world = world
         self._shapes: dict[str, Shape] = {}
 
@@ -83,16 +86,21 @@ class Pipeline:
         *,
         life: Life | None = None,
         name: str | None = None,
-        was: str | None = None,
+        was: tuple[str, int] | None = None,
     ) -> str:
-        """Send a command. `life` and `name` are those of another name than its present one."""
+        """Send a command. `life` and `name` are those of another name than its present one. `was`
+        is for a manifest: the name before, and the generation for which the other one is reserved.
+        """
         world, life, name = self._world, life or self._life, name or self.called
         number = world.commanded() + 1
-        manifest = self.shape.manifest(name, was) if action == "apply" else None
+        manifest = self.shape.manifest(name, was and was[0]) if action == "apply" else None
         if manifest is not None:
             self._shapes[_nameless(manifest)] = self.shape
         if action == "start":
             world.runs.asked(life.uid, f"c{number}")
+        body = body or make_body(action, manifest=manifest or "", start_from=start_from)
+        if isinstance(body, Apply) and was is not None:
+            body = replace(body, reserved_in=was[1])
         world.say(f"command {action} {self.name} {start_from or ''}{(was and f' as {name}') or ''}")
         world.hosts_of(life.uid).operations.commands.append(
             Command(
@@ -104,7 +112,7 @@ class Pipeline:
                 actor="sim",
                 request_id=f"r{number}",
                 at=world.clock.now_ms(),
-                body=body or make_body(action, manifest=manifest or "", start_from=start_from),
+                body=body,
             )
         )
         return f"c{number}"

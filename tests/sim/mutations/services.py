@@ -220,8 +220,15 @@ MUTATIONS: Final = (
     Mutation(
         name="a name is reserved for two",
         invariant="I19",
-        found_by=67,
+        found_by=36,
         instead={"waybill_stage_runner.app.changes.refuse_reserved": stand_ins.false},
+        only=("names", "pair"),
+    ),
+    Mutation(
+        name="a pipeline gets a name that was reserved for an earlier generation",
+        invariant="I19",
+        found_by=17,
+        instead={"waybill_stage_runner.app.changes.refuse_unreserved": stand_ins.nothing},
         only=("names", "pair"),
     ),
     Mutation(

@@ -16,7 +16,7 @@ from waybill_shared.contract.codec import decode
 from waybill_shared.contract.commands import Apply, Rename, Validate
 from waybill_shared.contract.errors import Problem
 from waybill_shared.contract.events import Command, PipelineRecord, Reply
-from waybill_shared.contract.former_names import names_after
+from waybill_shared.contract.former_names import names_after, names_of
 from waybill_shared.contract.operations import OperationId
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.words import OperationState
@@ -44,9 +44,11 @@ def manifest_of(name: str, was: str | None = None) -> str:
     return MANIFEST.replace("name: orders\n", line, 1).replace("orders.", f"{was or name}.")
 
 
-def reservation(name: str, uid: str, reserved_for: str, life: int = 0) -> PipelineRecord:
+def reservation(
+    name: str, uid: str, reserved_for: str, life: int = 0, reserved_in: int = 2
+) -> PipelineRecord:
     made = replace(record("orders"), name=name, pipeline_uid=uid, life=life, stages=())
-    return replace(made, desired="deleted", reserved_for=reserved_for)
+    return replace(made, desired="deleted", reserved_for=reserved_for, reserved_in=reserved_in)
 
 
 @dataclass
@@ -109,18 +111,18 @@ class Names:
             case Validate():
                 refused = self.check_fails
                 result = json.dumps({"errors": [asdict(each) for each in self.wrong]})
-            case Rename(name=name, reserved_for=str() as reserved_for):
-                if before is None:
-                    uid = command.pipeline_uid
-                    self.records[uid] = reservation(name, uid, reserved_for, command.life)
-                elif before.reserved_for != reserved_for:
+            case Rename(name=name, reserved_for=str() as reserved_for, reserved_in=reserved_in):
+                assert reserved_in is not None
+                uid, life = command.pipeline_uid, command.life
+                wanted = reservation(name, uid, reserved_for, life, reserved_in)
+                if self.records.setdefault(uid, wanted) != wanted:
                     refused = Slug.NAME_IN_USE
             case Rename(name=name):
-                self._call(command, name)
+                refused = self._call(command, name)
             case Apply() if before is not None and before.reserved_for:
                 refused = Slug.NAME_IN_USE
             case Apply(manifest=manifest):
-                self._call(command, manifest.model.name)
+                refused = self._call(command, manifest.model.name)
             case _:
                 raise AssertionError(body)
         problem = Problem(message="it is another one's", hint="choose another name")
@@ -140,12 +142,17 @@ class Names:
             result=result,
         )
 
-    def _call(self, command: Command, name: str) -> None:
-        uid = command.pipeline_uid
-        before = self.records.get(uid)
+    def _call(self, command: Command, name: str) -> Slug | None:
+        """Call a pipeline so, or make it; return why not."""
+        uid, body = command.pipeline_uid, command.body
+        assert isinstance(body, Apply | Rename)
         new = replace(record("orders"), pipeline_uid=uid, name=name, life=command.life)
-        changed = new if before is None else before
-        self.records[uid] = replace(changed, name=name, was=names_after(changed, name))
+        before = self.records.get(uid, new)
+        if name not in names_of(before) and body.reserved_in != before.generation:
+            return Slug.SUPERSEDED
+        after = replace(before, name=name, was=names_after(before, name))
+        self.records[uid] = replace(after, generation=before.generation + 1)
+        return None
 
     def rename(self, name: str, to: str) -> OperationId:
         asyncio.run(self.renames.reserve(ANYONE, name, to, "r"))

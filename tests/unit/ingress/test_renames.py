@@ -21,9 +21,9 @@ def test_name_is_reserved_under_its_own_key_before_the_pipeline_is_called_so() -
     names = Names.of(record("orders"))
     operation = names.rename("orders", "sales")
     reserve, rename = names.sent
-    assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
+    assert reserve.body == Rename(name="sales", reserved_for=ORDERS, reserved_in=2)
     assert (reserve.pipeline, reserve.pipeline_uid != ORDERS) == ("sales", True)
-    assert rename.body == Rename(name="sales")
+    assert rename.body == Rename(name="sales", reserved_in=2)
     assert (rename.pipeline_uid, rename.pipeline, rename.id) == (ORDERS, "sales", str(operation))
     names.carry_out()
     assert names.living() == ["sales"]
@@ -115,6 +115,33 @@ def test_change_is_not_sent_without_the_name(by_manifest: bool) -> None:
 # --- races: what one has sent is carried out after the other has looked
 
 
+def test_change_in_between_frees_the_name_and_the_rename_is_refused() -> None:
+    names = Names.of(record("orders"), record("audit"))
+    asyncio.run(names.renames.reserve(ANYONE, "orders", "sales", "r"))
+    rename = asyncio.run(names.commands.rename(ANYONE, "orders", "sales", "r"))
+    changed = names.records[ORDERS]
+    names.records[ORDERS] = replace(changed, generation=changed.generation + 1)
+    names.rename("audit", "sales")
+    reply = asyncio.run(names.within(ANYONE, rename, 0))
+    assert reply is not None
+    assert reply.problem == Slug.SUPERSEDED
+    assert names.living() == ["orders", "sales"]
+    assert [each.life for each in names.sent] == [0, 0, 1, 0], "the name begins its next life"
+
+
+def test_change_before_the_rename_is_sent_lets_it_begin_again() -> None:
+    names = Names.of(record("orders"))
+    asyncio.run(names.renames.reserve(ANYONE, "orders", "sales", "r"))
+    changed = names.records[ORDERS]
+    names.records[ORDERS] = replace(changed, generation=changed.generation + 1)
+    asyncio.run(names.catch_up())
+    with pytest.raises(Retryable, match="the name sales was not reserved"):
+        asyncio.run(names.commands.rename(ANYONE, "orders", "sales", "r"))
+    names.rename("orders", "sales")
+    names.carry_out()
+    assert names.living() == ["sales"]
+
+
 def test_of_two_renames_to_one_name_the_first_counts() -> None:
     names = Names.of(record("orders"), record("audit"))
     lagging = Names(names.records)
@@ -156,8 +183,9 @@ def test_was_reserves_the_name_and_changes_the_pipeline_that_was_called_so() -> 
     operation = names.apply("sales", "orders")
     check, reserve, apply = names.sent
     assert isinstance(check.body, Validate)
-    assert reserve.body == Rename(name="sales", reserved_for=ORDERS)
+    assert reserve.body == Rename(name="sales", reserved_for=ORDERS, reserved_in=2)
     assert isinstance(apply.body, Apply)
+    assert apply.body.reserved_in == 2
     assert (apply.pipeline_uid, apply.pipeline, apply.id) == (ORDERS, "sales", str(operation))
     names.carry_out()
     assert names.living() == ["sales"]

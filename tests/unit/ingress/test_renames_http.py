@@ -41,7 +41,7 @@ def test_name_that_another_one_gets_is_refused(
     answer = client.post(PATH, json={"to": "sales"})
     assert answer.status_code == 409
     assert answer.json()["type"].endswith(":name_in_use")
-    assert bodies(kafka) == [Rename(name="sales", reserved_for="uid-1")]
+    assert bodies(kafka) == [Rename(name="sales", reserved_for="uid-1", reserved_in=2)]
 
 
 def test_name_that_nobody_answers_for_is_asked_for_again(

@@ -10,6 +10,7 @@ from unit.ingress.fakes import source
 from unit.ingress.graves import burying_pipeline
 from unit.ingress.test_replays import World
 from waybill_ingress.app.replays import ReplayReceipt
+from waybill_ingress.core.edits import RecordEdit
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.errors import Refusal
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
@@ -22,10 +23,8 @@ def renamed() -> PipelineRecord:
     return replace(burying_pipeline(), name="sales", was=("orders",), stages=(stage,), generation=3)
 
 
-def ask(world: World, letter: str, name: str, **edit: bytes) -> ReplayReceipt:
-    asked = world.replays.replay(
-        ANYONE, name, [letter], again=False, edit=edit or None, request_id="r"
-    )
+def ask(world: World, letter: str, name: str, edit: RecordEdit | None = None) -> ReplayReceipt:
+    asked = world.replays.replay(ANYONE, name, [letter], again=False, edit=edit, request_id="r")
     return asyncio.run(asked)
 
 
@@ -67,7 +66,7 @@ def test_record_of_a_letter_from_before_is_edited() -> None:
     world = World()
     rename(world)
     letter = world.letters.bury(17)
-    ask(world, letter, "sales", value=b'{"id": 18, "name": "ada"}')
+    ask(world, letter, "sales", {"value": b'{"id": 18, "name": "ada"}'})
     ((_, asked),) = world.log.written
     assert asked.edited is not None
     assert asked.edited.value == b'{"id": 18, "name": "ada"}'

@@ -87,10 +87,12 @@ def other_name(name: str = "sales", *was: str, uid: str = "one") -> PipelineReco
     return replace(make_record(name, uid=uid), was=was or ("orders",))
 
 
-def reservation(name: str = "sales", *, by: str = "one", life: int = 0) -> PipelineRecord:
-    """The record of a name that was reserved for a pipeline."""
+def reservation(
+    name: str = "sales", *, by: str = "one", life: int = 0, generation: int = 1
+) -> PipelineRecord:
+    """The record of a name that was reserved for a generation of a pipeline."""
     record = make_record(name, uid=f"{name} {life}", desired="deleted", stages=(), life=life)
-    return replace(record, reserved_for=by)
+    return replace(record, reserved_for=by, reserved_in=generation)
 
 
 def test_pipeline_is_found_by_its_present_name_and_known_by_its_former_ones() -> None:
@@ -116,7 +118,21 @@ def test_order_of_records_does_not_count() -> None:
         assert found.pipeline_uid == "one"
 
 
-def test_name_that_was_taken_belongs_to_that_pipeline_before_it_is_called_so() -> None:
+def test_name_that_the_next_generation_has_not_got_is_free_again() -> None:
+    orders = replace(make_record(uid="one"), generation=3)
+    for generation, free in ((1, True), (2, True), (3, False), (4, False)):
+        directory = make_directory(orders, reservation(generation=generation))
+        assert (directory.former_holder("default", "sales") is None) is free
+        assert directory.life_for("default", "sales").number == (1 if free else 0)
+        if not free:
+            assert directory.life_for("default", "sales").uid == "one"
+    later = replace(other_name("trade", "orders", "sales"), generation=5)
+    directory = make_directory(later, reservation(generation=1), reservation("trade"))
+    assert directory.former_holder("default", "sales") == later, "what it once had it keeps"
+    assert directory.by_name("default", "trade") == later
+
+
+def test_name_that_was_reserved_belongs_to_that_pipeline_before_it_is_called_so() -> None:
     directory = make_directory(make_record(uid="one"), reservation())
     assert directory.by_name("default", "sales") is None
     waiting = directory.former_holder("default", "sales")

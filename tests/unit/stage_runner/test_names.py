@@ -15,7 +15,7 @@ from unit.stage_runner.fakes import (
     running,
     stopped,
 )
-from waybill_shared.contract.commands import Rename
+from waybill_shared.contract.commands import Apply, Rename
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Command, PipelineRecord
 from waybill_shared.contract.lifecycle import Phase
@@ -29,12 +29,19 @@ ERROR = LifecycleError(
 )
 
 
-def rename(number: int, name: str = "sales") -> Command:
-    return replace(command(number, "rename"), body=Rename(name=name))
+def rename(number: int, name: str = "sales", reserved_in: int | None = 1) -> Command:
+    return replace(command(number, "rename"), body=Rename(name=name, reserved_in=reserved_in))
 
 
-def reserve(number: int, reserved_for: str = "another uid") -> Command:
-    return replace(command(number, "rename"), body=Rename(name="orders", reserved_for=reserved_for))
+def apply(number: int, manifest: str, reserved_in: int | None = None) -> Command:
+    sent = command(number, manifest=manifest)
+    assert isinstance(sent.body, Apply)
+    return replace(sent, body=replace(sent.body, reserved_in=reserved_in))
+
+
+def reserve(number: int, reserved_for: str = "another uid", reserved_in: int = 1) -> Command:
+    body = Rename(name="orders", reserved_for=reserved_for, reserved_in=reserved_in)
+    return replace(command(number, "rename"), body=body)
 
 
 def manifest_of(name: str, was: str | None = None) -> str:
@@ -98,10 +105,10 @@ def test_name_that_it_has_changes_nothing(world: World) -> None:
 
 def test_first_name_comes_back_and_keys_stay(world: World) -> None:
     runner = stopped(world)
-    for number, name in ((3, "sales"), (4, "trade"), (5, "orders")):
-        carry_out(runner, rename(number, name), number)
+    for number, name, reserved in ((3, "sales", 1), (4, "trade", 2), (5, "orders", None)):
+        carry_out(runner, rename(number, name, reserved), number)
     assert (of(world).name, of(world).was) == ("orders", ("orders", "sales", "trade"))
-    carry_out(runner, rename(6, "sales"), 6)
+    carry_out(runner, rename(6, "sales", None), 6)
     assert (of(world).name, of(world).was) == ("sales", ("orders", "trade"))
 
 
@@ -132,7 +139,7 @@ def at_rest(world: World) -> Runner:
 
 def test_was_in_a_manifest_renames_in_the_same_generation(world: World, at_rest: Runner) -> None:
     text = manifest_of("sales", "orders").replace("1 second", "2 seconds")
-    carry_out(at_rest, command(3, manifest=text), 3)
+    carry_out(at_rest, apply(3, text, 1), 3)
     assert (of(world).name, of(world).was, of(world).generation) == ("sales", ("orders",), 2)
     carry_out(at_rest, command(4, manifest=text), 4)
     assert of(world).generation == 2, "`was` may stay in the file"
@@ -157,6 +164,22 @@ def test_other_names_after_a_rename_are_refused(
     assert hint in (world.problems[-1].hint or "")
     assert world.problems[-1].line is not None
     assert of(world).generation == 2
+
+
+@pytest.mark.parametrize("by_manifest", [False, True])
+def test_name_that_was_reserved_for_an_earlier_generation_is_not_given(
+    world: World, at_rest: Runner, by_manifest: bool
+) -> None:
+    carry_out(at_rest, command(3, manifest=EXAMPLE.replace("1 second", "2 seconds")), 3)
+    for number, reserved in ((4, 1), (5, None), (6, 3)):
+        text = manifest_of("sales", "orders")
+        sent = apply(number, text, reserved) if by_manifest else rename(number, "sales", reserved)
+        carry_out(at_rest, sent, number)
+        assert last(world) == ((f"c{number}", "failed"), Slug.SUPERSEDED)
+        assert world.problems[-1].message == "orders was changed before it could be called 'sales'"
+    assert (of(world).name, of(world).generation) == ("orders", 2)
+    carry_out(at_rest, rename(7, "sales", 2), 7)
+    assert (of(world).name, of(world).generation) == ("sales", 3)
 
 
 def test_new_pipeline_was_never_called_otherwise(world: World) -> None:
@@ -192,8 +215,10 @@ def test_name_is_reserved_for_the_first_one_only(world: World, after_restart: bo
     assert last(world) == (("c2", "done"), None), "the same rename goes on"
     carry_out(runner, reserve(3, "a third uid"), 3)
     assert last(world) == (("c3", "failed"), Slug.NAME_IN_USE)
-    carry_out(runner, command(4), 4)
-    assert last(world) == (("c4", "failed"), Slug.NAME_IN_USE)
+    carry_out(runner, reserve(4, reserved_in=2), 4)
+    assert last(world) == (("c4", "failed"), Slug.NAME_IN_USE), "it begins its next life"
+    carry_out(runner, command(5), 5)
+    assert last(world) == (("c5", "failed"), Slug.NAME_IN_USE)
     assert (len(world.records), of(world).reserved_for) == (1, "another uid")
     assert world.checks == [], "nothing is compiled for a name that is reserved"
 

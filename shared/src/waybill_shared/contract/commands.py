@@ -76,6 +76,8 @@ RESTART_MODES: Final[Mapping[str, StopMode]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apply:
     manifest: AppliedManifest
+    reserved_in: int | None = None
+    """The generation for which a new name was reserved; None if the name is not new."""
     action: Literal[Action.APPLY] = Action.APPLY
 
 
@@ -175,6 +177,9 @@ class Rename:
     reserved_for: str | None = None
     """The uid of another pipeline: this life of the name is only reserved for it, so that no
     pipeline begins with it. Else the pipeline gets the name, which was reserved before."""
+    reserved_in: int | None = None
+    """The generation of that pipeline: the name is reserved until there is a later one. None if the
+    pipeline had the name before."""
     action: Literal[Action.RENAME] = Action.RENAME
 
 

@@ -187,6 +187,7 @@ class PipelineRecord:
     stopped_stages: tuple[StoppedStage, ...] = ()  # those that no run starts, the oldest first
     was: tuple[str, ...] = ()  # its names before this one; its uid is made of the first one
     reserved_for: str = ""  # of a life that is only a name: the uid of the pipeline that has it
+    reserved_in: int = 0  # the generation of that pipeline then; a later one may not get the name
 
     @property
     def wants_run(self) -> bool:

@@ -7,7 +7,7 @@ import threading
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from waybill_shared.contract.events import PipelineRecord
-from waybill_shared.contract.former_names import first_name
+from waybill_shared.contract.former_names import first_name, names_of
 from waybill_shared.contract.pipelines import Life
 from waybill_shared.contract.tokens import pipeline_id
 
@@ -85,10 +85,20 @@ class PipelineDirectory:
 
     def _holder(self, tenant: str, name: str) -> PipelineRecord | None:
         """Return the pipeline to which the newest life of a name belongs, if it is not deleted: the
-        one that began with it, or the one for which it was reserved.
+        one that began with it, or the one for which it was reserved. A name that it has not got
+        until its next generation is free.
         """
         with self._lock:
             newest = self._by_name.get((tenant, name))
             if newest is not None and newest.reserved_for:
-                newest = self._by_uid.get(newest.reserved_for)
+                newest = _held(newest, name, self._by_uid.get(newest.reserved_for))
         return None if newest is None or newest.desired == "deleted" else newest
+
+
+def _held(
+    reservation: PipelineRecord, name: str, record: PipelineRecord | None
+) -> PipelineRecord | None:
+    """Return the pipeline for which the name was reserved; None if it may not get it any more."""
+    if record is None or name in names_of(record) or record.generation <= reservation.reserved_in:
+        return record
+    return None

@@ -14,7 +14,7 @@ from waybill_ingress.app.ports import Log, SealingClock
 from waybill_ingress.app.records import one
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.core.dead_topics import dead_topic_problems
-from waybill_ingress.core.renames import find_changed, must_reserve
+from waybill_ingress.core.renames import find_changed, must_reserve, reserved_in
 from waybill_ingress.core.shared_targets import Places, SharedTargets, find_shared
 from waybill_shared.contract.callers import Caller
 from waybill_shared.contract.codec import encode
@@ -84,9 +84,8 @@ class Commands:
         if known is not None and known.name != name:
             await self._require_holder(known, name)
         life = None if known is None else Life(uid=known.pipeline_uid, number=known.life)
-        operation = await self.send(
-            caller, Apply(manifest=applied), name, request_id, log, life=life
-        )
+        body = Apply(manifest=applied, reserved_in=reserved_in(known, name))
+        operation = await self.send(caller, body, name, request_id, log, life=life)
         self._registry.note_applied(caller.tenant, operation)
         return operation
 
@@ -122,7 +121,8 @@ class Commands:
         record = await self._registry.find_named(caller.tenant, name, to)
         await self._require_holder(record, to)
         life = Life(uid=record.pipeline_uid, number=record.life)
-        operation = await self.send(caller, Rename(name=to), to, request_id, log, life=life)
+        body = Rename(name=to, reserved_in=reserved_in(record, to))
+        operation = await self.send(caller, body, to, request_id, log, life=life)
         self._registry.note_applied(caller.tenant, operation)
         return operation
 

@@ -2,8 +2,8 @@
 
 Promise: two pipelines never have one name. Before a pipeline is called otherwise, the next life of
 that name begins as a name only, under a key of its own: the runner of that key lets one command
-begin it, whatever races. Then the change is sent. A name that is reserved, and no
-change followed, stays that of the pipeline; the same change again goes on with it.
+begin it, whatever races. Then the change is sent. A name that is reserved, and no change followed,
+is that of the pipeline until its next generation; the same change again goes on with it.
 
 A manifest is checked by a runner before its name is reserved: one that is refused reserves nothing.
 """
@@ -101,7 +101,8 @@ class Renames:
     async def _reserve(
         self, caller: Caller, record: PipelineRecord, name: str, request_id: str
     ) -> None:
-        body = Rename(name=name, reserved_for=record.pipeline_uid)
+        uid, generation = record.pipeline_uid, record.generation
+        body = Rename(name=name, reserved_for=uid, reserved_in=generation)
         life = await self._registry.life_for(caller.tenant, name)
         operation = await self._commands.send(caller, body, name, request_id, life=life)
         reply = await self._answers.within(caller, operation, WAIT_S)

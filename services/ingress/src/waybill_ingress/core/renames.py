@@ -44,6 +44,11 @@ def must_reserve(record: PipelineRecord, name: str, holder: PipelineRecord | Non
     return holder is None
 
 
+def reserved_in(record: PipelineRecord | None, name: str) -> int | None:
+    """Return the generation for which the name is reserved; None if the pipeline has or had it."""
+    return None if record is None or name in names_of(record) else record.generation
+
+
 def _wrong_was(
     name: str, was: str, holder: PipelineRecord | None, before: PipelineRecord | None
 ) -> Problem:

@@ -26,7 +26,12 @@ from waybill_stage_runner.app.restarts import Restarts
 from waybill_stage_runner.app.supervisor import PipelineSupervisor
 from waybill_stage_runner.core.pipelines.actions import Answer
 from waybill_stage_runner.core.pipelines.command_queue import CommandQueues
-from waybill_stage_runner.core.pipelines.names import make_reservation, refuse_reserved, with_name
+from waybill_stage_runner.core.pipelines.names import (
+    make_reservation,
+    refuse_reserved,
+    refuse_unreserved,
+    with_name,
+)
 from waybill_stage_runner.core.pipelines.parallelism import (
     parallelism_in,
     refuse_excess,
@@ -163,7 +168,7 @@ class Changes:
             return
         before = self._supervisor.record(uid)
         if isinstance(command.body, commands.Rename) and command.body.reserved_for is not None:
-            self._reserve_name(command, command.body.reserved_for, offset)
+            self._reserve_name(command, command.body, offset)
             return
         command = in_present_names(command, before)
         done_to = before.commanded_at if before is not None else deleted_at
@@ -182,18 +187,18 @@ class Changes:
             record = replace(record, desired_by=command.actor)
         self._supervisor.request(replace(record, commanded_at=offset), command, written=False)
 
-    def _reserve_name(self, command: Command, reserved_for: str, offset: int) -> None:
+    def _reserve_name(self, command: Command, body: commands.Rename, offset: int) -> None:
         """Write that the name is that of another pipeline from now on, or refuse it: this life of
         the name began before as that of a pipeline, or was reserved for a third one.
         """
         uid, reserved = command.pipeline_uid, self._supervisor.reserved.get(command.pipeline_uid)
         before = self._supervisor.record(uid)
         try:
-            if reserved not in (None, reserved_for):
+            if reserved not in (None, (body.reserved_for, body.reserved_in)):
                 refuse_reserved(command)
             if reserved is None:
                 refuse_ended(command, before, deleted=uid in self._supervisor.deleted)
-                record = make_reservation(command, reserved_for, before, offset=offset)
+                record = make_reservation(command, body, before, offset=offset)
                 self._supervisor.reserve_name(record)
         except UserError as error:
             self._supervisor.answer(refuse(command, error.problems, error.slug))
@@ -204,6 +209,7 @@ class Changes:
         now, body = self._clock.now_ms(), command.body
         assert not isinstance(body, commands.QuestionBody)
         self._refuse_late(command, before)
+        refuse_unreserved(body, before)
         if isinstance(body, commands.Apply):
             return self._apply(command, body.manifest, before, now)
         assert before is not None

@@ -48,8 +48,9 @@ class PipelineSupervisor:
         self._states: dict[str, PipelineState] = {}
         self.deleted: dict[str, int] = {}
         """The offset of the command that deleted a pipeline, by the uid of the pipeline."""
-        self.reserved: dict[str, str] = {}
-        """For which pipeline a name was reserved, by the uid of that life of the name."""
+        self.reserved: dict[str, tuple[str, int]] = {}
+        """For which pipeline, and which generation of it, a name was reserved, by the uid of that
+        life of the name."""
         self._epochs: dict[str, int] = {}
         self._todo: deque[
             tuple[PipelineState | None, actions.PipelineAction | actions.WriteReservedName]
@@ -230,7 +231,7 @@ class PipelineSupervisor:
         """Note a life of a name that is over, or that was only a name."""
         self.deleted[record.pipeline_uid] = record.commanded_at
         if record.reserved_for:
-            self.reserved[record.pipeline_uid] = record.reserved_for
+            self.reserved[record.pipeline_uid] = (record.reserved_for, record.reserved_in)
 
     def _publish_answer(self, state: PipelineState | None, answer: actions.Answer) -> None:
         generation = state.record.generation if state is not None else None

@@ -7,9 +7,10 @@ The life that began first counts, as a pipeline or as a name that was reserved.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from waybill_shared.contract.commands import Apply, PlainChange, Rename
 from waybill_shared.contract.errors import Problem, UserError
 from waybill_shared.contract.events import Command, PipelineRecord
-from waybill_shared.contract.former_names import names_after
+from waybill_shared.contract.former_names import names_after, names_of
 from waybill_shared.contract.manifest.applied import AppliedManifest
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.problems import Slug
@@ -38,7 +39,7 @@ def find_wrong_name(manifest: Manifest, before: PipelineRecord | None) -> Iterat
 
 
 def make_reservation(
-    command: Command, reserved_for: str, before: PipelineRecord | None, *, offset: int
+    command: Command, body: Rename, before: PipelineRecord | None, *, offset: int
 ) -> PipelineRecord:
     """Return the record of a life that is only a name. Raise UserError if a pipeline began it."""
     if before is not None:
@@ -58,8 +59,24 @@ def make_reservation(
         commanded_at=offset,
         life=command.life,
         closed=True,
-        reserved_for=reserved_for,
+        reserved_for=body.reserved_for or "",
+        reserved_in=body.reserved_in or 0,
     )
+
+
+def refuse_unreserved(body: PlainChange | Apply, before: PipelineRecord | None) -> None:
+    """Raise UserError for a new name that was reserved for an earlier generation: it may be that of
+    another pipeline by now.
+    """
+    if before is None or not isinstance(body, Apply | Rename):
+        return
+    if isinstance(body, Rename):
+        name, renames = body.name, True
+    else:
+        name, renames = body.manifest.model.name, body.manifest.model.was == before.name
+    if renames and name not in names_of(before) and body.reserved_in != before.generation:
+        message = f"{before.name} was changed before it could be called {name!r}"
+        raise UserError([Problem(message=message, hint="send it again")], Slug.SUPERSEDED)
 
 
 def refuse_reserved(command: Command) -> None:
