@@ -12,17 +12,20 @@ from urllib.request import urlopen
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.aged_tokens import aged
 from e2e.conftest import START_TIMEOUT_S
 from e2e.faults import kill_services, paused, process_of
 from e2e.reading import rows_of
 from e2e.test_edited_letters import order
 from e2e.test_replays import Mended, only_dead
 from e2e.waiting import eventually, gone
-from waybill import Client, Conflict, Invalid, NotReady, Operation, Outcome, Renamed
+from waybill import Client, Conflict, Expired, Invalid, NotReady, Operation, Outcome, Renamed
 from waybill_local.stack import StackState
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.kafka.admin import KafkaAdmin
 
 WAIT_S = 300.0
+HOUR_MS = 3_600_000
 MANIFEST = """
 version: 1
 name: {name}{was}
@@ -94,6 +97,23 @@ def why_refused(ask: Callable[[], Operation]) -> str | None:
         return refused.slug
 
 
+def check_former_names(shop: Named, second: str, third: str) -> None:
+    """The pipeline was renamed twice."""
+    client, first = shop.client, shop.first
+    for former in (first, second):
+        for ask in (partial(shop.send, former, 6), partial(client.pipeline, former)):
+            with pytest.raises(Renamed, match=f"is called '{third}' now") as raised:
+                ask()
+            assert raised.value.renamed_to == third
+    with pytest.raises(Renamed):
+        client.apply(shop.manifest(first))
+    with pytest.raises(Renamed):
+        client.apply(shop.manifest(second, first))
+    assert shop.apply(third, second).state == "done", "`was` may stay in the file"
+    with pytest.raises(Invalid, match="was never called 'nothing'"):
+        client.apply(shop.manifest(third, "nothing"))
+
+
 def test_pipeline_that_is_renamed_loses_and_doubles_no_row(
     shop: Named, stack: StackState, catalog: SqlCatalog
 ) -> None:
@@ -119,19 +139,12 @@ def test_pipeline_that_is_renamed_loses_and_doubles_no_row(
     assert (pipeline.uid, pipeline.generation) == (uid, 3)
     found = rows_of(catalog, shop.table, newest).column("order_id").to_pylist()
     assert sorted(found) == [1, 2, 3, 4, 5]
+    for token in tokens.values():
+        shop.complete(aged(token, stack, TOKEN_LIFE_MS - HOUR_MS))
+        with pytest.raises(Expired):
+            client.outcome(aged(token, stack, TOKEN_LIFE_MS))
 
-    for former in (first, second):
-        for ask in (partial(shop.send, former, 6), partial(client.pipeline, former)):
-            with pytest.raises(Renamed, match=f"is called '{third}' now") as raised:
-                ask()
-            assert raised.value.renamed_to == third
-    with pytest.raises(Renamed):
-        client.apply(shop.manifest(first))
-    with pytest.raises(Renamed):
-        client.apply(shop.manifest(second, first))
-    assert shop.apply(third, second).state == "done", "`was` may stay in the file"
-    with pytest.raises(Invalid, match="was never called 'nothing'"):
-        client.apply(shop.manifest(third, "nothing"))
+    check_former_names(shop, second, third)
 
 
 def test_names_of_a_deleted_pipeline_are_free(shop: Named) -> None:

@@ -8,6 +8,7 @@ from threading import Event, Thread
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from e2e.aged_tokens import aged
 from e2e.faults import kill_services
 from e2e.moments import kill_driver
 from e2e.reading import committed_orders, rows_of
@@ -15,10 +16,12 @@ from e2e.test_returns import WAIT_S, Shop
 from e2e.waiting import eventually
 from waybill import Client, NotReady, Unreachable
 from waybill_local.stack import StackState
+from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.kafka.admin import KafkaAdmin
 
 ROUNDS = 3  # of names
 PAUSE_S = 0.1
+HOUR_MS = 3_600_000
 
 
 class Load:
@@ -99,6 +102,9 @@ def test_names_that_change_under_load_lose_and_double_no_row(
     last = shop.complete(shop.send("orders", 1_000_000))
     for token in load.tokens.values():
         shop.complete(token)
+    old = aged(first, stack, TOKEN_LIFE_MS - HOUR_MS)
+    assert client.wait(old, timeout_s=WAIT_S).kind == "complete"
+    watches += [client.watch(old, sinks=[f"lake{number}"]).id for number in range(ROUNDS)]
     watches += [client.watch(first, sinks=[f"lake{number}"]).id for number in range(ROUNDS)]
     for watch in watches:
         eventually(partial(is_complete, client, watch), within_s=WAIT_S)
