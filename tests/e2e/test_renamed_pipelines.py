@@ -24,6 +24,7 @@ from waybill_local.stack import StackState
 from waybill_shared.contract.token_life import TOKEN_LIFE_MS
 from waybill_shared.kafka.admin import KafkaAdmin
 
+pytestmark = pytest.mark.timeout(700)
 WAIT_S = 300.0
 HOUR_MS = 3_600_000
 MANIFEST = """
