@@ -165,6 +165,7 @@ def test_what_would_change_of_a_pipeline_is_told_and_nothing_is_done(world: Worl
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [
+        ("name: orders\n", "name: sales\nwas: orders\n", "rename_pipeline"),
         ("- name: load\n", "- name: store\n    was: load\n", "rename_stage"),
         ("{name: lake,", "{name: pond, was: lake,", "rename_sink"),
     ],
