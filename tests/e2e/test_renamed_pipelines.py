@@ -256,11 +256,12 @@ def test_letters_from_before_are_replayed_once_under_the_names_of_now(
     shop = Mendable(client, stack, kafka)
     first, second = shop.name, f"{shop.name}-b"
     shop.ask_for(10, share="100 div (amount - 20)")
-    whole = shop.send(3, 30)
-    dead = {1: shop.send(1, 5), 2: shop.send(2, 20), 4: shop.send(4, 6), 5: shop.send(5, 7)}
-    assert shop.outcome(whole).kind == "complete"
-    found = {number: only_dead(shop.outcome(token)).id for number, token in dead.items()}
-    letters = {number: str(letter) for number, letter in found.items()}
+    assert shop.outcome(shop.send(3, 30)).kind == "complete"
+    dead: dict[int, str] = {}
+    letters: dict[int, str] = {}
+    for number, amount in ((1, 5), (2, 20), (4, 6), (5, 7)):
+        dead[number] = shop.send(number, amount)
+        letters[number] = str(only_dead(shop.outcome(dead[number])).id)
     (letters[2],) = (each for each, stage in shop.letters(first).items() if stage == "second")
     in_vain = client.replay(first, [letters[5]])
     letters[5] = str(only_dead(shop.outcome(in_vain.token)).id)
