@@ -1,6 +1,9 @@
 """A pipeline is paused and continues: its driver stays, and each row is there once."""
 
+from itertools import pairwise
+
 import httpx2
+import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.conftest import Apply, order
@@ -9,15 +12,32 @@ from e2e.reading import rows_of
 from e2e.test_stop_modes import PART, await_done, load, send_part
 from e2e.waiting import leaders_of, run_of
 from integration.waiting import eventually
-from waybill import Client
+from waybill import Client, StillInProgress
 from waybill_local.stack import StackState
 
 WAIT_S = 120.0
+QUIET_S = 4.0  # so long that a batch begins if none waits
 PAUSES = 1
 
 
 def is_paused(client: Client, name: str) -> bool:
     return client.pipeline(name).phase == "Paused"
+
+
+def assert_no_batch_in_pauses(client: Client, name: str, count: int) -> None:
+    """By the clocks of driver and runner, which are of one machine."""
+    moves = [each for each in client.history(name, after="0") if each.kind == "transition"]
+    pauses = [
+        (one.at, other.at)
+        for one, other in pairwise(moves)
+        if one.phase == "Paused" and one.at is not None and other.at is not None
+    ]
+    assert len(pauses) == count
+    for stage in client.pipeline(name).stages:
+        for batch in client.batches(name, stage.name, after="0"):
+            assert batch.started_at is not None
+            during = [at for at in pauses if at[0] < batch.started_at < at[1]]
+            assert not during, f"batch {batch.batch} of {stage.name} began in a pause"
 
 
 def test_a_paused_pipeline_processes_nothing_and_continues_with_its_driver(
@@ -32,14 +52,15 @@ def test_a_paused_pipeline_processes_nothing_and_continues_with_its_driver(
             await_done(client, client.pause(pipeline.name))
             last = client.send(pipeline.name, "orders", [order(-1)]).token
             client.wait_pipeline(pipeline.name, "Paused", WAIT_S)
-            outcome = client.outcome(last)
-            assert outcome.kind == "in_progress"
-            assert {stage.blocked_by for stage in outcome.stages} == {"paused"}
+            with pytest.raises(StillInProgress) as waited:
+                client.wait(last, timeout_s=QUIET_S)
+            assert {stage.blocked_by for stage in waited.value.outcome.stages} == {"paused"}
             await_done(client, client.resume(pipeline.name))
             assert client.wait(last, timeout_s=WAIT_S).kind == "complete"
     assert run_of(client, stack, pipeline.name) == run
     outcome = client.wait(client.merge(tokens), timeout_s=WAIT_S)
     assert outcome.kind == "complete"
+    assert_no_batch_in_pauses(client, pipeline.name, PAUSES)
     rows = rows_of(catalog, pipeline.table, outcome.iceberg_snapshots["lake"]).to_pylist()
     ours = sorted(row["order_id"] for row in rows if row["order_id"] >= 0)
     assert ours == [*range(PART * len(tokens))]
