@@ -182,6 +182,42 @@ def test_a_removed_sink_is_waited_for_only_if_none_is_left() -> None:
     assert judged(asked(COPY), done).kind == OutcomeKind.COMPLETE
 
 
+def without_load(known: Slot) -> Slot:
+    """After stage load was removed; then `enriched` is the last sink."""
+    enrich, load = stages_of(known)
+    return with_stages(known, enrich, gone={2: (load,)})
+
+
+def test_a_sink_that_is_the_last_since_its_reader_was_removed_is_waited_for() -> None:
+    waiting = without_load(content(copy=9, enriched=6, lake=6))
+    assert judged(asked(ENRICH, COPY), waiting).kind == OutcomeKind.IN_PROGRESS
+    done = without_load(content(copy=9, enriched=7, lake=6))
+    for claim in (asked(ENRICH), asked(ENRICH, COPY)):
+        judgement = judged(claim, done)
+        assert judgement.kind == OutcomeKind.COMPLETE
+        assert [stage.name for stage in judgement.stages] == ["enrich"]
+
+
+def test_what_went_with_the_topic_of_a_sink_is_lost_unless_its_removed_reader_had_it() -> None:
+    went = Span(topic_id=AT_ENRICH, partition=3, start=0, end=9)
+    known = losing(content(enriched=9, lake=6), ENRICH, "sink_topic_recreated", went)
+    gone = without_load(known)
+    for each in (known, gone):
+        assert judged(asked(ENRICH, span=at(5, 6)), each).kind == OutcomeKind.COMPLETE
+    assert judged(asked(ENRICH), known).kind == OutcomeKind.IN_PROGRESS
+    lost = judged(asked(ENRICH), gone).lost
+    assert [(e.reason, e.start, e.end) for e in lost] == [("sink_topic_recreated", 6, 7)]
+
+
+def test_what_was_lost_in_a_removed_sink_stays_lost() -> None:
+    gone = replace(at(6, 7), topic_id=AT_ENRICH)
+    known = losing(content(enriched=9, lake=9), LOAD, "topic_deleted", gone)
+    for each in (known, without_load(known)):
+        assert judged(asked(ENRICH), each).kind == OutcomeKind.LOST
+    younger = asked(ENRICH, generation=2)
+    assert judged(younger, without_load(known)).kind == OutcomeKind.COMPLETE
+
+
 def test_a_stage_without_those_that_are_named_is_none_of_it() -> None:
     enrich, load = stages_of(content())
     smaller = replace(enrich, sinks=enrich.sinks[1:])
@@ -212,6 +248,31 @@ def test_sinks_may_be_asked_for_by_name() -> None:
     assert judged(asked(ENRICH, sinks="enriched"), known).kind == OutcomeKind.COMPLETE
     assert judged(asked(ENRICH, sinks="lake"), known).kind == OutcomeKind.IN_PROGRESS
     assert judged(asked(ENRICH, sinks="copy"), known).kind == OutcomeKind.UNKNOWN
+
+
+def test_a_removed_sink_that_is_asked_for_has_it_or_will_never_have_it() -> None:
+    enrich, load = stages_of(content())
+    smaller = replace(enrich, sinks=enrich.sinks[:1])
+    gone = {2: (replace(enrich, sinks=enrich.sinks[1:]),)}
+    for copied, kind in ((6, OutcomeKind.LOST), (7, OutcomeKind.COMPLETE)):
+        known = with_stages(content(copy=copied, enriched=9), smaller, load, gone=gone)
+        for sinks in ("copy", "copy enriched"):
+            judgement = judged(asked(COPY, ENRICH, sinks=sinks), known)
+            assert (judgement.kind, judgement.named) == (kind, frozenset(sinks.split()))
+            assert {each.reason for each in judgement.lost} <= {"sink_removed"}
+            shown = {sink.name for stage in judgement.stages for sink in stage.sinks}
+            assert shown == {"copy", "enriched", "lake"}
+    assert judged(asked(COPY, ENRICH, sinks="enriched"), known).kind == OutcomeKind.COMPLETE
+
+
+def test_each_letter_must_lead_to_a_sink_that_is_asked_for() -> None:
+    """As each part of a merged token: nobody waits for what never comes."""
+    known, one, other = content(copy=9, enriched=9, lake=9), asked(COPY), asked(ENRICH)
+    for sinks, kind in (("copy", OutcomeKind.UNKNOWN), ("copy lake", OutcomeKind.COMPLETE)):
+        claim = replace(asked(COPY, sinks=sinks), parts=(*one.parts, *other.parts))
+        judgement = judged(claim, known)
+        assert judgement.kind == kind
+        assert judgement.reason == (None if kind == "complete" else "nothing_required")
 
 
 @pytest.mark.parametrize("name", ["copy", "twin"])

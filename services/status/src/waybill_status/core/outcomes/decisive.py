@@ -1,6 +1,6 @@
 """The sinks that decide a judgement."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from waybill_shared.contract.topology import Topology
@@ -30,3 +30,16 @@ class Decisive:
         if self.covered:
             return not self.dead_missing.isdisjoint(removed.by_stage)
         return bool(self.dead_missing)
+
+
+def find_over(
+    keys: Iterable[str], topology: Topology, *, ended: LossReason | None
+) -> list[tuple[LossReason, list[str]]]:
+    """Return which of these sinks get nothing more, and why: those that the present `topology` has
+    not, and all others if the pipeline has `ended`."""
+    there: list[str] = []
+    removed: list[str] = []
+    for key in keys:
+        (there if key in topology.by_key else removed).append(key)
+    over = [(LossReason.SINK_REMOVED, removed)]
+    return over if ended is None else [*over, (ended, there)]

@@ -5,7 +5,7 @@
 2. Each part is split by root topic, and each share is judged by itself. `unite` combines them, so a
    merged token says neither more nor less than its tokens did.
 3. If nothing can be said for the token's generation, the outcome is `unknown` with the reason.
-   A share of a replay is judged by the sinks that it names, and by those that lie after them.
+   A share of a replay is judged in the same manner, by the sinks at or after those that it names.
 4. The required sinks are found: those that are asked for by name, or those at the end, from which
    nothing leads on to another sink that the token waits for. None is younger than the token. If
    there are none, earlier definitions are tried, the latest first.
@@ -19,7 +19,7 @@
 Of several shares the first kind in `judgements.PRECEDENCE` counts.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import replace
 from itertools import chain, groupby
 
@@ -44,13 +44,13 @@ from waybill_shared.contract.words import (
 from waybill_status.core.outcomes.claims import Claim, unknown
 from waybill_status.core.outcomes.dead_letter_scope import limits_of
 from waybill_status.core.outcomes.dead_letters import DeadAsked
-from waybill_status.core.outcomes.decisive import Decisive
+from waybill_status.core.outcomes.decisive import Decisive, find_over
 from waybill_status.core.outcomes.judgements import Judgement, SinkJudgement, StageJudgement
 from waybill_status.core.outcomes.losses import Asked, losses, misses, rest_of
 from waybill_status.core.outcomes.losses_by_generation import as_read
 from waybill_status.core.outcomes.merging import unite
 from waybill_status.core.outcomes.removed import judge_removed
-from waybill_status.core.outcomes.replays import REPLAYS, enter, last_of
+from waybill_status.core.outcomes.replays import REPLAYS, decide, enter
 from waybill_status.core.outcomes.shares import (
     PartShare,
     Wanted,
@@ -117,7 +117,7 @@ def _judge(
     removed = _find_removed(share, view)
     decisive = Decisive(
         keys=keys,
-        reported=[each.key for each in removed.at(share.generation).sinks],
+        reported=_find_reported(removed, share, removed.by_key),
         over=[] if ended is None else [(ended, keys)],
         covered=all(sink.covered for sink in required),
         dead_missing=view.dead_missing,
@@ -136,15 +136,11 @@ def _judge_named(claim: Claim, share: PartShare, view: View, definition: Definit
     wanted = _find_wanted(share, known, view, tuple(found))
     if not found or wanted is None:
         return unknown(claim, UnknownReason.NOTHING_REQUIRED)
-    keys, present = [*found], topology.by_key
-    over = [(LossReason.SINK_REMOVED, [key for key in keys if key not in present])]
-    if (ended := _find_end(definition)) is not None:
-        over.append((ended, [key for key in keys if key in present]))
-    goal = vectors.ends(wanted.spans)
+    keys, goal = [*found], vectors.ends(wanted.spans)
     decisive = Decisive(
         keys=keys,
         names=names_of(found.values(), claim),
-        over=over,
+        over=find_over(keys, topology, ended=_find_end(definition)),
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
     )
@@ -154,17 +150,17 @@ def _judge_named(claim: Claim, share: PartShare, view: View, definition: Definit
 
 
 def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Definition) -> Judgement:
-    """Judge by the last sinks at or after those that the replay names. It does not wait for removed
-    ones, unless none is left."""
+    """Judge by the sinks at or after those that the replay names: the last ones, or those that are
+    asked for by name."""
     topology, removed = Topology(definition.stages), _find_removed(share, view)
     known = Topology((*topology.stages, *removed.stages)).at(share.generation)
     beyond = {each.key: each for each in known.beyond(share.into)}
-    required = last_of(known, beyond.values(), share.generation, claim.sink_names)
-    present = [key for key in required if key in topology.by_key]
-    keys, over = present or required, _find_end(definition)
+    removals = removals_since(view.removals, share.generation)
+    keys = decide(beyond.values(), topology, removals, share.generation, claim.sink_names)
     if not keys:
         return unknown(claim, UnknownReason.NOTHING_REQUIRED)
-    ended = over or (None if present else LossReason.SINK_REMOVED)
+    if not claim.asked.sinks:
+        view = as_read(view, topology, share.generation)
     spans = enter(share.spans, share.into, known)
     goal = vectors.ends(spans)
     wanted = Wanted(
@@ -174,20 +170,20 @@ def _judge_replay(claim: Claim, share: PartShare, view: View, definition: Defini
         named=tuple(keys),
         bases={},
         stages=frozenset(stage_key(each.stage) for each in beyond.values()),
-        beyond=frozenset(beyond),
+        beyond=frozenset(key for key in beyond if key in topology.by_key or key in keys),
     )
     decisive = Decisive(
         keys=keys,
         names=names_of([beyond[key].sink for key in keys if claim.asked.sinks], claim),
-        reported=[key for key in required if key not in keys],
-        over=[] if ended is None else [(ended, keys)],
+        reported=[] if claim.asked.sinks else _find_reported(removed, share, beyond),
+        over=find_over(keys, topology, ended=_find_end(definition)),
         covered=all(vectors.passes(view.reached.get(key, {}), goal) for key in keys),
         dead_missing=view.dead_missing & wanted.stages,
     )
     on_the_way = wanted.stages & {stage_key(each) for each in known.towards(keys)}
     if view.failed & {known.by_stage[key].name for key in on_the_way}:
         view = replace(view, blocked_by=Obstacle.STAGE_FAILED)
-    stages = tuple(_stages(wanted, topology if present else known, view))
+    stages = tuple(_stages(wanted, known, view))
     return _judge_by(decisive, claim, wanted, view, removed=removed, stages=stages)
 
 
@@ -225,6 +221,11 @@ def _judge_by(
 def _find_removed(share: PartShare, view: View) -> Topology:
     """Return what was removed from the pipeline since the share was written."""
     return Topology(stages_of(removals_since(view.removals, share.generation)))
+
+
+def _find_reported(removed: Topology, share: PartShare, among: Container[str]) -> list[str]:
+    """Return the keys of removed sinks that the share knows."""
+    return [each.key for each in removed.at(share.generation).sinks if each.key in among]
 
 
 def _ask_for_dead(
