@@ -16,6 +16,7 @@ from unit.status.slots import (
     view,
     with_stages,
 )
+from waybill_shared.contract.events import NEVER
 from waybill_shared.contract.slots import SinkState, Slot
 from waybill_shared.contract.words import OutcomeKind
 from waybill_status.core.outcomes.judge import judge
@@ -58,6 +59,18 @@ def test_what_was_lost_in_a_removed_sink_stays_told() -> None:
     content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), LOAD, "topic_deleted", span(4, 6))
     assert judge(claim(span(3, 5)), view(content)).kind == OutcomeKind.LOST
     assert judge(claim(span(3, 5)), view(without_load(content))).kind == OutcomeKind.LOST
+
+
+def test_what_was_lost_in_a_sink_that_the_token_never_waited_for_stays_no_matter() -> None:
+    content = losing(slot(enriched=(9,), copy=(9,), lake=(9,)), COPY, "topic_deleted", span(4, 6))
+    enrich, load = stages_of(content)
+    enriched, copy = enrich.sinks
+    copy = replace(copy, awaited_since=NEVER)
+    known = with_stages(content, replace(enrich, sinks=(enriched, copy)), load)
+    removed = replace(enrich, sinks=(copy,))
+    gone = with_stages(content, replace(enrich, sinks=(enriched,)), load, gone={2: (removed,)})
+    for each in (known, gone):
+        assert judge(claim(span(3, 5)), view(each)).kind == OutcomeKind.COMPLETE
 
 
 def test_what_a_removed_stage_began_behind_stays_told() -> None:

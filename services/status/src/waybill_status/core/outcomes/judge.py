@@ -224,8 +224,9 @@ def _find_removed(share: PartShare, view: View) -> Topology:
 
 
 def _find_reported(removed: Topology, share: PartShare, among: Container[str]) -> list[str]:
-    """Return the keys of removed sinks that the share knows."""
-    return [each.key for each in removed.at(share.generation).sinks if each.key in among]
+    """Return the keys of removed sinks that the share waited for."""
+    known = (each for each in removed.at(share.generation).sinks if each.key in among)
+    return [each.key for each in known if each.sink.awaited_since <= share.generation]
 
 
 def _ask_for_dead(
