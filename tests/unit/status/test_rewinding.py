@@ -251,6 +251,24 @@ def test_a_sink_that_was_removed_while_it_was_rewound_stays_marked() -> None:
     assert find_rewinding(record, gone) == {("load", "lake"): True}
 
 
+def test_a_stage_that_is_called_as_a_removed_one_was_is_marked() -> None:
+    """Both are as old."""
+    first = rewound(1)
+    enrich, load = first.stages
+    removed = replace(load, name="pour", sinks=(make_sink("pool"),))
+    pour = replace(load, name="pour", was=("load",))
+    record = replace(
+        first,
+        manifest=applied(MANIFEST.replace("name: load", "name: pour")),
+        stages=(enrich, pour),
+        rewinds=(replace(first.rewinds[0], stage="pour"),),
+    )
+    for before in ((), (load,)):  # an older one of that name, too
+        gone = {2: tuple(replace(each, name="pour", was=("old",)) for each in before)}
+        content = with_stages(DONE, enrich, pour, gone={**gone, 3: (removed,)})
+        assert find_rewinding(record, content) == {("pour", "lake"): True}
+
+
 def test_of_pipelines_of_one_name_the_worst_counts() -> None:
     marks: tuple[bool | None, ...] = (False, None, True, None)
     known = [("orders", {SINK: mark}) for mark in marks]

@@ -26,7 +26,7 @@ from waybill_shared.contract.errors import UserError
 from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.former_names import names_of
 from waybill_shared.contract.slots import SinkState, Slot, stage_key
-from waybill_shared.contract.topology import StageSink, Topology, stages_of
+from waybill_shared.contract.topology import StageSink, Topology
 from waybill_shared.contract.vectors import Vector, join, passes
 from waybill_status.core.outcomes.outcome import Outcome, StageOutcome
 
@@ -62,8 +62,8 @@ def nobody_knows(record: PipelineRecord) -> Rewinding:
 def find_rewinding(record: PipelineRecord, slot: Slot | None) -> Rewinding:
     """Return the sinks that are rewinding by the record and the slot; without a slot nobody knows
     of those that may be."""
-    removed = stages_of(slot.removals) if slot is not None else ()
-    older = OlderRows(record, Topology((*record.stages, *removed)), slot)
+    removals = slot.removals if slot is not None else ()
+    older = OlderRows(record, Topology(record.stages).with_removed(removals), slot)
     upserting = find_upsert_sinks(record)
     found: dict[SinkName, bool | None] = {}
     for each in older.sinks:
@@ -81,7 +81,8 @@ class OlderRows:
         self._topology = topology
         self._states = {} if slot is None else slot.sinks
         self._numbers: dict[str, int] = {}
-        keys = {(stage.name, stage.since): stage_key(stage) for stage in topology.stages}
+        newest_last = reversed(topology.stages)  # a stage may be called as a removed one was
+        keys = {(stage.name, stage.since): stage_key(stage) for stage in newest_last}
         for rewind in record.rewinds:
             of = keys.get((rewind.stage, rewind.since), "")
             self._numbers[of] = max(rewind.number, self._numbers.get(of, 0))
