@@ -44,6 +44,19 @@ def refusal(before: PipelineRecord, text: str) -> tuple[str, str]:
     return problem.message, problem.hint
 
 
+def dead_letter(stage: str) -> DeadLetterRequest:
+    return DeadLetterRequest(
+        command="c",
+        stage=stage,
+        topic="t",
+        topic_id="T",
+        partition=0,
+        offset=1,
+        reason="r",
+        by="a",
+    )
+
+
 def test_stage_and_sink_go_on_under_other_names() -> None:
     before = pipeline(EXAMPLE)
     both = POND.replace(ENRICH, "name: polish\n    was: enrich\n")
@@ -169,19 +182,21 @@ def test_diff_compares_columns_and_settings_with_those_under_the_old_name() -> N
     assert {each.kind for each in found} == {"rename_sink", "change_sink", "change_columns"}
 
 
+def test_what_the_record_says_of_a_removed_stage_is_not_of_one_that_is_called_so_later() -> None:
+    """Else that one would read again what the other one was to."""
+    mine = StageRewind(stage="enrich", since=1, number=1, starts={}, by="a", at=1)
+    removed = replace(mine, stage="polish", number=2)
+    letter, of_removed = dead_letter("enrich"), dead_letter("polish")
+    before = replace(pipeline(EXAMPLE), rewinds=(mine, removed), dead_letters=(letter, of_removed))
+    after = apply(before, POLISH)
+    assert after.rewinds == (replace(mine, stage="polish"),)
+    assert after.dead_letters == (replace(letter, stage="polish"),)
+
+
 def test_what_the_record_says_of_stages_follows_their_names() -> None:
     rewind = StageRewind(stage="enrich", since=1, number=1, starts={}, by="a", at=1)
     earlier_life = replace(rewind, since=0)
-    letter = DeadLetterRequest(
-        command="c",
-        stage="enrich",
-        topic="t",
-        topic_id="T",
-        partition=0,
-        offset=1,
-        reason="r",
-        by="a",
-    )
+    letter = dead_letter("enrich")
     any_stage = replace(letter, stage=None)
     before = replace(
         pipeline(EXAMPLE), rewinds=(rewind, earlier_life), dead_letters=(letter, any_stage)

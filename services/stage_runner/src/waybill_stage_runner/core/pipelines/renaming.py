@@ -68,21 +68,26 @@ def in_present_names(command: Command, record: PipelineRecord | None) -> Command
 
 
 def follow_names(record: PipelineRecord, stages: Iterable[StageDefinition]) -> PipelineRecord:
-    """Return the record where what it says of stages has the names that they have from now on."""
+    """Return the record where what it says of stages has the names that they have from now on. What
+    it says of a removed stage goes if another one is called so from now on.
+    """
     pairs = [(old, now) for now in stages if (old := find_before(now, record.stages)) is not None]
     names = {(old.name, old.since): now.name for old, now in pairs if old.name != now.name}
     if not names:
         return record
     by_name = {name: now for (name, _), now in names.items()}
+    removed = {(name, since) for (_, since), name in names.items()} - names.keys()
     return replace(
         record,
         rewinds=tuple(
             replace(each, stage=names.get((each.stage, each.since), each.stage))
             for each in record.rewinds
+            if (each.stage, each.since) not in removed
         ),
         dead_letters=tuple(
             replace(each, stage=by_name.get(each.stage or "", each.stage))
             for each in record.dead_letters
+            if each.stage in by_name or each.stage not in names.values()
         ),
     )
 
