@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from e2e.every_sink import WAIT_S, EverySink
+from e2e.test_pausing import assert_no_batch_in_pauses
 from e2e.under_load import await_done, load
 from e2e.waiting import drivers_of, run_of
 from waybill import Client
@@ -59,6 +60,7 @@ def test_a_hundred_pauses_leave_each_row_once_and_the_driver_as_it_was(
     assert {*first} <= {*drivers_of(stack, pipeline.uid)}
     assert run_of(client, stack, name) == run
     pipeline.assert_once(client.merge(tokens))
+    assert_no_batch_in_pauses(client, name, PAUSES)
     usual, last = sizes[1], sizes[-1]
     assert last.files <= usual.files + GROWS, sizes
     assert last.threads <= usual.threads + GROWS, sizes
