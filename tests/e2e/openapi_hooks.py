@@ -10,7 +10,7 @@ from schemathesis import Case, HookContext, SerializationContext
 KNOWN: Final = "WAYBILL_KNOWN_"
 """Begins the variables that name what exists: a pipeline, its input, a token, an operation."""
 WAIT_S_MAX: Final = 0.1
-CHANGING: Final = ("DELETE", "PUT", "PATCH", "/stop", "/restart")
+CHANGING: Final = ("DELETE", "PUT", "PATCH", "/stop", "/restart", "/rename")
 """What is asked of pipelines that do not exist, and of no other."""
 
 calls = count()

@@ -100,6 +100,8 @@ def is_write(path: str) -> bool:
 def errors(*slugs: Slug) -> dict[int | str, dict[str, Any]]:
     """Return the answers of a route at `/v0` that may refuse with any of `slugs`, for OpenAPI."""
     found: dict[int | str, dict[str, Any]] = {}
+    if Slug.PIPELINE_NOT_FOUND in slugs:
+        slugs = (*slugs, Slug.RENAMED)  # the name may be a former one
     for status in sorted({code_of(slug).status for slug in slugs}):
         same = [slug for slug in slugs if code_of(slug).status == status]
         said = [f"`{code_of(slug).name}`: {slug.meaning}" for slug in same]
