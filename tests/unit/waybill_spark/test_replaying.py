@@ -294,3 +294,18 @@ def test_runs_are_not_too_large(letters: Letters) -> None:
         replace(each, asked=replace(each.asked, size=20_000_000)) for each in letters.messages[:3]
     ]
     assert [len(run) for run in in_batches(large)] == [1, 1, 1]
+
+
+def test_rows_of_a_replay_go_with_the_topic_of_their_sink(
+    graveyard: Graveyard, letters: Letters
+) -> None:
+    letters.ask(1, sinks=[FIRST])
+    graveyard.first.hidden = True  # by an open transaction: nobody has seen the row
+    graveyard.stage().replay(letters.replays(), letters)
+    graveyard.first.hidden = False
+    graveyard.generation, graveyard.first.moved = 2, 2
+    graveyard.started()
+    last = [commit for commit in graveyard.commits if commit.sink == "first"][-1]
+    lost = [run for each in last.set_aside for run in each.ranges if run.topic_id == REPLAYS_ID]
+    assert [(run.start, run.end) for run in lost] == [(0, 1)]
+    assert last.frontier.keys() & last.replayed.keys() == set()

@@ -45,6 +45,7 @@ from waybill_spark.tracking.rewinding import Rewind, find_skipped, joint_starts,
 from waybill_spark.tracking.sink import Maintained, Sink, SinkSuperseded, Versioned, Written
 
 NOWHERE: Final[Vector] = {}
+Found = tuple[SetAside, ...]
 
 
 class Ledger:
@@ -211,7 +212,7 @@ class Ledger:
 
     def set_aside(
         self,
-        found: tuple[SetAside, ...],
+        found: Found,
         generation: int | None = None,
         *,
         passed: Vector = NOWHERE,
@@ -223,26 +224,25 @@ class Ledger:
         the sink reads nothing again: what it had is gone, or was set aside before.
         """
         batch = replace(self._no_batch(), of_replays=of_replays)
-        moved = self._next({**passed, **ends_of(each.ranges for each in found)}, batch)
-        kept = moved.generation if generation is None else generation
-        self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
-        self.report()
+        ends = {**passed, **ends_of(each.ranges for each in found)}
+        self._move_alone(self._next(ends, batch), found, generation)
 
     @property
     def lost_its_topic(self) -> bool:
-        """True if the sink's topic was deleted or created again, and this loss is not reported
-        yet.
-        """
+        """True if the sink's topic was deleted or created again, and nobody has reported it."""
         fence = self.fence
         return fence is not None and (self._topic_deleted or fence.generation < self.sink.moved)
 
     def set_topic_aside(self, generation: int | None = None) -> None:
-        """Move the fence alone and report it. If the sink's topic was deleted, all that it
-        contained is set aside before.
-        """
+        """Move the fence alone and report it. All that a deleted topic contained is set aside."""
         fence = self.fence if self.lost_its_topic else None
         found = find_lost_with_topic(self._inputs, self._bases, fence) if fence else ()
-        self.set_aside(found, generation)
+        self._move_alone(self._next({}, self._no_batch()), found, generation)
+
+    def _move_alone(self, moved: Fence, found: Found, generation: int | None) -> None:
+        kept = moved.generation if generation is None else generation
+        self._move(None, replace(moved, generation=kept, set_aside=union(moved.set_aside, found)))
+        self.report()
 
     def close_for_good(self, *, topic_deleted: bool = False) -> None:
         """Report a last time, and move the fence, so that no earlier driver can write any more.

@@ -8,12 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from waybill_shared.contract.events import Fence, Range, SetAside
 from waybill_shared.contract.vectors import ENDLESS, Span, Vector, between, without
 from waybill_shared.contract.words import LossReason
 from waybill_spark.tracking.fencing import StageInput
 from waybill_spark.tracking.stopping import StageStopped
+
+REPLAYS: Final = "waybill.replays"
+"""By its usual name, for people: the id is what counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,13 @@ def find_before_start(
 def find_lost_with_topic(
     inputs: tuple[StageInput, ...], bases: Vector, fence: Fence
 ) -> tuple[SetAside, ...]:
-    """Set aside all that a sink contains, because its topic was deleted.
+    """Set aside all that a sink contains, because its topic was deleted: what it read, and what was
+    replayed into it.
 
     What was reported as present stays so.
     """
     names = {topic_id: i.topic for i in inputs for topic_id in i.ids}
+    names |= {topic_id: REPLAYS for topic_id, _ in fence.replayed}
     aside = [
         Span(topic_id=r.topic_id, partition=r.partition, start=r.start, end=r.end)
         for each in fence.set_aside
@@ -94,7 +100,7 @@ def find_lost_with_topic(
             start=span.start or 0,
             end=span.end,
         )
-        for span in without(between(bases, fence.frontier), aside)
+        for span in without(between(bases, {**fence.frontier, **fence.replayed}), aside)
         if span.topic_id in names
     )
     return _aside(LossReason.SINK_TOPIC_RECREATED, ranges)
