@@ -138,6 +138,7 @@ def make_replayed(offset: int = 17, at: int = 40) -> ReplayedLetter:
     """The letter of the record at `offset`; `at`: the offset of its message."""
     return ReplayedLetter(
         letter=LetterId(topic="orders.in.dlq", partition=0, offset=offset, source=offset),
+        letter_topic_id="D",
         sinks=("enrich/lake@1",),
         position=ReplayPosition(topic_id="P", partition=3, offset=at),
         generation=1,
@@ -200,6 +201,7 @@ def make_letter_headers(changes: Mapping[str, str | None], *, own: Headers = ())
         named.PARTITION: "0",
         named.UID: UID,
         named.TOPIC_ID: ORDERS_ID,
+        named.STAGE_KEY: None,
         named.SINK: None,
         named.RULE: None,
         named.GENERATION: "1",

@@ -52,6 +52,12 @@ def test_a_letter_may_name_its_stage_as_it_was() -> None:
     assert lacking(letter(), renamed) == ["enrich/lake@1", "enrich/copy@1"]
 
 
+def test_a_stage_with_the_name_of_a_removed_one_is_another() -> None:
+    other = replace(STAGE, name="enrich", was=("other",))
+    assert lacking(letter(stage_key="enrich@1"), other) == []
+    assert lacking(letter(stage_key="other@1"), other) == ["other/lake@1", "other/copy@1"]
+
+
 def test_a_letter_that_names_no_generation_is_of_the_first() -> None:
     facts = letter()
     del facts[named.GENERATION]

@@ -31,13 +31,14 @@ RULE: Final = f"{OWN}.rule"
 BATCH: Final = f"{OWN}.batch"
 AT: Final = f"{OWN}.at"
 GENERATION: Final = f"{OWN}.generation"
+STAGE_KEY: Final = f"{OWN}.stage_key"
 
 NAMES: Final = (
     TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STEP, CLASS, ERROR, MESSAGE,
-    PIPELINE, UID, TOPIC_ID, STAGE, SINK, REASON, RULE, BATCH, GENERATION, AT,
+    PIPELINE, UID, TOPIC_ID, STAGE, STAGE_KEY, SINK, REASON, RULE, BATCH, GENERATION, AT,
 )  # fmt: skip
 """In the order in which they follow the headers of the record."""
-MAY_LACK: Final = frozenset({SINK, RULE, GENERATION})
+MAY_LACK: Final = frozenset({STAGE_KEY, SINK, RULE, GENERATION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

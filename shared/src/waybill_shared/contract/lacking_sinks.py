@@ -14,6 +14,7 @@ from waybill_shared.contract.events import PipelineRecord, StageDefinition
 from waybill_shared.contract.former_names import is_meant
 from waybill_shared.contract.manifest.model import Manifest
 from waybill_shared.contract.manifest.sink_settings import SinkSettings
+from waybill_shared.contract.slots import stage_key
 from waybill_shared.contract.topology import StageSink, Topology
 
 FILE: Final = "://"  # in what a letter of a fetched file has instead of a topic
@@ -40,8 +41,7 @@ def find_lacking(
     generation = int(letter.get(named.GENERATION, FIRST_GENERATION))
     for stage in stages:
         reads = any(source.topic == letter[named.TOPIC] for source in stage.inputs)
-        meant = is_meant(stage, (letter[named.STAGE],))
-        if meant and stage.since <= generation and reads:
+        if _is_of(stage, letter) and stage.since <= generation and reads:
             sinks = Topology([stage]).sinks
             return tuple(each for each in sinks if _lacks(each, letter, generation))
     return ()
@@ -93,6 +93,14 @@ def describe_gone(pipeline: str, letter: Mapping[str, str]) -> str:
 def describe_replaced(sinks: Iterable[str]) -> str:
     """Return the reason where a letter would become all that these sinks contain."""
     return f"each batch replaces what {', '.join(sinks)} contains, and it would be a batch"
+
+
+def _is_of(stage: StageDefinition, letter: Mapping[str, str]) -> bool:
+    """Return True if the record died in this stage. By its name alone it may be another one, that
+    has the name of a removed stage since.
+    """
+    key = letter.get(named.STAGE_KEY)
+    return is_meant(stage, (letter[named.STAGE],)) if key is None else stage_key(stage) == key
 
 
 def _lacks(each: StageSink, letter: Mapping[str, str], generation: int) -> bool:

@@ -51,6 +51,11 @@ class JournalOf:
     topic_ids: Mapping[str, str]
     key: str = ""
 
+    @property
+    def stage_key(self) -> str:
+        """The key of the stage in the slot."""
+        return self.key or f"{self.stage}@{self.since}"
+
 
 class KafkaDeadJournal:
     def __init__(self, of: JournalOf, fences: Fences) -> None:
@@ -73,8 +78,7 @@ class KafkaDeadJournal:
 
     def past(self, starts: Vector) -> tuple[DeadPositions, ...]:
         of = self._of
-        stage = of.key or f"{of.stage}@{of.since}"
-        facts = FactsOf(topic=self._facts, key=of.facts_key, stage=stage)
+        facts = FactsOf(topic=self._facts, key=of.facts_key, stage=of.stage_key)
         return read_past(self._admin, facts, starts)
 
     def write(self, records: Sequence[DeadLetterRecord], fence: Fence) -> Fence:
@@ -101,11 +105,12 @@ class KafkaDeadJournal:
     ) -> list[DeadLetter]:
         """Write the records to their topics, and return where Kafka has put each."""
         sending = _Sending(producer, "dead letters")
+        of = self._of
         for dead in records:
-            record = dead.record
-            own = headers_of(dead, self._source_id(dead), fence, self._of.pipeline)
+            record, source_id = dead.record, self._source_id(dead)
+            own = headers_of(dead, source_id, fence, of.pipeline, stage_key=of.stage_key)
             headers: _Headers = [*own]
-            topic = self._of.topics[record.topic]
+            topic = of.topics[record.topic]
             sending.produce(topic, record.key, record.value, headers)
         return [
             letter_of(dead, self._source_id(dead), place)

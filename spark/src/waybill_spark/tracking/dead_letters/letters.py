@@ -20,7 +20,9 @@ STEPS: Final = {
 """What Kafka Connect would call the step that failed."""
 
 
-def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: str) -> Headers:
+def headers_of(
+    dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: str, *, stage_key: str
+) -> Headers:
     """Return the record's own headers, then those that say why it is dead.
 
     `topic_id`: of its own topic; `fence`: of the journal entry that it belongs to.
@@ -40,6 +42,7 @@ def headers_of(dead: DeadLetterRecord, topic_id: str, fence: Fence, pipeline: st
         named.UID: fence.pipeline_uid,
         named.TOPIC_ID: topic_id,
         named.STAGE: fence.stage,
+        named.STAGE_KEY: stage_key,
         named.SINK: cause.sink,
         named.REASON: cause.reason,
         named.RULE: cause.rule,
