@@ -39,6 +39,7 @@ SCHEMA: Final = pa.schema([
     ("timestamp", pa.timestamp("us", tz="UTC")),
 ])  # fmt: skip
 """As Spark's source of Kafka has them."""
+MICROSECONDS: Final = 1_000  # in a millisecond
 AS_ROWS: Final = {"spark.sql.execution.arrow.localRelationThreshold": "0"}
 """Spark would compute a small frame while it plans it, and what is observed there is lost."""
 
@@ -121,6 +122,7 @@ def _as_it_was(asked: LetterReplay, message: Message) -> RawRecord:
         key=content.key,
         value=content.value,
         headers=headers.own,
+        timestamp=message.timestamp()[1],
     )
 
 
@@ -132,5 +134,5 @@ def _as_row(record: RawRecord) -> dict[str, object]:
         "value": record.value,
         "key": record.key,
         "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
-        "timestamp": None,
+        "timestamp": None if record.timestamp is None else record.timestamp * MICROSECONDS,
     }

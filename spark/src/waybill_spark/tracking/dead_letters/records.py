@@ -40,6 +40,8 @@ class RawRecord:
     value: bytes | None
     headers: Headers = ()
     replayed: ReplayedAt | None = None
+    timestamp: int | None = None
+    """Milliseconds; of a record that is replayed, those of its letter. Else only Spark knows it."""
 
     @property
     def place(self) -> Place:
