@@ -34,13 +34,15 @@ BOTH = (FIRST, SECOND)
 class Letters:
     """Messages of `waybill.replays` with the letters that they name. Fulfils `LetterReadings`.
 
-    `gone`: offsets of records with letters that their topics do not keep any more.
+    `gone`: offsets of records with letters that their topics do not keep any more;
+    `ending`: of those that end the driver.
     """
 
     graveyard: Graveyard
     messages: list[Letter] = field(default_factory=list)
     topic_id: str = REPLAYS_ID
     gone: set[int] = field(default_factory=set)
+    ending: set[int] = field(default_factory=set)
     end: int = 0
     found: list[int] = field(default_factory=list)
     """The offsets of all records that were read."""
@@ -77,6 +79,7 @@ class Letters:
 
     def rows(self, records: Sequence[RawRecord]) -> BatchRows:
         offsets = [each.offset for each in records]
+        assert not self.ending.intersection(offsets), "the driver ends"
         if self.graveyard.failing.intersection(offsets):
             raise QueryFailed("division by zero", "ArithmeticException")
         malformed = self.graveyard.malformed

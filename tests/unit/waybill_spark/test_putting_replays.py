@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from unit.waybill_spark.graveyard import Graveyard
-from unit.waybill_spark.letters import AT, FIRST, REPLAYS, REPLAYS_ID, SECOND, Letters, again
+from unit.waybill_spark.letters import AT, BOTH, FIRST, REPLAYS, REPLAYS_ID, SECOND, Letters, again
 from unit.waybill_spark.test_replaying import graveyard, letters
 from waybill_shared.contract.dead_letter_requests import DeadLetterRequest
 from waybill_shared.contract.errors import Problem
@@ -129,3 +129,14 @@ def test_a_letter_that_is_gone_is_left_to_the_replay(
     problem = put(graveyard, letters, 0)
     assert problem is not None
     assert "is gone" in problem.message
+
+
+@pytest.mark.parametrize("sinks", [BOTH, (SECOND,)])
+def test_the_query_gets_nothing_that_was_put_for_all_sinks_of_its_message(
+    graveyard: Graveyard, letters: Letters, sinks: tuple[str, ...]
+) -> None:
+    letters.ask(1, 4, sinks=sinks)
+    assert put(graveyard, letters, 0) is None
+    letters.ending = {1}
+    graveyard.stage().replay(letters.replays(), letters)
+    assert graveyard.second.numbers.count(4) == 1

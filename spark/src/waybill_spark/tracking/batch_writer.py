@@ -13,6 +13,7 @@ from waybill_shared.contract.words import Obstacle
 from waybill_shared.process.failpoints import reach
 from waybill_spark.tracking.batch import Batch
 from waybill_spark.tracking.batch_rows import BatchRows
+from waybill_spark.tracking.dead_letters.records import Without
 from waybill_spark.tracking.dead_letters.triage import Judged, Triage
 from waybill_spark.tracking.distributed_rows import Rows
 from waybill_spark.tracking.ledger import Ledger
@@ -58,7 +59,7 @@ class BatchWriter:
         first: Callable[[], BatchRows] | None = None,
     ) -> None:
         """Write the batch into these sinks. `first` reads all of it the first time."""
-        judged = self.triage.judge(batch, first)
+        judged = self.triage.judge(batch, [each.key for each in into], first)
         self._note_progress()
         if not (judged.dead or judged.rows.any_row) and self._changes_nothing(batch.ranges):
             batch = replace(batch, has_no_records=True)
@@ -121,10 +122,11 @@ class BatchWriter:
         return replace(batch, report=replace(batch.report, dead_sequence=dead, dropped=dropped))
 
     def _load(
-        self, rows: BatchRows, batch: Batch, into: Iterable[Ledger], stack: ExitStack
+        self, rows: BatchRows, batch: Batch, into: Sequence[Ledger], stack: ExitStack
     ) -> list[tuple[Ledger, RowsRefused]]:
         """Load all sinks at the same time. Return those that refused rows, and why."""
         refused: list[tuple[Ledger, RowsRefused]] = []
+        known = self.triage.find_dead(batch, *(each.key for each in into))
 
         def load(ledger: Ledger, mine: Rows) -> None:
             try:
@@ -136,15 +138,19 @@ class BatchWriter:
 
         self._loads.run(
             {
-                ledger.sink.name: partial(load, ledger, self._rows_for(ledger, rows, batch, stack))
+                ledger.sink.name: partial(load, ledger, mine.by_sink[ledger.sink.name])
                 for ledger in into
+                for mine in [self._rows_for(ledger, rows, batch, known, stack)]
             }
         )
         return refused
 
-    def _rows_for(self, ledger: Ledger, rows: BatchRows, batch: Batch, stack: ExitStack) -> Rows:
-        """Return the rows without those that this sink alone has refused before."""
+    def _rows_for(
+        self, ledger: Ledger, rows: BatchRows, batch: Batch, known: Without, stack: ExitStack
+    ) -> BatchRows:
+        """Return the rows without those that this sink has refused before, and others of the batch
+        have not. `known`: the records that are dead for all of these."""
         dead = self.triage.find_dead(batch, ledger.key)
-        if dead != self.triage.find_dead(batch):
-            rows = stack.enter_context(closing(self.triage.read_again(batch.ranges, dead)))
-        return rows.by_sink[ledger.sink.name]
+        if dead == known:
+            return rows
+        return stack.enter_context(closing(self.triage.read_again(batch.ranges, dead)))

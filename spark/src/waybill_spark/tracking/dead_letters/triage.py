@@ -34,7 +34,13 @@ from waybill_spark.tracking.batch import NO_BATCH, Batch
 from waybill_spark.tracking.batch_rows import BatchRows
 from waybill_spark.tracking.commits import Identity
 from waybill_spark.tracking.dead_letters.budget import Budget, BudgetExceeded
-from waybill_spark.tracking.dead_letters.positions import Position, ahead, group, positions_in
+from waybill_spark.tracking.dead_letters.positions import (
+    Position,
+    ahead,
+    find_dead,
+    group,
+    positions_in,
+)
 from waybill_spark.tracking.dead_letters.records import (
     MESSAGE_CHARACTERS_MAX,
     DeadCause,
@@ -126,11 +132,13 @@ class Triage:
         """The progress of the search for bad records; None if there is none."""
         return self._search.progress
 
-    def judge(self, batch: Batch, first: Callable[[], BatchRows] | None) -> Judged:
-        """Return the rows of a batch, and its dead records, which are not written yet. `first`
-        reads the whole batch, for less than a reading of its ranges.
+    def judge(
+        self, batch: Batch, into: Iterable[str], first: Callable[[], BatchRows] | None
+    ) -> Judged:
+        """Return the rows of a batch, and its dead records, which are not written yet. `into`: the
+        keys of its sinks; `first` reads the whole batch, for less than a reading of its ranges.
         """
-        known = self.find_dead(batch)
+        known = self.find_dead(batch, *into)
         try:
             rows = first() if first and not known else self._readings.read(batch.ranges, known)
             failed: tuple[DeadLetterRecord, ...] = ()
@@ -243,18 +251,9 @@ class Triage:
         started = planned(of.batch_id, of.lineage, self._clock.now_ms())
         return replace(started, sequence=self.sequence + 1, rows=rows)
 
-    def find_dead(self, batch: Batch, sink: str | None = None) -> Without:
-        """Return the records of the batch that are dead letters: of all sinks, and of this one."""
-        found: dict[tuple[str, int], frozenset[int]] = {}
-        runs = {(run.topic_id, run.partition): run for run in batch.ranges}
-        for each in () if self._fence is None else self._fence.dead:
-            run = runs.get((each.topic_id, each.partition))
-            if run is None or each.sink not in (None, sink) or each.offsets[-1] < run.start:
-                continue
-            inside = frozenset(o for o in each.offsets if run.start <= o < run.end)
-            if inside:
-                found = dict(merge_positions(found, {(run.topic, run.partition): inside}))
-        return found
+    def find_dead(self, batch: Batch, *into: str) -> Without:
+        """Return the records of the batch that are dead letters in each of these sinks."""
+        return find_dead(() if self._fence is None else self._fence.dead, batch.ranges, into)
 
     def _read(self, ranges: Ranges, without: Without) -> BatchRows:
         try:
