@@ -38,6 +38,7 @@ from waybill_shared.contract.errors import InvalidMessage, Refusal, Retryable
 from waybill_shared.contract.problems import Slug
 from waybill_shared.contract.replays import ReplayMessage
 from waybill_shared.kafka.admin import KafkaAdmin
+from waybill_shared.kafka.admin_answers import TopicIdentity
 from waybill_shared.kafka.clients import read_to_end
 from waybill_shared.kafka.errors import explain
 from waybill_shared.kafka.partitioner import partition_of
@@ -112,12 +113,14 @@ class ExclusiveTransaction(Generic[M]):
 
     def claim(self) -> None:
         self._guard(lambda: self._producer.claim(CLAIM_TIMEOUT_S))
-        topic = self._what.topic
-        identity = self._admin.identify([topic]).get(topic)
-        if identity is None:
-            raise Retryable(f"topic {topic} does not exist; create it with the admin step")
+        identity = self._identify()
         self._partition = partition_of(self._what.key, len(identity.partitions))
         self.topic_id = identity.topic_id
+
+    def check_topic(self) -> None:
+        """Raise Retryable if the log was created again since it was claimed."""
+        if self._identify().topic_id != self.topic_id:
+            raise Retryable(f"topic {self._what.topic} was created again meanwhile")
 
     def message(self, content: M) -> Outgoing:
         """Return a message for the log, as `conclude` writes one."""
@@ -158,6 +161,13 @@ class ExclusiveTransaction(Generic[M]):
                         raise Retryable(f"a message of {self._what.topic}: {error}") from error
                     logger.error("message skipped", extra={"reason": str(error)})
         return found
+
+    def _identify(self) -> TopicIdentity:
+        topic = self._what.topic
+        identity = self._admin.identify([topic]).get(topic)
+        if identity is None:
+            raise Retryable(f"topic {topic} does not exist; create it with the admin step")
+        return identity
 
     def _send(self, records: Sequence[Outgoing]) -> list[Position]:
         if self._open:  # what was sent before was not concluded

@@ -65,9 +65,14 @@ class KafkaReplayTransaction:
         await self._transaction.conclude(ReplayMessage(body=answer))
 
     async def send(self, letters: Sequence[LetterReplay]) -> Sequence[ReplayPosition]:
+        """Write these, and return where each is. Raise Retryable if their topic may be another than
+        the one that the positions name.
+        """
         transaction = self._transaction
         messages = [transaction.message(ReplayMessage(body=each)) for each in letters]
+        places = await transaction.send(messages)
+        await asyncio.to_thread(transaction.check_topic)
         return [
             ReplayPosition(topic_id=transaction.topic_id, partition=partition, offset=offset)
-            for partition, offset in await transaction.send(messages)
+            for partition, offset in places
         ]
