@@ -22,7 +22,12 @@ from unit.ingress.graves import (
 from waybill_ingress.adapters.sealing_clock import RandomMint
 from waybill_ingress.app.registry import Registry
 from waybill_ingress.app.replays import ReplayReceipt, Replays
-from waybill_ingress.core.dead_letters import BYTES_MAX, LETTERS_MAX, ExpiredDeadLetter
+from waybill_ingress.core.dead_letters import (
+    BYTES_MAX,
+    LETTERS_MAX,
+    ExpiredDeadLetter,
+    FoundDeadLetter,
+)
 from waybill_shared.access.authentication import ANYONE
 from waybill_shared.contract.dead_letters import LetterId
 from waybill_shared.contract.errors import Refusal, Retryable
@@ -283,3 +288,15 @@ def test_whatever_is_asked_each_is_replayed_once_for_each_time_that_it_was_to_be
         covered = {at for each in spans(world.replay(*ids)) for at in range(each.start, each.end)}
         assert covered == {newest[offset] for offset in unique}
     assert world.sent() == expected
+
+
+def test_a_topic_that_was_created_again_has_other_letters_of_the_same_ids() -> None:
+    world = World()
+    letter = world.letters.bury(7)
+    world.replay(letter)
+    there = world.letters.there
+    found = there[place(7)]
+    assert isinstance(found, FoundDeadLetter)
+    there[place(7)] = replace(found, topic_id="cmVuZXdlZC5kZWFkLnRvcA")
+    again = world.replay(letter)
+    assert (again.replayed, again.already) == (1, 0)

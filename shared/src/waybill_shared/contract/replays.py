@@ -65,6 +65,7 @@ class ReplayedLetter:
     """A letter that was asked for, the sinks that its message names, and where that is."""
 
     letter: LetterId
+    letter_topic_id: str
     sinks: tuple[str, ...]  # their keys in the slot
     position: ReplayPosition
     generation: int  # of the pipeline then

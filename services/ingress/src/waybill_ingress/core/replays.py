@@ -42,11 +42,12 @@ def plan(
     """
     answers = list(answers)
     known = {} if again else newest(answers, now_ms)
+    before = {each.letter: known.get((each.letter_topic_id, each.letter)) for each in letters}
     for each in letters:
-        if each.edited is not None and each.letter in known:
-            _refuse_another(each.letter, each.edited, known[each.letter])
-    fresh = tuple(each for each in letters if each.letter not in known)
-    kept = tuple(known[each.letter] for each in letters if each.letter in known)
+        if each.edited is not None and (replayed := before[each.letter]) is not None:
+            _refuse_another(each.letter, each.edited, replayed)
+    fresh = tuple(each for each in letters if before[each.letter] is None)
+    kept = tuple(each for each in before.values() if each is not None)
     if fresh:
         return Plan(fresh=fresh, kept=kept)
     same = [answer.token for answer in answers if {*answer.letters} == {*kept}]
@@ -58,12 +59,13 @@ def answer_to(request_id: str, answers: Iterable[Replay]) -> Replay | None:
     return next((answer for answer in answers if answer.request_id == request_id), None)
 
 
-def newest(answers: Iterable[Replay], now_ms: int) -> dict[LetterId, ReplayedLetter]:
-    """Return the last message of each letter.
+def newest(answers: Iterable[Replay], now_ms: int) -> dict[tuple[str, LetterId], ReplayedLetter]:
+    """Return the last message of each letter. A dead-letter topic that was created again has others
+    of the same ids.
 
     Replays that are older than the life of a token are left out. The topic deletes them later, too.
     """
-    found = {each.letter: each for answer in answers for each in answer.letters}
+    found = {(e.letter_topic_id, e.letter): e for answer in answers for e in answer.letters}
     return {key: each for key, each in found.items() if now_ms - each.at < TOKEN_LIFE_MS}
 
 
@@ -73,6 +75,7 @@ def replayed_letter(
     """Return the letter with the position of its message."""
     return ReplayedLetter(
         letter=asked.letter,
+        letter_topic_id=asked.letter_topic_id,
         sinks=asked.sinks,
         position=position,
         generation=generation,
