@@ -48,7 +48,7 @@ down: sync ## Stop the local stack
 test: check ## Everything that CI runs: check, then tests of all tiers (ARGS: for pytest)
 	$(PYTEST) $(ARGS)
 
-test-deep: dev ## What `test` leaves out, with PART=2/7 a seventh of it (70 minutes)
+test-deep: dev ## What `test` leaves out, with PART=2/8 an eighth of it (80 minutes)
 	$(PYTEST) --deep $(if $(PART),--part $(PART)) $(ARGS)
 
 test-fast: check ## What needs no stack: check, unit, contract, simulation (three minutes)

@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--deep", action="store_true", help="only what `make test` leaves out")
     parser.addoption(
-        "--part", metavar="K/N", type=part_of, help="with --deep: only so much of it, as in 2/7"
+        "--part", metavar="K/N", type=part_of, help="with --deep: only so much of it, as in 2/8"
     )
     parser.addoption("--sql-seed", type=int, default=1, help="of the texts that SQL is fuzzed with")
     parser.addoption("--sql-count", type=int, default=100, help="how many of them")

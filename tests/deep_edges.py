@@ -119,6 +119,7 @@ DEEP = {
     "e2e/test_shapes.py": ("",),
     "e2e/test_stop_modes.py": ("stops_under_load", "a_drained_pipeline"),
     "e2e/test_stopped_stages.py": ("",),
+    "e2e/test_stops_in_each_phase.py": ("",),
     "e2e/test_stops_under_load.py": ("",),
     "e2e/test_stranger_alters.py": ("",),
     "e2e/test_strangers.py": (
