@@ -9,8 +9,10 @@ from builders import make_range
 from unit.waybill_spark.bench import NO_FRAME, TOPIC, Bench, run_of
 from waybill_shared.contract.errors import Retryable
 from waybill_shared.contract.events import Fence, SetAside
+from waybill_shared.contract.manifest.reading import read_manifest
 from waybill_shared.contract.vectors import ENDLESS
 from waybill_shared.contract.words import DeadReason
+from waybill_spark.driver.definitions import replacing_of
 from waybill_spark.tracking.dead_letters.records import DeadCause, DeadLetterRecord, RawRecord
 from waybill_spark.tracking.fencing import LaterSink
 from waybill_spark.tracking.pieces import in_parts
@@ -18,6 +20,7 @@ from waybill_spark.tracking.rewinding import Replacing, Rewind, joint_starts, re
 from waybill_spark.tracking.stopping import StageStopped
 
 PLACE = ("T1", 0)
+EXAMPLE = (Path(__file__).parents[3] / "examples" / "orders.yaml").read_text()
 
 
 def to(start: int, number: int = 1, *, forward: bool = False) -> Rewind:
@@ -221,6 +224,13 @@ def test_a_later_rewind_ends_one_before_only_where_no_older_rows_stay(
     fence = bench.first.fences[-1]
     begins = 3 if upserts else min(second.starts[PLACE], fence.frontier[PLACE])
     assert (fence.rewind, fence.position[PLACE]) == (2, begins)
+
+
+def test_a_sink_that_feeds_readers_ends_no_rewind_before_the_next() -> None:
+    """What reads the topic may replace rows by their keys, and would keep the older ones."""
+    enrich, load = read_manifest(EXAMPLE).model.stages
+    assert replacing_of(enrich) == {"enriched_topic": Replacing.BY_KEY}
+    assert replacing_of(load) == {}, "its table only gets more rows"
 
 
 @pytest.mark.parametrize("rewound", [False, True])

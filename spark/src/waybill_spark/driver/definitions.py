@@ -36,11 +36,13 @@ def later_sinks(definition: StageDefinition) -> dict[str, LaterSink]:
 
 
 def replacing_of(stage: Stage) -> dict[str, Replacing]:
-    """Return how sinks replace rows, those that do."""
+    """Return how sinks replace rows, those that do. Where a sink writes a topic, whatever reads it
+    may replace rows by their keys.
+    """
     return {
-        sink.name: Replacing.BY_BATCH if sink.settings.replaces else Replacing.BY_KEY
-        for sink in stage.sinks
-        if sink.settings.replaces or sink.settings.merge_keys
+        each.name: Replacing.BY_BATCH if each.settings.replaces else Replacing.BY_KEY
+        for each in stage.sinks
+        if each.settings.replaces or each.settings.merge_keys or each.settings.feeds
     }
 
 
