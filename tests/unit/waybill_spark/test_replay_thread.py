@@ -106,9 +106,10 @@ def test_before_all_letters_it_gets_what_is_gone() -> None:
     assert stage.got == [([3], 4)]
 
 
-def test_what_cannot_be_read_now_is_read_from_there_again() -> None:
+@pytest.mark.parametrize("error", [Retryable("a broker is away"), ValueError("unforeseen")])
+def test_what_cannot_be_read_now_is_read_from_there_again(error: Exception) -> None:
     stage = Stage("first@1")
-    script = Script([Retryable("a broker is away"), found((3, "first@1"))])
+    script = Script([error, found((3, "first@1"))])
     run(script, stage)
     assert len(script.begun) == 2
     assert stage.got == [([3], 4)]

@@ -79,8 +79,12 @@ class ReplayThread:
                     found = self._messages.read()
                 else:
                     found, started = self._messages.start(self._stage.replays_done()), True
-            except Retryable as error:
-                logger.warning("replays cannot be read", extra={"reason": str(error)})
+            except Exception as error:
+                # Whatever it is: without this thread the letters would wait, and nobody would know.
+                known = isinstance(error, Retryable)
+                logger.warning(
+                    "replays cannot be read", extra={"reason": str(error)}, exc_info=not known
+                )
                 found, started = None, False
             if found is not None:
                 if not self._replay(found):
