@@ -16,7 +16,8 @@ Handle = TypeVar("Handle", bound=str)
 StartFrom = str
 """`earliest`, `latest`, a time with its zone, or offsets: `orders.in[0]=120,orders.in[1]=80`."""
 """Where to start in a topic."""
-StopMode = Literal["drain", "checkpoint", "force"]
+StopMode = Literal["drain", "checkpoint", "force", "graceful", "immediate"]
+"""`graceful` is another name of `drain`, and `immediate` of `force`."""
 RestartMode = Literal["safe", "force"]
 RestartState = Literal["resume", "fresh"]
 

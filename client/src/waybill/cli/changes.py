@@ -190,7 +190,7 @@ def stop(
             case_sensitive=False,
             help="checkpoint lets the running batch end, for at most 2 minutes; drain lets all that"
             " the inputs contain now reach every sink, for at most 5; force kills the driver at"
-            " once, and the next run repeats that batch",
+            " once, and the next run repeats that batch. graceful is drain, and immediate is force",
         ),
     ] = "checkpoint",
     timeout: TimeoutOption = DRIVER_WAIT_S,
