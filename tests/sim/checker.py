@@ -234,7 +234,7 @@ class Checker:
         passed = fence.frontier if fence is not None else {}
         for source in (s for s in stage.inputs if not s.root):
             copies: dict[Row, list[Place]] = {}
-            for place, row in self._world.cluster.incarnations[source.topic_id].rows():
+            for place, row in self._world.cluster.incarnations[source.topic_id].rows_ever():
                 if row.path and writer_of(row)[1] > issued.generation:
                     continue  # of another life of the sink before it, which nobody waits for
                 if _made_of(row, roots, issued.uid):

@@ -72,6 +72,13 @@ class Topic:
             for offset, row in partition.read(partition.start, partition.stable_end()):
                 yield Place(self.topic_id, number, offset), row
 
+    def rows_ever(self) -> Iterator[tuple[Place, Row]]:
+        """All that readers of committed records could ever see, also what retention removed."""
+        for number, partition in enumerate(self.partitions):
+            for offset, entry in enumerate(partition.entries[: partition.stable_end()]):
+                if entry.row is not None and entry.decided:
+                    yield Place(self.topic_id, number, offset), entry.row
+
 
 class Transaction:
     """Its records are undecided until the markers are written, in each partition it touched."""
