@@ -100,6 +100,7 @@ def test_one_is_told_in_the_list_and_whole(grave: Grave, shown: Shown) -> None:
         "id": str(place), "topic": grave.dead, "partition": place.partition, "offset": 0,
         "at": listed["at"], "stage": "enrich", "sink": "lake", "reason": "violated",
         "rule": "positive", "message": "amount > 0 is not true", "source": source,
+        "replayed_as": None, "not_replayable": None,
     }  # fmt: skip
     age = now() - datetime.fromisoformat(listed["at"])
     assert timedelta(minutes=-1) < age < timedelta(minutes=5)
